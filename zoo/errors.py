@@ -1,0 +1,12 @@
+"""Errors a person can act on: one sentence that names the thing and the choices; entry points exit with code 2."""
+
+from collections.abc import Iterable
+
+
+class ZooError(Exception):
+    """A mistake in the input or the configuration. The message is the whole story; no traceback is shown."""
+
+
+def unknown(noun: str, name: object, choices: Iterable[object]) -> ZooError:
+    """``unknown("language", "xx", ["de", "es"])`` -> "Unknown language 'xx'; choose one of: de, es."."""
+    return ZooError(f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(str(choice) for choice in choices)}.")

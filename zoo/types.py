@@ -1,0 +1,162 @@
+"""The nouns of simultaneous translation. Knows no network, no file and no clock."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Seconds = float
+Samples = int
+Frames = int
+
+SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 kHz mono float32
+
+UnitKind = Literal["word", "char"]
+
+
+class Capability(StrEnum):
+    """What a backbone can tell a policy, a history or a synthesizer beyond its words."""
+
+    ALIGNMENT = "alignment"  # attention of each target token over the kept source frames
+    TRANSCRIPT = "transcript"  # a transcript of the kept source
+    TURNS = "turns"  # the model itself ends its turn: READ is a token
+    SPEECH = "speech"  # states from which target speech can be made
+    RECUT = "recut"  # kept audio can be cut at the front
+    WORD_COUNT = "word_count"  # how many source words were heard
+
+
+class Stage(StrEnum):
+    """What a request asks the backbone to produce."""
+
+    TRANSLATION = "translation"
+    TRANSCRIPT = "transcript"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechChunk:
+    """Newly arrived source audio. ``samples``: (n,) float32 at 16 kHz; ``final``: the source has ended."""
+
+    samples: Tensor
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a policy asks of a backbone.
+
+    audio_end: look only at kept frames before this one (frames; None: all kept frames).
+    transcript: force this transcript instead of transcribing (None: the backbone's own, if it uses one).
+    max_words: stop after this many new target words (None: until the model closes its sentence or turn).
+    """
+
+    stage: Stage = Stage.TRANSLATION
+    audio_end: Frames | None = None
+    transcript: str | None = None
+    max_words: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """What the backbone would say now, after the written prefix it still keeps.
+
+    token_ids: (new,) int64. word_starts: (prefix + new,) bool, true where a token begins a word.
+    prefix: number of kept, already written tokens that stand before ``token_ids``.
+    finished: the model closed its sentence or turn. alignment: (prefix + new, frames) or None.
+    """
+
+    token_ids: Tensor
+    word_starts: Tensor
+    prefix: int = 0
+    finished: bool = False
+    alignment: Tensor | None = None
+    transcript: str | None = None
+
+    @property
+    def new(self) -> int:
+        """Number of new tokens."""
+        return int(self.token_ids.numel())
+
+    def whole_words(self, tokens: int) -> int:
+        """Largest number <= ``tokens`` of new tokens that does not split a word (a finished hypothesis ends in one)."""
+        if tokens >= self.new and self.finished:
+            return self.new
+        starts = self.word_starts[self.prefix :]
+        while tokens > 0 and not (tokens < self.new and bool(starts[tokens])):
+            tokens -= 1
+        return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What to forget: the first ``tokens`` kept target tokens and the first ``frames`` kept source frames."""
+
+    tokens: int = 0
+    frames: Frames = 0
+
+    def __bool__(self) -> bool:
+        return self.tokens > 0 or self.frames > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A policy's answer: how many new tokens to write, what to cut after that, and whether to look once more.
+
+    A cut without ``again`` comes on top of what the history trims; with ``again`` the policy runs once more on what
+    is left of the same audio before the history is asked.
+    """
+
+    write: int
+    cut: Cut | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Text written at one moment. ``delay``: seconds of source received; ``chunk``: index of the chunk that caused it."""
+
+    text: str
+    delay: Seconds
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTime:
+    """When a chunk had been received in full (source seconds) and how long computing on it took (wall-clock seconds)."""
+
+    arrival: Seconds
+    compute: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One stream and what was written: the only thing metrics and reports read.
+
+    units: written words (or characters), in order. delays, elapsed: seconds per unit, ideal and computation-aware.
+    chunk_of: index into ``chunks`` per unit. A recorded log has ``elapsed`` as logged, in ``convention``, and may have
+    no chunks; a simulation has chunks, from which every convention of METRICS follows after the run.
+    """
+
+    index: int
+    talk: str
+    source_length: Seconds
+    text: str
+    units: tuple[str, ...]
+    delays: tuple[Seconds, ...]
+    elapsed: tuple[Seconds, ...]
+    reference: str = ""
+    unit: UnitKind = "word"
+    convention: Literal["queue", "cumulative", "chunk"] = "queue"
+    chunk_of: tuple[int, ...] = ()
+    chunks: tuple[ChunkTime, ...] = ()
+    batched: bool = False  # compute was shared with other streams: computation-aware scores carry the tag
+
+    def with_elapsed(self, elapsed: tuple[Seconds, ...], convention: Literal["queue", "cumulative", "chunk"]) -> "Instance":
+        """The same stream under another elapsed convention."""
+        return replace(self, elapsed=elapsed, convention=convention)
+
+
+def no_tokens() -> Tensor:
+    """An empty (0,) int64 tensor of token ids."""
+    return torch.empty(0, dtype=torch.long)
