@@ -1,0 +1,56 @@
+"""The contract of every network: how to listen, what to say next, what to keep. Knows no policy and no clock."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import nn
+
+from zoo.errors import unknown
+from zoo.streaming.session import Session
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples
+
+
+class Backbone(nn.Module, ABC):
+    """A speech translation network behind one contract.
+
+    The constructor touches no disk and no network; weights arrive in ``load``. ``exposes`` and ``frame_samples`` are
+    known before that. A ``forward`` (teacher forcing, for training) takes what the backbone's own collate makes.
+    """
+
+    exposes: ClassVar[frozenset[Capability]]
+    frame_samples: Samples  # source samples per frame, the unit of alignments and cuts
+
+    def load(self) -> None:
+        """Create modules and read weights. Called once, from the system's ``configure_model``."""
+
+    def open(self, session: Session) -> Any:
+        """The backbone's state for a new stream (caches)."""
+        return None
+
+    @abstractmethod
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        """Answer one request per stream, as a batch. ``needs``: compute nothing else (attention weights cost)."""
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        """The first ``tokens`` new tokens of ``hypothesis`` were written: keep their part of the caches."""
+        return
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Kept tokens and frames are about to be dropped from the session: drop them from the caches."""
+        return
+
+    @abstractmethod
+    def text(self, token_ids: list[int]) -> str:
+        """Plain detokenisation of target ids (special tokens left out, spaces untouched)."""
+
+    def trainable(self, names: Sequence[str]) -> None:
+        """Train only the named parts (children), freeze the rest. Raises ZooError on an unknown name."""
+        children = dict(self.named_children())
+        for name in names:
+            if name not in children:
+                raise unknown("part of the backbone", name, children)
+        for name, child in children.items():
+            child.requires_grad_(name in names)

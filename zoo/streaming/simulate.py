@@ -1,0 +1,124 @@
+"""Feeds talks to a system chunk by chunk and keeps the clock: the only place that reads time."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from zoo.languages import Language
+from zoo.streaming.session import Session
+from zoo.systems.base import StreamingSystem
+from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Seconds, SpeechChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One stream to translate. chunks: samples (n,) in arrival order, all of one size but the last."""
+
+    talk: str
+    chunks: Iterable[Tensor]
+    reference: str = ""
+
+
+@dataclass(slots=True)
+class Stream:
+    """A live slot: the session, what is still to come and what was written when."""
+
+    index: int
+    source: Source
+    session: Session
+    chunks: Iterator[SpeechChunk]
+    times: list[ChunkTime] = field(default_factory=list)
+    emissions: list[Emission] = field(default_factory=list)
+    received: Samples = 0
+
+
+def simulate(
+    system: StreamingSystem,
+    sources: Iterable[Source],
+    *,
+    batch_size: int = 1,
+    on_chunk: Callable[[Seconds], None] | None = None,
+) -> Iterator[Instance]:
+    """Stream every source to its end; at most ``batch_size`` advance in lockstep, finished slots are refilled.
+
+    Yields one Instance per source as it finishes (``index`` counts sources). on_chunk(seconds) reports progress.
+    """
+    waiting = enumerate(sources)
+    live: list[Stream] = []
+    while True:
+        while len(live) < batch_size and (item := next(waiting, None)) is not None:
+            index, source = item
+            live.append(Stream(index, source, system.open(source.talk), flagged(source.chunks)))
+        if not live:
+            return
+        step(system, live, on_chunk)
+        for stream in [stream for stream in live if stream.session.source_ended]:
+            live.remove(stream)
+            yield finish(stream, system.target_language, batched=batch_size > 1)
+
+
+def step(system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None) -> None:
+    """One chunk to every live stream, timed as one computation."""
+    chunks = [next(stream.chunks) for stream in live]
+    begun = time.perf_counter()
+    actions = system.step([stream.session for stream in live], chunks)
+    compute = time.perf_counter() - begun
+    for stream, chunk, action in zip(live, chunks, actions, strict=True):
+        stream.received += chunk.samples.numel()
+        arrival = stream.received / SAMPLE_RATE
+        if action.text:
+            stream.emissions.append(Emission(action.text, arrival, len(stream.times)))
+        stream.times.append(ChunkTime(arrival, compute))
+        if on_chunk:
+            on_chunk(chunk.samples.numel() / SAMPLE_RATE)
+
+
+def flagged(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
+    """Mark the last chunk as final."""
+    before: Tensor | None = None
+    for samples in chunks:
+        if before is not None:
+            yield SpeechChunk(before)
+        before = samples
+    if before is not None:
+        yield SpeechChunk(before, final=True)
+
+
+def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
+    """Turn what was written into units with delays; elapsed follows the live queue (METRICS, ``queue``)."""
+    text = "".join(emission.text for emission in stream.emissions)
+    written_at = [index for index, emission in enumerate(stream.emissions) for _ in emission.text]
+    units, ends = spans(text, target)
+    emissions = [stream.emissions[written_at[end - 1]] for end in ends]
+    finished: list[Seconds] = []
+    clock = 0.0
+    for chunk in stream.times:
+        clock = max(chunk.arrival, clock) + chunk.compute
+        finished.append(clock)
+    return Instance(
+        index=stream.index,
+        talk=stream.source.talk,
+        source_length=stream.received / SAMPLE_RATE,
+        text=text,
+        units=tuple(units),
+        delays=tuple(emission.delay for emission in emissions),
+        elapsed=tuple(finished[emission.chunk] for emission in emissions),
+        reference=stream.source.reference,
+        unit=target.unit,
+        chunk_of=tuple(emission.chunk for emission in emissions),
+        chunks=tuple(stream.times),
+        batched=batched,
+    )
+
+
+def spans(text: str, target: Language) -> tuple[list[str], list[int]]:
+    """Units of ``text`` and the position after each one's last character: a unit counts when it is whole."""
+    units = target.units(text)
+    ends: list[int] = []
+    position = 0
+    for unit in units:
+        position = text.index(unit, position) + len(unit)
+        ends.append(position)
+    return units, ends

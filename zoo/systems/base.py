@@ -1,0 +1,178 @@
+"""A streaming system: backbone + policy + history (+ synthesizer). One chunk in, words out; it never reads a clock."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import lightning
+import torch
+from torch import Tensor
+
+from zoo.backbones.base import Backbone
+from zoo.errors import ZooError
+from zoo.history.base import History
+from zoo.languages import language
+from zoo.policies.base import Policy
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.synthesizers.base import Synthesizer
+from zoo.systems.binding import bind
+from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Hypothesis, Request, Samples, Seconds, SpeechChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """The setting that trades latency for quality: ``attribute`` of the system (dotted) takes each of ``values``."""
+
+    name: str
+    attribute: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """READ (nothing written) or WRITE: the text and, from a speaking system, its (n,) waveform at 16 kHz."""
+
+    text: str = ""
+    speech: Tensor | None = None
+
+
+Turn = Generator[Request, Hypothesis, Action]
+
+
+class StreamingSystem(lightning.LightningModule):
+    """What a config names: one backbone, one policy, one history, one language direction.
+
+    chunk_seconds x latency_multiplier is the audio each step takes. Raises ZooError when the parts do not fit.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        backbone: Backbone,
+        policy: Policy,
+        history: History,
+        source_language: str,
+        target_language: str,
+        chunk_seconds: Seconds,
+        latency_multiplier: int = 1,
+        synthesizer: Synthesizer | None = None,
+        knob: Knob | None = None,
+    ) -> None:
+        super().__init__()
+        self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
+        self.name = name
+        self.source_language = language(source_language)
+        self.target_language = language(target_language)
+        self.backbone = backbone
+        self.policy = policy
+        self.history = history
+        self.synthesizer = synthesizer
+        self.chunk_seconds = chunk_seconds
+        self.latency_multiplier = latency_multiplier
+        self.knob = knob
+        self._loaded = False
+
+    def configure_model(self) -> None:
+        """Load weights once (Lightning may call this more than once)."""
+        if not self._loaded:
+            self.backbone.load()
+            self._loaded = True
+
+    @property
+    def chunk_samples(self) -> Samples:
+        """Source samples per step."""
+        return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)
+
+    def turn_knob(self, value: float) -> None:
+        """Set the latency knob. Raises ZooError when the system has none."""
+        if self.knob is None:
+            raise ZooError(f"System {self.name!r} has no latency knob.")
+        *path, last = self.knob.attribute.split(".")
+        owner: object = self
+        for part in path:
+            owner = getattr(owner, part)
+        if not hasattr(owner, last):
+            raise ZooError(f"The knob {self.knob.name!r} names {self.knob.attribute!r}, which {self.name!r} lacks.")
+        setattr(owner, last, value)
+
+    def open(self, talk: str) -> Session:
+        """A new stream. ``talk``: its name."""
+        text = TextStream(decode=self.backbone.text, separator=self.target_language.separator)
+        session = Session(
+            talk=talk,
+            source=self.source_language,
+            target=self.target_language,
+            frame_samples=self.backbone.frame_samples,
+            text=text,
+        )
+        session.policy, session.history = self.policy.open(), self.history.open()
+        session.backbone = self.backbone.open(session)
+        return session
+
+    @torch.inference_mode()
+    def step(self, sessions: Sequence[Session], chunks: Sequence[SpeechChunk]) -> list[Action]:
+        """Feed one chunk to each live stream and return what each one writes. The streams share every decode call."""
+        for session, chunk in zip(sessions, chunks, strict=True):
+            session.receive(chunk)
+        turns: list[Turn] = [self._turn(session) for session in sessions]
+        actions: list[Action] = [Action()] * len(turns)
+        answers: dict[int, Hypothesis | None] = dict.fromkeys(range(len(turns)))
+        while answers:
+            requests: dict[int, Request] = {}
+            for stream, answer in answers.items():
+                try:
+                    requests[stream] = turns[stream].send(answer)  # type: ignore[arg-type]
+                except StopIteration as stop:
+                    actions[stream] = stop.value
+            asked = [sessions[stream] for stream in requests]
+            hypotheses = self.backbone.decode(asked, list(requests.values()), self.needs) if requests else []
+            answers = dict(zip(requests, hypotheses, strict=True))
+        return actions
+
+    def _turn(self, session: Session) -> Turn:
+        """All that one stream does after one chunk: flush ended segments, decide, write, forget."""
+        written: list[Action] = []
+        while True:
+            session.horizon = self.history.boundary(session)
+            hypothesis, decision = yield from self._decide(session)
+            written.append(self._write(session, hypothesis, decision.write))
+            if session.horizon is not None:
+                self._forget(session, Cut(tokens=session.prefix.numel(), frames=session.horizon))
+                session.horizon, session.policy = None, self.policy.open()
+                continue
+            if decision.cut is not None:
+                self._forget(session, decision.cut)
+            if not decision.again:
+                self._forget(session, self.history.trim(session, hypothesis))
+                return _joined(written)
+
+    def _decide(self, session: Session) -> Generator[Request, Hypothesis, tuple[Hypothesis | None, Decision]]:
+        asking = self.policy.decide(session, session.policy)
+        hypothesis: Hypothesis | None = None
+        while True:
+            try:
+                request = asking.send(hypothesis)  # type: ignore[arg-type]
+            except StopIteration as stop:
+                return hypothesis, stop.value
+            hypothesis = yield request
+
+    def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Action:
+        if hypothesis is None:
+            return Action()
+        speech = self.synthesizer.speak(session, hypothesis, tokens) if self.synthesizer else None
+        new = hypothesis.token_ids[:tokens]
+        text = session.text.push(new, fresh=hypothesis.prefix == 0, last=session.ended)
+        self.backbone.commit(session, hypothesis, tokens)
+        session.prefix = torch.cat([session.prefix, new.to(session.prefix)])
+        return Action(text=text, speech=speech)
+
+    def _forget(self, session: Session, cut: Cut) -> None:
+        if cut:
+            self.backbone.forget(session, cut)
+            session.forget(cut)
+
+
+def _joined(actions: list[Action]) -> Action:
+    speech = [action.speech for action in actions if action.speech is not None]
+    return Action("".join(action.text for action in actions), torch.cat(speech) if speech else None)
