@@ -14,6 +14,7 @@ Frames = int
 SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 kHz mono float32
 
 UnitKind = Literal["word", "char"]
+Convention = Literal["queue", "cumulative", "chunk"]  # how elapsed follows from compute; METRICS, "Quantities"
 
 
 class Capability(StrEnum):
@@ -114,7 +115,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Text written at one moment. ``delay``: seconds of source received; ``chunk``: index of the chunk that caused it."""
+    """Text written at one moment. delay: seconds of source received; chunk: index of the chunk that caused it."""
 
     text: str
     delay: Seconds
@@ -123,7 +124,7 @@ class Emission:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTime:
-    """When a chunk had been received in full (source seconds) and how long computing on it took (wall-clock seconds)."""
+    """When a chunk had been received in full (source seconds) and how long computing on it took (wall clock)."""
 
     arrival: Seconds
     compute: Seconds
@@ -147,12 +148,14 @@ class Instance:
     elapsed: tuple[Seconds, ...]
     reference: str = ""
     unit: UnitKind = "word"
-    convention: Literal["queue", "cumulative", "chunk"] = "queue"
+    convention: Convention = "queue"
     chunk_of: tuple[int, ...] = ()
     chunks: tuple[ChunkTime, ...] = ()
     batched: bool = False  # compute was shared with other streams: computation-aware scores carry the tag
 
-    def with_elapsed(self, elapsed: tuple[Seconds, ...], convention: Literal["queue", "cumulative", "chunk"]) -> "Instance":
+    def with_elapsed(
+        self, elapsed: tuple[Seconds, ...], convention: Literal["queue", "cumulative", "chunk"]
+    ) -> "Instance":
         """The same stream under another elapsed convention."""
         return replace(self, elapsed=elapsed, convention=convention)
 

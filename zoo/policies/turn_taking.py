@@ -12,7 +12,7 @@ class TurnTaking(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
 
-    def decide(self, session: Session, state: None) -> Asking:  # noqa: ARG002
+    def decide(self, session: Session, state: None) -> Asking:
         """One turn per chunk."""
         hypothesis = yield Request()
         return Decision(write=hypothesis.new)
