@@ -1,0 +1,88 @@
+"""Stretches of whole talks to train on, non-speech included (InfiniSST, section 3.3, "Robust Segments")."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zoo import audio
+from zoo.data.talks import Segment, Talk
+from zoo.data.trajectories import chunked_words
+from zoo.types import SAMPLE_RATE, Samples, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive chunks of a talk. start: seconds in the talk. segments: the utterances that touch it."""
+
+    talk: Talk
+    start: Seconds
+    chunks: int
+    chunk_seconds: Seconds
+    segments: tuple[Segment, ...]
+
+    @property
+    def chunk_samples(self) -> Samples:
+        """Samples per chunk."""
+        return round(self.chunk_seconds * SAMPLE_RATE)
+
+    def samples(self) -> Tensor:
+        """(chunks x chunk_samples,) audio, zeros after the end of the talk."""
+        length = self.chunks * self.chunk_samples
+        heard = audio.load(
+            self.talk.audio, start=self.talk.offset + self.start, duration=min(length / SAMPLE_RATE, self.remaining)
+        )[:length]
+        return torch.nn.functional.pad(heard, (0, length - heard.numel()))
+
+    @property
+    def remaining(self) -> Seconds:
+        """Seconds of the talk after ``start``."""
+        return self.talk.duration - self.start
+
+    def turns(self, target: str) -> list[list[str]]:
+        """Target words per chunk."""
+        return chunked_words(
+            self.segments, target, start=self.start, chunks=self.chunks, chunk_seconds=self.chunk_seconds
+        )
+
+
+class RobustSegments:
+    """Draws stretches. One that would start inside an utterance moves to just before that utterance.
+
+    lead: the longest silence kept before such an utterance (seconds), so that any phase of the chunk grid is seen.
+    robust: False cuts each stretch to a single utterance (the paper's ablation on segmented speech).
+    """
+
+    def __init__(
+        self, talks: Sequence[Talk], *, chunk_seconds: Seconds, lead: Seconds = 0.5, robust: bool = True
+    ) -> None:
+        self.talks = [talk for talk in talks if talk.segments]
+        self.chunk_seconds = chunk_seconds
+        self.lead = lead
+        self.robust = robust
+
+    def draw(self, random: np.random.Generator, chunks: int) -> Stretch:
+        """A stretch of ``chunks`` chunks, starting anywhere in any talk with equal chance."""
+        talk = self.talks[random.integers(len(self.talks))]
+        if not self.robust:
+            segment = talk.segments[random.integers(len(talk.segments))]
+            return self._stretch(talk, segment.offset, chunks, (segment,))
+        start = random.uniform(0, max(0.0, talk.duration - 0.5 * chunks * self.chunk_seconds))
+        return self.at(talk, start, chunks, lead=random.uniform(0, self.lead))
+
+    def at(self, talk: Talk, start: Seconds, chunks: int, *, lead: Seconds = 0.0) -> Stretch:
+        """The stretch at ``start``, or ``lead`` seconds before the utterance that ``start`` falls into."""
+        before = 0.0
+        for segment in talk.segments:
+            if segment.offset < start < segment.end:
+                start = max(before, segment.offset - lead, 0.0)
+                break
+            before = segment.end
+        end = start + chunks * self.chunk_seconds
+        touched = tuple(segment for segment in talk.segments if segment.end > start and segment.offset < end)
+        return self._stretch(talk, start, chunks, touched)
+
+    def _stretch(self, talk: Talk, start: Seconds, chunks: int, segments: tuple[Segment, ...]) -> Stretch:
+        return Stretch(talk, start, chunks, self.chunk_seconds, segments)

@@ -1,0 +1,26 @@
+"""What training optimises: makes its own batches from stretches of talks and turns a forward pass into losses."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from zoo.backbones.base import Backbone
+from zoo.data.robust_segments import Stretch
+from zoo.data.talks import Talk
+
+
+class Objective(nn.Module, ABC):
+    """An objective may own heads that only training needs; they are never exported."""
+
+    def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
+        """See the training talks once, before the first batch (label sets, heads)."""
+
+    @abstractmethod
+    def batch(self, stretches: Sequence[Stretch], multiplier: int) -> Any:
+        """Collate stretches of equal length; runs in a data worker."""
+
+    @abstractmethod
+    def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:
+        """Scalars by name; ``loss`` is the one to minimise."""

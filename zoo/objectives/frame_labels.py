@@ -1,0 +1,96 @@
+"""Frame-wise phonemes and words: teaches an encoder to hear before anything is translated.
+
+It stands where a small model has no pre-trained wav2vec 2.0. The labels are the synthesiser's own time stamps.
+"""
+
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from zoo.backbones.base import Backbone
+from zoo.data.robust_segments import Stretch
+from zoo.data.talks import Talk, Word
+from zoo.errors import ZooError
+from zoo.objectives.base import Objective
+from zoo.types import SAMPLE_RATE, Samples
+
+
+@dataclass(slots=True)
+class FrameBatch:
+    """samples: (B, n). phonemes, words: (B, frames) class per frame, 0 is none. multiplier: m of the batch."""
+
+    samples: Tensor
+    phonemes: Tensor
+    words: Tensor
+    multiplier: int
+
+    def to(self, device: torch.device) -> "FrameBatch":
+        """The same batch on ``device``."""
+        return FrameBatch(self.samples.to(device), self.phonemes.to(device), self.words.to(device), self.multiplier)
+
+
+class FrameLabels(Objective):
+    """Cross-entropy of phonemes on a middle layer and of words on the top layer.
+
+    hidden_size: width of the encoder. frame_samples: samples per encoder frame.
+    """
+
+    def __init__(self, *, hidden_size: int, frame_samples: Samples = 320) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.frame_samples = frame_samples
+        self.classes: dict[str, dict[str, int]] = {}
+        self.heads = nn.ModuleDict()
+
+    def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
+        """Collect the label sets of the training talks. Raises ZooError when they carry no phonemes."""
+        phonemes = {word.text for talk in talks for word in talk.labels.get("phonemes", ())}
+        if not phonemes:
+            raise ZooError("The training talks carry no phoneme times; the frame_labels objective needs them.")
+        words = {spelling(word.text) for talk in talks for segment in talk.segments for word in segment.words}
+        for name, labels in (("phonemes", phonemes), ("words", words)):
+            self.classes[name] = {label: index for index, label in enumerate(sorted(labels), start=1)}
+            self.heads[name] = nn.Linear(self.hidden_size, len(labels) + 1)
+
+    def batch(self, stretches: Sequence[Stretch], multiplier: int) -> FrameBatch:
+        """Labels of every frame of every stretch."""
+        phonemes = [self._frames(stretch, "phonemes", stretch.talk.labels["phonemes"]) for stretch in stretches]
+        words = [
+            self._frames(stretch, "words", [word for segment in stretch.segments for word in segment.words])
+            for stretch in stretches
+        ]
+        samples = torch.stack([stretch.samples() for stretch in stretches])
+        return FrameBatch(samples, torch.stack(phonemes), torch.stack(words), multiplier)
+
+    def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
+        """``phonemes``, ``words`` and their sum; ``word_accuracy`` over frames that carry a word."""
+        hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
+        phonemes = functional.cross_entropy(
+            self.heads["phonemes"](middle).float().flatten(0, 1), batch.phonemes.flatten()
+        )
+        logits = self.heads["words"](hidden).float()
+        words = functional.cross_entropy(logits.flatten(0, 1), batch.words.flatten())
+        spoken = batch.words > 0
+        accuracy = (logits.argmax(-1) == batch.words)[spoken].float().mean()
+        return {"loss": phonemes + words, "phonemes": phonemes, "words": words, "word_accuracy": accuracy}
+
+    def _frames(self, stretch: Stretch, kind: str, labels: Iterable[Word]) -> Tensor:
+        frames = np.zeros(stretch.chunks * stretch.chunk_samples // self.frame_samples, dtype=np.int64)
+        rate = SAMPLE_RATE / self.frame_samples
+        for word in labels:
+            first = max(0, round((word.start - stretch.start) * rate))
+            last = round((word.end - stretch.start) * rate)
+            if last > 0 and first < len(frames):
+                label = word.text if kind == "phonemes" else spelling(word.text)
+                frames[first:last] = self.classes[kind].get(label, 0)
+        return torch.from_numpy(frames)
+
+
+def spelling(word: str) -> str:
+    """A word without case and punctuation."""
+    return word.lower().strip(string.punctuation)

@@ -1,0 +1,83 @@
+"""Training batches as a pure function of (seed, step, rank): a resumed run sees what an uninterrupted one would see."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import lightning
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+
+from zoo.data.robust_segments import RobustSegments
+from zoo.data.talks import Talk
+from zoo.objectives.base import Objective
+from zoo.training.curriculum import Curriculum
+
+
+class StepBatches(Dataset[Any]):
+    """Item ``step`` is the whole batch of that global step."""
+
+    def __init__(
+        self,
+        segments: RobustSegments,
+        curriculum: Curriculum,
+        objectives: Mapping[str, Objective],
+        *,
+        seed: int,
+        rank: int,
+    ) -> None:
+        self.segments = segments
+        self.curriculum = curriculum
+        self.objectives = objectives
+        self.seed = seed
+        self.rank = rank
+
+    def __getitem__(self, step: int) -> Any:
+        stage, _ = self.curriculum.at(step)
+        # The shape is common to all ranks, the stretches are not.
+        shape = stage.shape(np.random.default_rng([self.seed, step]), self.segments.chunk_seconds)
+        random = np.random.default_rng([self.seed, step, self.rank + 1])
+        stretches = [self.segments.draw(random, shape.chunks) for _ in range(shape.streams)]
+        return self.objectives[stage.objective].batch(stretches, shape.multiplier)
+
+
+class TrainingData(lightning.LightningDataModule):
+    """Batches from the global step onwards.
+
+    talks: called once, in ``setup``, so that building a module stays free of disk access.
+    """
+
+    def __init__(
+        self,
+        *,
+        talks: Callable[[], Sequence[Talk]],
+        curriculum: Curriculum,
+        objectives: Mapping[str, Objective],
+        chunk_seconds: float,
+        robust: bool = True,
+        seed: int = 0,
+        workers: int = 1,
+    ) -> None:
+        super().__init__()
+        self._talks = talks
+        self._curriculum = curriculum
+        self._objectives = objectives
+        self._chunk_seconds = chunk_seconds
+        self._robust = robust
+        self._seed = seed
+        self._workers = workers
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
+        assert self.trainer is not None
+        segments = RobustSegments(self._talks(), chunk_seconds=self._chunk_seconds, robust=self._robust)
+        batches = StepBatches(
+            segments, self._curriculum, self._objectives, seed=self._seed, rank=self.trainer.global_rank
+        )
+        steps = range(self.trainer.global_step, self._curriculum.steps)
+        return DataLoader(
+            batches,
+            batch_size=None,
+            sampler=steps,
+            num_workers=self._workers,
+            prefetch_factor=4 if self._workers else None,
+        )

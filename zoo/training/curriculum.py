@@ -1,0 +1,81 @@
+"""What is trained when: stages, their learning rates and the shape of each step's batch. Pure functions of the step."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from zoo.errors import ZooError
+from zoo.types import Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """streams x chunks of base-size chunks, merged ``multiplier`` at a time."""
+
+    streams: int
+    chunks: int
+    multiplier: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage of training.
+
+    objective: name of the objective. trains: children of the backbone to update, the rest is frozen.
+    chunks: lengths of a stretch to draw from (repeat one to draw it more often). multipliers: latency multipliers m
+    to draw from; one larger than the stretch is taken as its whole length. batch_seconds: audio per step.
+    schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
+    """
+
+    name: str
+    objective: str
+    trains: Sequence[str]
+    steps: int
+    learning_rate: float
+    batch_seconds: Seconds
+    chunks: Sequence[int]
+    multipliers: Sequence[int]
+    warmup_steps: int = 60
+    schedule: Literal["constant", "linear", "cosine"] = "linear"
+    hold: float = 0.5
+
+    def factor(self, step: int) -> float:
+        """Learning-rate factor in [0, 1] at ``step`` of this stage."""
+        warm = min(1.0, (step + 1) / max(1, self.warmup_steps))
+        if self.schedule == "constant":
+            return warm
+        begin = self.hold * self.steps
+        done = max(0.0, (step - begin) / max(1.0, self.steps - begin))
+        return warm * (1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done)))
+
+    def shape(self, random: np.random.Generator, chunk_seconds: Seconds) -> BatchShape:
+        """Draw the shape of one batch: one length and one multiplier for all its streams."""
+        chunks = int(random.choice(list(self.chunks)))
+        multiplier = min(int(random.choice(list(self.multipliers))), chunks)
+        chunks -= chunks % multiplier
+        return BatchShape(max(1, round(self.batch_seconds / (chunks * chunk_seconds))), chunks, multiplier)
+
+
+class Curriculum:
+    """Stages one after the other, addressed by the global step."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        if not stages:
+            raise ZooError("A training needs at least one stage.")
+        self.stages = tuple(stages)
+
+    @property
+    def steps(self) -> int:
+        """Steps of all stages together."""
+        return sum(stage.steps for stage in self.stages)
+
+    def at(self, step: int) -> tuple[Stage, int]:
+        """The stage that global ``step`` belongs to and the step within it; the last stage goes on for ever."""
+        for stage in self.stages[:-1]:
+            if step < stage.steps:
+                return stage, step
+            step -= stage.steps
+        return self.stages[-1], step

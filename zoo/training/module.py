@@ -1,0 +1,81 @@
+"""A system in training: runs the curriculum on its backbone. Streams nothing, saves nothing, knows no data set."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from zoo.objectives.base import Objective
+from zoo.systems.base import StreamingSystem
+from zoo.training.curriculum import Curriculum, Stage
+
+
+class Training(lightning.LightningModule):
+    """Trains ``system.backbone`` stage by stage.
+
+    One optimizer lives through all stages: parameters frozen in a stage have no gradient and are left alone, and the
+    learning rate is that of the stage the global step is in.
+    """
+
+    def __init__(
+        self,
+        *,
+        system: StreamingSystem,
+        curriculum: Curriculum,
+        objectives: Mapping[str, Objective],
+        weight_decay: float = 0.01,
+        betas: tuple[float, float] = (0.9, 0.98),
+    ) -> None:
+        super().__init__()
+        self.system = system
+        self.objectives = nn.ModuleDict(dict(objectives))
+        self.curriculum = curriculum
+        self.weight_decay = weight_decay
+        self.betas = betas
+        self._stage: Stage | None = None
+
+    def configure_model(self) -> None:
+        """Create or load the backbone's weights."""
+        self.system.configure_model()
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW with the stage's learning rate at every step."""
+        optimizer = AdamW(self.parameters(), lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
+        schedule = LambdaLR(optimizer, self.learning_rate)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def learning_rate(self, step: int) -> float:
+        """Learning rate at global ``step``."""
+        stage, within = self.curriculum.at(step)
+        return stage.learning_rate * stage.factor(within)
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Freeze and unfreeze when a stage begins (also the one a resumed run falls into)."""
+        stage, _ = self.curriculum.at(self.global_step)
+        if stage is not self._stage:
+            self.system.backbone.trainable(stage.trains)
+            for name, objective in self.objectives.items():
+                objective.requires_grad_(name == stage.objective)
+            self._stage = stage
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Loss of one batch under the current stage's objective."""
+        stage, _ = self.curriculum.at(self.global_step)
+        objective = self.objectives[stage.objective]
+        assert isinstance(objective, Objective)
+        losses = objective.losses(self.system.backbone, batch)
+        for name, value in losses.items():
+            self.log(f"train/{stage.name}/{name}", value.detach(), prog_bar=name == "loss")
+        return losses["loss"]
+
+    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
+        """Log the learning rate of the step about to be taken."""
+        self.log("train/learning_rate", optimizer.param_groups[0]["lr"])
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Batches are dataclasses with a ``to``."""
+        return batch.to(device)
