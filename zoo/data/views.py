@@ -1,0 +1,33 @@
+"""Other cuts of the same talks: one talk per segment. Knows no audio; nothing is copied on disk."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from zoo.data.talks import Segment, Talk, Word
+from zoo.types import Seconds
+
+
+def sentences(talks: Iterable[Talk]) -> list[Talk]:
+    """Each segment as a talk of its own (one segment at offset 0) that points into the same audio file."""
+    return [_sentence(talk, index, segment) for talk in talks for index, segment in enumerate(talk.segments)]
+
+
+def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
+    begin, end = segment.offset, segment.end
+    return replace(
+        talk,
+        name=f"{talk.name}-{index:04d}",
+        offset=talk.offset + begin,
+        duration=segment.duration,
+        segments=(replace(segment, offset=0.0, words=_shifted(segment.words, begin=begin, end=end)),),
+        labels={name: _shifted(words, begin=begin, end=end) for name, words in talk.labels.items()},
+    )
+
+
+def _shifted(words: Sequence[Word], *, begin: Seconds, end: Seconds) -> tuple[Word, ...]:
+    """Words that begin in [begin, end), in seconds from ``begin``, on the millisecond grid."""
+    return tuple(
+        Word(word.text, round(word.start - begin, 3), round(min(word.end, end) - begin, 3))
+        for word in words
+        if begin <= word.start < end
+    )
