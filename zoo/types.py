@@ -49,7 +49,8 @@ class Request:
 
     audio_end: look only at kept frames before this one (frames; None: all kept frames).
     transcript: force this transcript instead of transcribing (None: the backbone's own, if it uses one).
-    max_words: stop after this many new target words (None: until the model closes its sentence or turn).
+    max_words: decode no further than needed to know this many new target words whole, which includes the token that
+    begins the next one (None: until the model closes its sentence or turn).
     """
 
     stage: Stage = Stage.TRANSLATION
@@ -65,6 +66,8 @@ class Hypothesis:
     token_ids: (new,) int64. word_starts: (prefix + new,) bool, true where a token begins a word.
     prefix: number of kept, already written tokens that stand before ``token_ids``.
     finished: the model closed its sentence or turn. alignment: (prefix + new, frames) or None.
+    states: (prefix + new, width) decoder states that speech is made from (SPEECH), or None.
+    An answer to a TRANSCRIPT request has a transcript and no tokens.
     """
 
     token_ids: Tensor
@@ -73,6 +76,7 @@ class Hypothesis:
     finished: bool = False
     alignment: Tensor | None = None
     transcript: str | None = None
+    states: Tensor | None = None
 
     @property
     def new(self) -> int:
@@ -87,6 +91,13 @@ class Hypothesis:
         while tokens > 0 and not (tokens < self.new and bool(starts[tokens])):
             tokens -= 1
         return tokens
+
+    def first_words(self, words: int) -> int:
+        """Number of new tokens in the first ``words`` new words, or in all whole ones where there are fewer."""
+        begins = [token for token in range(1, self.new) if bool(self.word_starts[self.prefix + token])]
+        if words <= 0:
+            return 0
+        return begins[words - 1] if words <= len(begins) else self.whole_words(self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +115,18 @@ class Cut:
 class Decision:
     """A policy's answer: how many new tokens to write, what to cut after that, and whether to look once more.
 
-    A cut without ``again`` comes on top of what the history trims; with ``again`` the policy runs once more on what
-    is left of the same audio before the history is asked.
+    ``cut`` counts from what is kept once the write has joined the prefix. With ``again`` the policy runs once more on
+    what is left of the same audio before the history is asked; the cut must drop frames, so that looking comes to an
+    end. Raises ValueError otherwise.
     """
 
     write: int
     cut: Cut | None = None
     again: bool = False
+
+    def __post_init__(self) -> None:
+        if self.again and (self.cut is None or self.cut.frames <= 0):
+            raise ValueError("A decision to look again must cut source frames, else it would look at the same ones.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,18 @@ class Backbone(nn.Module, ABC):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Answer one request per stream, as a batch. ``needs``: compute nothing else (attention weights cost)."""
+        """Answer one request per stream, as a batch. ``needs``: compute nothing else (attention weights cost).
+
+        Requests of one batch may differ in stage. ``session.look(request.audio_end)`` is the audio to go by, never
+        empty. ``hypothesis.prefix`` equals ``session.prefix.numel()``: a backbone with a window of its own empties
+        both with ``session.forget`` here, before it answers (a turn then begins a text of its own).
+        """
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """The first ``tokens`` new tokens of ``hypothesis`` were written: keep their part of the caches."""
+        """The first ``tokens`` (0 when READ) new tokens of ``hypothesis`` were written: keep that part of the caches.
+
+        ``hypothesis`` is the last one answered, of either stage; its tokens join ``session.prefix`` after this call.
+        """
         return
 
     def forget(self, session: Session, cut: Cut) -> None:

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from zoo.languages import Language
 from zoo.streaming.text import TextStream
-from zoo.types import Cut, Frames, Samples, Seconds, SpeechChunk, no_tokens
+from zoo.types import SAMPLE_RATE, Cut, Frames, Samples, Seconds, SpeechChunk, no_tokens
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """One stream through one system.
 
@@ -47,6 +47,13 @@ class Session:
         dropped = min(cut.frames * self.frame_samples, self.audio.numel())
         self.audio = self.audio[dropped:].clone() if dropped else self.audio
         self.audio_start += dropped
+        if self.horizon is not None:
+            self.horizon = max(self.horizon - cut.frames, 0)
+
+    def look(self, audio_end: Frames | None = None) -> Tensor:
+        """(n,) samples a network may see now: those before frame ``audio_end`` (None: all), never past the horizon."""
+        frames = self.frames if audio_end is None else min(audio_end, self.frames)
+        return self.audio[: frames * self.frame_samples]
 
     @property
     def kept_frames(self) -> Frames:
@@ -60,8 +67,8 @@ class Session:
 
     @property
     def new_frames(self) -> Frames:
-        """Frames of the newest chunk."""
-        return -(-self.last_samples // self.frame_samples)
+        """Frames of the newest chunk, as far as they are kept."""
+        return min(-(-self.last_samples // self.frame_samples), self.kept_frames)
 
     @property
     def ended(self) -> bool:
@@ -75,4 +82,4 @@ class Session:
 
     def seconds(self, frames: Frames) -> Seconds:
         """Length of ``frames`` source frames."""
-        return frames * self.frame_samples / 16_000
+        return frames * self.frame_samples / SAMPLE_RATE

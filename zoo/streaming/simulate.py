@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from zoo.languages import Language
@@ -21,7 +22,7 @@ class Source:
     reference: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Stream:
     """A live slot: the session, what is still to come and what was written when."""
 
@@ -76,14 +77,13 @@ def step(system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Second
 
 
 def flagged(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
-    """Mark the last chunk as final."""
+    """Mark the last chunk as final; a source without audio is one final chunk of no samples."""
     before: Tensor | None = None
     for samples in chunks:
         if before is not None:
             yield SpeechChunk(before)
         before = samples
-    if before is not None:
-        yield SpeechChunk(before, final=True)
+    yield SpeechChunk(torch.zeros(0) if before is None else before, final=True)
 
 
 def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:

@@ -17,40 +17,42 @@ class TextStream:
     def __init__(self, *, decode: Callable[[list[int]], str], separator: str) -> None:
         self._decode = decode
         self._separator = separator
-        self._context: list[int] = []
-        self._pending: list[int] = []
+        self._context: list[int] = []  # ids whose text is out
+        self._pending: list[int] = []  # ids whose text is out but for a last, unfinished character
+        self._shown = 0  # characters of the pending text that are out
+        self._begins = True  # nothing of the present text is out yet
         self._started = False
 
-    def push(self, token_ids: Tensor, *, fresh: bool, last: bool = False) -> str:
+    def push(self, token_ids: Tensor, *, fresh: bool) -> str:
         """Text that ``token_ids`` (n,) add.
 
-        fresh: the tokens begin a text of their own (a turn, a new segment) rather than continue the last ones.
-        last: nothing follows, so unfinished characters are dropped instead of held back.
+        fresh: the tokens begin a text of their own (a turn, a new segment) rather than continue the last ones; a
+        character left unfinished before them is lost.
         """
-        head = self._flush() if fresh and self._pending else ""
         if fresh:
-            self._context = []
+            self._context, self._pending, self._shown, self._begins = [], [], 0, True
         self._pending += token_ids.tolist()
-        known = self._decode(self._context)
-        whole = self._decode(self._context + self._pending)
-        if whole.endswith(UNFINISHED) and not last:
-            return head
-        text = whole[len(known) :].replace(UNFINISHED, "") if last else whole[len(known) :]
-        begins = not self._context
-        self._context = (self._context + self._pending)[-CONTEXT_TOKENS:]
-        self._pending = []
-        return head + self._join(text, begins=begins)
+        known = len(self._decode(self._context))
+        pending = self._decode(self._context + self._pending)[known:]
+        whole = pending.rstrip(UNFINISHED)
+        text = whole[self._shown :].replace(UNFINISHED, "")
+        self._shown = len(whole)
+        if whole == pending:
+            self._settle()
+        return self._join(text)
 
-    def _flush(self) -> str:
-        known = self._decode(self._context)
-        text = self._decode(self._context + self._pending)[len(known) :].replace(UNFINISHED, "")
-        begins, self._pending = not self._context, []
-        return self._join(text, begins=begins)
+    def _settle(self) -> None:
+        """Move the pending ids to the context, which keeps its last few: enough to show a space before what follows."""
+        context = self._context + self._pending
+        recent = context[-CONTEXT_TOKENS:]
+        self._context = recent if self._decode(recent).strip() else context
+        self._pending, self._shown = [], 0
 
-    def _join(self, text: str, *, begins: bool) -> str:
-        if begins:
+    def _join(self, text: str) -> str:
+        if self._begins:
             text = text.lstrip()
             if text and self._started:
                 text = self._separator + text
+            self._begins = not text
         self._started = self._started or bool(text)
         return text

@@ -16,4 +16,7 @@ class Synthesizer(ABC):
 
     @abstractmethod
     def speak(self, session: Session, hypothesis: Hypothesis, written: int) -> Tensor:
-        """(n,) waveform at 16 kHz of the first ``written`` new tokens; called before they join ``session.prefix``."""
+        """(n,) waveform at 16 kHz of the first ``written`` new tokens; called before they join ``session.prefix``.
+
+        ``hypothesis.states`` and ``token_ids`` cover the kept prefix and the new tokens. ``written`` can be 0.
+        """

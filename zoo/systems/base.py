@@ -133,21 +133,31 @@ class StreamingSystem(lightning.LightningModule):
     def _turn(self, session: Session) -> Turn:
         """All that one stream does after one chunk: flush ended segments, decide, write, forget."""
         written: list[Action] = []
+        if session.last_samples == 0 and not session.source_ended:
+            return Action()  # nothing new was heard: a second look at the same audio is no new evidence
+        while session.kept_frames and (end := self.history.boundary(session)) is not None:
+            session.horizon = end
+            yield from self._advance(session, written)
+            self._forget(session, Cut(tokens=session.prefix.numel(), frames=session.frames))
+            session.horizon, session.policy = None, self.policy.open()
+        hypothesis = yield from self._advance(session, written)
+        self._forget(session, self.history.trim(session, hypothesis))
+        return _joined(written)
+
+    def _advance(self, session: Session, written: list[Action]) -> Generator[Request, Hypothesis, Hypothesis | None]:
+        """Decide and write until the policy looks no further; the last hypothesis, if it still fits the session."""
         while True:
-            session.horizon = self.history.boundary(session)
             hypothesis, decision = yield from self._decide(session)
             written.append(self._write(session, hypothesis, decision.write))
-            if session.horizon is not None:
-                self._forget(session, Cut(tokens=session.prefix.numel(), frames=session.horizon))
-                session.horizon, session.policy = None, self.policy.open()
-                continue
-            if decision.cut is not None:
+            if decision.cut:
                 self._forget(session, decision.cut)
             if not decision.again:
-                self._forget(session, self.history.trim(session, hypothesis))
-                return _joined(written)
+                return None if decision.cut else hypothesis
 
     def _decide(self, session: Session) -> Generator[Request, Hypothesis, tuple[Hypothesis | None, Decision]]:
+        """Run the policy once; where no audio is left to look at, there is nothing to ask."""
+        if session.frames == 0:
+            return None, Decision(write=0)
         asking = self.policy.decide(session, session.policy)
         hypothesis: Hypothesis | None = None
         while True:
@@ -162,7 +172,7 @@ class StreamingSystem(lightning.LightningModule):
             return Action()
         speech = self.synthesizer.speak(session, hypothesis, tokens) if self.synthesizer else None
         new = hypothesis.token_ids[:tokens]
-        text = session.text.push(new, fresh=hypothesis.prefix == 0, last=session.ended)
+        text = session.text.push(new, fresh=hypothesis.prefix == 0) if tokens else ""
         self.backbone.commit(session, hypothesis, tokens)
         session.prefix = torch.cat([session.prefix, new.to(session.prefix)])
         return Action(text=text, speech=speech)
