@@ -45,8 +45,8 @@ def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
     changed = [talk.name for talk in talks if known.get(talk.name, {}).get("content") != _content(talk)]
     if changed or (len(talks) == len(known) and content_hash(talks) != frozen["content"]):
         raise ZooError(
-            f"The built-in {split} set differs from the frozen one ({', '.join(changed) or 'order of talks'}): its scores "
-            f"would not be comparable; install the pinned versions (constraints) or restore zoo/data/minitalks."
+            f"The built-in {split} set differs from the frozen one ({', '.join(changed) or 'order of talks'}); "
+            f"install the pinned versions (constraints) or restore zoo/data/minitalks, or scores are not comparable."
         )
     if loud := [talk.name for talk in talks if known[talk.name]["audio"] != audio_hash(talk)]:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""What is said in which talk, by whom and when, and the sound of it. Knows the grammar and the speaker, but no cache."""
+"""What is said in which talk, by whom and when, and the sound of it. Knows grammar and speaker, but no cache."""
 
 import random
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ RATES, PITCHES = (150, 200), (35, 65)  # words per minute; espeak-ng's scale of 
 LEAD_IN, PAUSE = (0.2, 0.8), (0.3, 1.2)  # seconds
 NOISE_SHARE, NOISE_DURATION, NOISE_PEAK = 0.12, (0.6, 2.5), (0.1, 0.5)
 LEVEL, BACKGROUND = (0.4, 1.1), (0.0, 0.001, 0.003)
+LETTER_TIME, GAP = 8.9, 1.05  # measured: seconds per letter x rate; mean pause with noise after a sentence
 GRID = SAMPLE_RATE // 1000  # samples: everything begins on a millisecond
 
 Audio = NDArray[np.float32]
@@ -36,7 +37,7 @@ class Split:
 
 
 # In order of precedence: no sentence of an earlier split occurs in a later one.
-SPLITS = {"tst": Split(10, 75, 205), "dev": Split(6, 65, 100), "train": Split(240, 65, 118)}
+SPLITS = {"tst": Split(10, 75, 205), "dev": Split(6, 66, 100), "train": Split(240, 66, 115)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _sentences(rng: random.Random, said: set[str], *, aim: Seconds, rate: int) -
         key = " ".join(candidate.words).casefold()
         if key not in said:
             said.add(key)
-            estimate += 60 * len(candidate.words) / rate + 1.0  # one second of pause and noise
+            estimate += LETTER_TIME * len(key) / rate + GAP
             yield candidate
 
 

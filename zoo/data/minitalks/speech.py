@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
@@ -126,5 +127,5 @@ def _spans(words: Sequence[str], starts: list[Seconds | None], phonemes: Sequenc
         stop = min(max(voiced, default=end), stop or end)
         letters = np.cumsum([0] + [len(word) for word in words[first:after]])
         edges = start + (max(stop, start) - start) * letters / letters[-1]
-        spans += [(float(left), float(right)) for left, right in zip(edges, edges[1:], strict=False)]
+        spans += [(float(left), float(right)) for left, right in pairwise(edges)]
     return spans

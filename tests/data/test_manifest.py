@@ -1,0 +1,47 @@
+"""Manifests survive writing and reading, and say what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from zoo.data import manifest
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.errors import ZooError
+
+
+def talk(folder: Path) -> Talk:
+    target = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (1,)), ((0, 1), ()))
+    words = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
+    segment = Segment(1.0, 0.75, "Good cat.", words, {"de": target, "zh": Target("好猫。")})
+    labels = {"phonemes": (Word("g", 1.0, 1.125),)}
+    return Talk("t-0", folder / "wav" / "t-0.wav", 3.5, "en", (segment, Segment(2.0, 0.5, "")), 0.25, "f1", labels)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    talks = [talk(tmp_path), Talk("t-1", tmp_path.parent / "b.wav", 1.0, "en", ())]
+    manifest.write(tmp_path / "m.jsonl", talks)
+    assert manifest.read(tmp_path / "m.jsonl") == talks
+    assert [path.name for path in tmp_path.iterdir()] == ["m.jsonl"]
+
+
+def test_audio_paths_move_with_the_manifest(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    manifest.write(tmp_path / "old" / "m.jsonl", [talk(tmp_path / "old")])
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert manifest.read(tmp_path / "new" / "m.jsonl")[0].audio == tmp_path / "new" / "wav" / "t-0.wav"
+
+
+def test_damaged_or_foreign_manifests(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    with pytest.raises(ZooError, match="does not exist"):
+        manifest.read(path)
+    manifest.write(path, [talk(tmp_path)])
+    line = path.read_text()
+    for damaged, what in (
+        (line.replace('"version": 1', '"version": 9'), "version 9"),
+        (line + line[:50], "line 2"),
+        (line.replace('"segments"', '"parts"'), "segments"),
+    ):
+        path.write_text(damaged)
+        with pytest.raises(ZooError, match=what):
+            manifest.read(path)
