@@ -1,0 +1,54 @@
+"""The curves as files: both formats, every system and knob in the text of the SVG, gaps where a score is missing."""
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from zoo.report.plots import plot_curves
+from zoo.report.results import KnobValue, Row
+
+
+def row(system: str, m: float | None, bleu: float, latency: float | None, *, kind: str = "system", flags=()) -> Row:
+    scores = {"BLEU": bleu, "StreamLAAL": latency, "StreamLAAL_CA": latency and latency + 0.5}
+    knob = None if m is None else KnobValue("m", m)
+    return Row(system, knob, "minitalks", "tst", "en", "de", scores, {}, "i.log", kind=kind, flags=flags)
+
+
+ROWS = (
+    row("infinisst", 1, 70.0, 1.0),
+    row("infinisst", 2, 80.0, 1.5),
+    row("infinisst", 7, 81.0, None),
+    row("other", 3, 60.0, 2.0, flags=("repeats itself",)),
+    row("wait-k", 5, 95.0, 1.2, kind="oracle"),
+    row("offline", None, 90.0, None, kind="ceiling"),
+)
+
+
+def texts(path: Path) -> list[str]:
+    return [
+        "".join(node.itertext()).strip() for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    ]
+
+
+def test_png_and_svg_name_every_system_and_knob(tmp_path: Path) -> None:
+    png, svg = plot_curves(ROWS, tmp_path / "curves")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert (png.name, svg.name) == ("curves.png", "curves.svg")
+    words = texts(svg)
+    for label in ("m=1", "m=2", "m=3 !", "m=5"):
+        assert words.count(label) == 2, label  # once per panel
+    assert "m=7" not in words  # its latency is not defined
+    for name in ("infinisst, by m", "wait-k, by m", "offline, upper bound", "! flagged"):
+        assert words.count(name) == 1, name
+    assert {"StreamLAAL (s)", "StreamLAAL_CA (s)", "BLEU"} <= set(words)
+
+
+def test_same_rows_give_the_same_svg_and_no_rows_a_legal_file(tmp_path: Path) -> None:
+    first, second = (plot_curves(ROWS, tmp_path / name)[1].read_text() for name in ("a", "b"))
+    assert first == second
+    assert plot_curves((), tmp_path / "none")[0].stat().st_size > 1000
+
+
+def test_quality_can_be_another_score(tmp_path: Path) -> None:
+    _, svg = plot_curves(ROWS, tmp_path / "chrf", quality="chrF")
+    assert "chrF" in texts(svg)
+    assert "m=1" not in texts(svg)

@@ -1,0 +1,74 @@
+"""The terminal and markdown tables: order, dashes, flags, widths."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from zoo.report.results import KnobValue, Row
+from zoo.report.table import by_system, knob_label, markdown_table, number, print_table
+
+
+def row(system: str, m: float | None = None, *, kind: str = "system", flags: tuple[str, ...] = (), **scores) -> Row:
+    knob = None if m is None else KnobValue("m", m)
+    full = {"BLEU": 80.04, "chrF": 88.8, "StreamLAAL": 1.234, "StreamLAAL_CA": 1.9, "LongYAAL": 1.1, "RTF": 0.25}
+    return Row(system, knob, "minitalks", "tst", "en", "de", full | scores, {}, "i.log", kind=kind, flags=flags)
+
+
+ROWS = (
+    row("offline", kind="ceiling", BLEU=91.0, StreamLAAL=None),
+    row("infinisst", 4, BLEU=85.0),
+    row("infinisst", 1, flags=("writes nothing before the source has ended",)),
+    row("gold", 3, kind="oracle"),
+)
+
+
+def printed(width: int, rows: tuple[Row, ...] = ROWS) -> str:
+    stream = StringIO()
+    print_table(rows, console=Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_order_is_systems_by_knob_then_oracle_then_ceiling() -> None:
+    names = [f"{r.system} {knob_label(r)}".strip() for group in by_system(ROWS) for r in group]
+    assert names == ["infinisst m=1", "infinisst m=4", "gold m=3", "offline"]
+
+
+def test_terminal_at_100_columns_shows_every_score_and_reason() -> None:
+    text = printed(100)
+    assert max(map(len, text.splitlines())) <= 100
+    line = next(line for line in text.splitlines() if "m=1" in line)
+    assert line.split() == ["infinisst", "m=1", "80.0", "88.8", "1.23", "1.90", "1.10", "0.25", "!", "1"]
+    assert "1 infinisst m=1: writes nothing before the source has ended" in text
+    ceiling = next(line for line in text.splitlines() if line.strip().startswith("offline"))
+    assert ceiling.split() == ["offline", "91.0", "88.8", "–", "1.90", "1.10", "0.25"]
+
+
+@pytest.mark.parametrize("width", [80, 60, 45])
+def test_narrow_terminal_keeps_quality_latency_and_flags(width: int) -> None:
+    lines = printed(width).splitlines()
+    assert max(map(len, lines)) <= width
+    line = next(line for line in lines if "m=1" in line)
+    for cell in ("infinisst", "80.0", "1.23", "! 1"):
+        assert cell in line
+    assert ("1.90" in line) == (width >= 52)
+
+
+def test_number_writes_a_dash_for_what_is_not_defined() -> None:
+    assert [number(value, 1) for value in (None, float("nan"), float("inf"), 0.0)] == ["–", "–", "–", "0.0"]
+
+
+def test_markdown_escapes_and_shows_flags() -> None:
+    lines = markdown_table((row("a|b", 2, flags=("repeats itself",)), ROWS[0])).splitlines()
+    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+    assert lines[2].startswith("| a\\|b | m=2 | 80.0 ")
+    assert lines[2].endswith("| repeats itself |")
+    assert lines[3].startswith("| *offline* |  | 91.0 | 88.8 | – ")
+
+
+def test_test_sets_are_never_mixed() -> None:
+    other = Row("infinisst", None, "mustc", "tst", "en", "es", {"BLEU": 30.0}, {}, "j.log")
+    text = markdown_table((*ROWS, other))
+    assert "**minitalks tst, en-de**" in text
+    assert "**mustc tst, en-es**" in text
+    assert text.index("offline") < text.index("mustc")

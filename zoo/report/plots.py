@@ -1,0 +1,129 @@
+"""Quality-latency curves as PNG and SVG (matplotlib). Knows rows of results and no instance log."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from zoo.report.results import Row
+from zoo.report.table import by_system, by_test_set, knob_label, test_set_label
+
+COLORS = ("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a7f95", "#6b6b3a")
+MARKERS = "osD^vPX*"
+GREY = "#8a8a86"
+PANELS = (("StreamLAAL", "ideal"), ("StreamLAAL_CA", "computation-aware"))
+STYLE = {
+    "font.size": 10,
+    "font.family": ["DejaVu Sans"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#a9a9a4",
+    "axes.labelcolor": "#33332f",
+    "xtick.color": "#55554f",
+    "ytick.color": "#55554f",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "simulzoo",
+}
+
+
+def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tuple[Path, Path]:
+    """Write ``<stem>.png`` and ``<stem>.svg``: ``quality`` against StreamLAAL and StreamLAAL_CA (s), side by side.
+
+    One line per system with its knob at every point, the offline upper bound as a dashed line, oracles in grey; a
+    flagged row is hollow. One pair of panels per test set, below each other.
+    """
+    groups = by_test_set(rows)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8, 4 * max(1, len(groups))), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(max(1, len(groups)), len(PANELS), sharex="row", sharey="row", squeeze=False)
+        for line, (key, group) in zip(axes, groups.items(), strict=False):
+            _panels(line, group, title=test_set_label(key), quality=quality)
+        _legend(figure, axes.flat, flagged=any(row.flags for row in rows))
+        paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
+        figure.savefig(paths[0], dpi=160)
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def _panels(axes: Sequence[Axes], rows: Sequence[Row], *, title: str, quality: str) -> None:
+    for axis, (latency, name) in zip(axes, PANELS, strict=True):
+        axis.set_title(f"{title}: {name}", loc="left", fontsize=10, color="#33332f")
+        axis.set_xlabel(f"{latency} (s)")
+        axis.grid(color="#e6e6e1", linewidth=0.7)
+        axis.set_axisbelow(True)
+        _curves(axis, rows, latency=latency, quality=quality)
+        axis.margins(x=0.12, y=0.14)
+    axes[0].set_ylabel(quality)
+
+
+def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:
+    entries = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        entries |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries}
+    if flagged:
+        entries["! flagged"] = Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none")
+    if entries:
+        figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=min(4, len(entries)),
+            frameon=False,
+            fontsize=9.5,
+            handlelength=1.6,
+        )
+
+
+def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> None:
+    systems = sorted({row.system for row in rows if row.kind == "system"})
+    for group in by_system(rows):
+        first = group[0]
+        if first.kind == "ceiling":
+            _ceiling(axis, group, quality=quality)
+            continue
+        place = systems.index(first.system) if first.kind == "system" else 0
+        color = COLORS[place % len(COLORS)] if first.kind == "system" else GREY
+        marker = MARKERS[place % len(MARKERS)] if first.kind == "system" else "x"
+        _line(axis, group, latency=latency, quality=quality, color=color, marker=marker)
+
+
+def _ceiling(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
+    for row in group:
+        value = row.scores.get(quality)
+        if value is not None:
+            axis.axhline(value, color=GREY, linestyle=(0, (5, 4)), linewidth=1.1, label=f"{row.system}, upper bound")
+
+
+def _line(axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color: str, marker: str) -> None:
+    points = [(row, row.scores.get(latency), row.scores.get(quality)) for row in group]
+    drawn = [(row, x, y) for row, x, y in points if x is not None and y is not None]
+    system = group[0].kind == "system"
+    axis.plot(
+        [x for _, x, _ in drawn],
+        [y for _, _, y in drawn],
+        color=color,
+        marker=marker,
+        markersize=6 if system else 5,
+        linewidth=1.7 if system else 0.9,
+        linestyle="-" if system else ":",
+        label=_name(group[0]),
+    )
+    for row, x, y in drawn:
+        if row.flags:
+            axis.plot([x], [y], color=color, marker=marker, markersize=6, markerfacecolor="white", linestyle="none")
+        axis.annotate(_point(row), (x, y), textcoords="offset points", xytext=(5, -11), fontsize=9, color=color)
+
+
+def _point(row: Row) -> str:
+    short = row.knob is None or len(row.knob.name) <= 2  # a long name would cover its neighbours: the legend has it
+    return (knob_label(row) if short else f"{row.knob.value:g}") + (" !" if row.flags else "")
+
+
+def _name(row: Row) -> str:
+    return row.system if row.knob is None else f"{row.system}, by {row.knob.name}"

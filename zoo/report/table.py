@@ -1,0 +1,155 @@
+"""Rows of results as a table for the terminal and as markdown. Knows no file, no plot and no page."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from zoo.report.results import Row
+
+DASH = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A score and how it is written. priority: columns with the largest are left out first on a narrow terminal."""
+
+    score: str
+    header: str
+    digits: int
+    unit: str = ""
+    priority: int = 0
+
+
+COLUMNS = (
+    Column("BLEU", "BLEU", 1),
+    Column("chrF", "chrF", 1, priority=3),
+    Column("StreamLAAL", "Stream\nLAAL", 2, "s"),
+    Column("StreamLAAL_CA", "Stream\nLAAL_CA", 2, "s", priority=1),
+    Column("LongYAAL", "Long\nYAAL", 2, "s", priority=4),
+    Column("RTF", "RTF", 2, priority=2),
+)
+_WIDTHS = ((76, 4), (68, 3), (60, 2), (52, 1), (0, 0))  # terminal columns at least, largest priority shown
+
+TestSet = tuple[str, str, str, str]  # data, split, source and target language
+
+
+def number(value: float | None, digits: int) -> str:
+    """``value`` with fixed digits; a dash where it is not defined (None or not finite)."""
+    if value is None or value != value or value in (float("inf"), float("-inf")):
+        return DASH
+    return f"{value:.{digits}f}"
+
+
+def knob_label(row: Row) -> str:
+    """``m=2``; empty for a row without a knob."""
+    return "" if row.knob is None else f"{row.knob.name}={row.knob.value:g}"
+
+
+def test_set(row: Row) -> TestSet:
+    """What a row was measured on: only rows of the same test set can be compared."""
+    return row.data, row.split, row.source_language, row.target_language
+
+
+def test_set_label(key: TestSet) -> str:
+    """``minitalks tst, en-de``."""
+    data, split, source, target = key
+    return f"{data} {split}, {source}-{target}"
+
+
+def by_test_set(rows: Sequence[Row]) -> dict[TestSet, list[Row]]:
+    """Rows by what they were measured on, in order of first appearance."""
+    groups: dict[TestSet, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(test_set(row), []).append(row)
+    return groups
+
+
+def by_system(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows of each system, ordered by the knob; systems first, then oracles, then ceilings."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.kind, row.system), []).append(row)
+    order = ("system", "oracle", "ceiling")
+    ranked = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+    return [sorted(group, key=lambda row: row.knob.value if row.knob else 0.0) for _, group in ranked]
+
+
+def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
+    """One table per test set for a terminal of ``width`` columns; the reasons of flagged rows stand under it."""
+    parts: list[RenderableType] = []
+    for key, group in by_test_set(rows).items():
+        notes: list[str] = []
+        parts += [_terminal(group, title=test_set_label(key), width=width, notes=notes)]
+        parts += [Text(f"  {mark} {note}", style="yellow") for mark, note in enumerate(notes, start=1)]
+    return Group(*parts)
+
+
+def print_table(rows: Sequence[Row], *, console: Console | None = None) -> None:
+    """Print :func:`score_table` at the width of ``console``, at most 100 columns."""
+    console = console or Console()
+    width = min(100, console.width)
+    console.print(score_table(rows, width=width), width=width)
+
+
+def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) -> Table:
+    columns = _fitting(width)
+    table = Table(
+        title=f"{title} (times in seconds)", title_justify="left", title_style="bold", box=None, padding=(0, 1)
+    )
+    table.add_column("system", vertical="bottom", overflow="fold")
+    table.add_column("knob", no_wrap=True)
+    for column in columns:
+        table.add_column(column.header, justify="right", no_wrap=True)
+    table.add_column("flags", style="yellow", no_wrap=True)
+    for order, group in enumerate(by_system(rows)):
+        if order:
+            table.add_row()
+        for place, row in enumerate(group):
+            mark = _note(row, notes)
+            cells = [number(row.scores.get(column.score), column.digits) for column in columns]
+            name = row.system if place == 0 else ""
+            table.add_row(name, knob_label(row), *cells, mark, style="dim" if row.kind != "system" else "")
+    return table
+
+
+def _note(row: Row, notes: list[str]) -> str:
+    marks = []
+    for flag in row.flags:
+        note = f"{row.system} {knob_label(row)}".strip() + f": {flag}"
+        notes += [] if note in notes else [note]
+        marks.append(str(notes.index(note) + 1))
+    return "! " + ",".join(marks) if marks else ""
+
+
+def _fitting(width: int) -> list[Column]:
+    most = next(priority for least, priority in _WIDTHS if width >= least)
+    return [column for column in COLUMNS if column.priority <= most]
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """The same table as markdown, for the README and the docs; one per test set, titled when there are several."""
+    groups = by_test_set(rows)
+    parts = []
+    for key, group in groups.items():
+        title = f"**{test_set_label(key)}**\n\n" if len(groups) > 1 else ""
+        parts.append(title + _markdown(group))
+    return "\n".join(parts)
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    heads = [column.score + (f" ({column.unit})" if column.unit else "") for column in COLUMNS]
+    lines = [["system", "knob", *heads, "flags"], ["---", "---", *["---:"] * len(heads), "---"]]
+    for group in by_system(rows):
+        lines += [_markdown_row(row) for row in group]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _markdown_row(row: Row) -> list[str]:
+    style: Callable[[str], str] = str if row.kind == "system" else lambda text: f"*{text}*" if text else ""
+    cells = [number(row.scores.get(column.score), column.digits) for column in COLUMNS]
+    words = [row.system, knob_label(row), "; ".join(row.flags)]
+    system, knob, flags = (word.replace("|", "\\|").replace("\n", " ") for word in words)
+    return [style(system), knob, *cells, flags]
