@@ -1,0 +1,1 @@
+"""The built-in corpus: an aligned grammar, its speech and its talks."""
