@@ -1,0 +1,7 @@
+"""InfiniSST: simultaneous translation of unbounded speech with a large language model."""
+
+from zoo.backbones.infinisst.backbone import InfiniSST
+from zoo.backbones.infinisst.encoder import EncoderConfig
+from zoo.backbones.infinisst.prompt import LEAN, Template
+
+__all__ = ["LEAN", "EncoderConfig", "InfiniSST", "Template"]

@@ -1,0 +1,64 @@
+"""The causal LM under InfiniSST: how it is made and how its positions turn. Knows no prompt, window or audio."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from zoo.errors import ZooError
+
+STATIC_ROPE = ("default", "linear", "llama3", "yarn")
+
+
+def build_decoder(
+    model: str | Mapping[str, Any], *, vocabulary: int, embedding_std: float | None, dtype: torch.dtype
+) -> PreTrainedModel:
+    """A Llama-style causal LM with exact rotary angles.
+
+    model: a hub id or local folder (weights are read), or a config (``model_type`` and its fields; random weights).
+    vocabulary: size of the tokenizer, the config's ``vocab_size`` unless it says otherwise; a pretrained model with
+    fewer embeddings gets more. embedding_std: initial spread of a random model's embeddings (None: its default).
+    """
+    if isinstance(model, str):
+        decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation="sdpa")
+        if decoder.get_input_embeddings().num_embeddings < vocabulary:
+            decoder.resize_token_embeddings(vocabulary)
+    else:
+        fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
+        config = AutoConfig.for_model(**fields)
+        decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
+        if embedding_std is not None:
+            nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)
+    decoder.model.rotary_emb = Rotary(decoder.model.rotary_emb)
+    return decoder
+
+
+class Rotary(nn.Module):
+    """Rotary angles in double precision, so that positions may grow for hours; otherwise what the LM itself uses."""
+
+    def __init__(self, rotary: nn.Module) -> None:
+        super().__init__()
+        if rotary.rope_type not in STATIC_ROPE:
+            raise ZooError(f"RoPE type {rotary.rope_type!r} is not supported; choose one of: {', '.join(STATIC_ROPE)}.")
+        self.inv_freq = nn.Buffer(rotary.inv_freq.clone(), persistent=False)
+        self.scaling = float(rotary.attention_scaling)
+
+    def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines (batch, positions, head size) for positions (batch, positions), in the type of ``x``."""
+        cos, sin = self._angles(position_ids)
+        return (cos * self.scaling).to(x.dtype), (sin * self.scaling).to(x.dtype)
+
+    def shift(self, keys: Tensor, positions: int) -> Tensor:
+        """Turn rotated ``keys`` (..., head size) ``positions`` further."""
+        cos, sin = self._angles(torch.tensor([positions], device=keys.device))
+        dtype = torch.promote_types(keys.dtype, torch.float32)
+        first, second = keys.chunk(2, dim=-1)
+        turned = keys * cos.to(dtype) + torch.cat([-second, first], dim=-1) * sin.to(dtype)
+        return turned.to(keys.dtype)
+
+    def _angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        angles = positions[..., None].double() * self.inv_freq.double()
+        angles = torch.cat([angles, angles], dim=-1)
+        return angles.cos(), angles.sin()

@@ -1,0 +1,286 @@
+"""Streaming wav2vec2: block-causal attention, rotary positions and a sliding window. Knows no text and no decoder.
+
+InfiniSST, sections 3.2 and 3.5. Parameters carry the names of Hugging Face's ``Wav2Vec2Model`` (layer-norm variant),
+less ``encoder.pos_conv_embed``, which rotary positions replace.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from zoo.types import Frames, Samples
+
+CHUNK_SAMPLES: Samples = 15_360  # 960 ms
+CHUNK_FRAMES: Frames = 48
+FRAME_SAMPLES: Samples = 320
+KERNELS = (10, 3, 3, 3, 3, 2, 2)
+STRIDES = (5, 2, 2, 2, 2, 2, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderConfig:
+    """Shape of the encoder.
+
+    conv_channels: one per convolution. window, window_unit: what a query frame sees of the past, see ``first_visible``.
+    left_pad: samples of context before each chunk (zeros before the first): at least 80 and at most 399, so that
+    a chunk of 15 360 samples gives 48 frames. 80 for models trained here, 399 for the released checkpoints.
+    """
+
+    conv_channels: Sequence[int] = (512,) * 7
+    conv_bias: bool = True
+    hidden: int = 1024
+    layers: int = 24
+    heads: int = 16
+    ff: int = 4096
+    window: int = 10
+    window_unit: Literal["chunks", "frames"] = "chunks"
+    left_pad: Samples = 80
+    rope_base: float = 10_000.0
+
+    @property
+    def head_size(self) -> int:
+        """Width of one attention head."""
+        return self.hidden // self.heads
+
+    @property
+    def past_frames(self) -> Frames:
+        """Frames before a block that any of its queries can see: what a stream has to keep."""
+        return CHUNK_FRAMES * (self.window - 1) if self.window_unit == "chunks" else CHUNK_FRAMES * self.window - 1
+
+    def first_visible(self, frames: Tensor, block_starts: Tensor) -> Tensor:
+        """The earliest frame each query frame sees; both arguments and the result are frame indices.
+
+        chunks (the paper, section 3.5): a block of m chunks sees the ``window - 1`` chunks of 960 ms before it and
+        itself. frames (released code): frame f sees the ``48 window`` frames that end with f, and the rest of its block.
+        """
+        return (block_starts if self.window_unit == "chunks" else frames) - self.past_frames
+
+
+class Encoded(NamedTuple):
+    """hidden: (batch, frames, hidden), after the last norm. middle: the same of the middle layer, not normalised."""
+
+    hidden: Tensor
+    middle: Tensor
+
+
+@dataclass(slots=True)
+class EncoderState:
+    """What one stream keeps. left: (left_pad,) samples; cache: (layers, 2, heads, frames, head size), not rotated."""
+
+    left: Tensor
+    cache: Tensor
+
+
+class StreamingEncoder(nn.Module):
+    """Waveform to one vector per 20 ms; the same layers with and without caches."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.feature_extractor = FeatureExtractor(config)
+        self.feature_projection = FeatureProjection(config)
+        self.encoder = Layers(config)
+
+    def forward(self, samples: Tensor, multiplier: int) -> Encoded:
+        """Encode whole signals, (batch, n) samples from the start of a stream, with blocks of ``multiplier`` chunks."""
+        features = self._features(F.pad(samples, (self.config.left_pad, 0)))
+        frames = torch.arange(features.shape[1], device=samples.device)
+        hidden, middle, _ = self.encoder(features, self._visible(frames, frames, CHUNK_FRAMES * multiplier), None)
+        return Encoded(hidden, middle)
+
+    def open(self) -> EncoderState:
+        """State of a new stream."""
+        config, weight = self.config, self.feature_projection.projection.weight
+        cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
+        return EncoderState(left=weight.new_zeros(config.left_pad), cache=cache)
+
+    def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
+        """Encode one new block per stream, (n,) samples each, n a multiple of 15 360: (n / 320, hidden) each.
+
+        Blocks of one length are computed together; caches of different lengths are padded and masked.
+        """
+        encoded: dict[int, Tensor] = {}
+        for size in {block.numel() for block in blocks}:
+            rows = [row for row, block in enumerate(blocks) if block.numel() == size]
+            hidden = self._stream([states[row] for row in rows], torch.stack([blocks[row] for row in rows]))
+            encoded |= dict(zip(rows, hidden, strict=True))
+        return [encoded[row] for row in range(len(blocks))]
+
+    def _stream(self, states: Sequence[EncoderState], samples: Tensor) -> Tensor:
+        samples = torch.cat([torch.stack([state.left for state in states]), samples.to(states[0].left)], dim=1)
+        features = self._features(samples)
+        size, kept = features.shape[1], [state.cache.shape[3] for state in states]
+        past = max(kept)
+        cache = torch.stack([F.pad(state.cache, (0, 0, past - state.cache.shape[3], 0)) for state in states], dim=2)
+        keys = torch.arange(-past, size, device=samples.device)
+        real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
+        visible = self._visible(keys[past:], keys, size) & real[:, None, None]
+        hidden, _, cache = self.encoder(features, visible, cache)
+        for row, state in enumerate(states):
+            frames = min(kept[row] + size, self.config.past_frames)
+            state.cache = cache[:, :, row, :, cache.shape[4] - frames :].clone()
+            state.left = samples[row, samples.shape[1] - self.config.left_pad :].clone()
+        return hidden
+
+    def _features(self, samples: Tensor) -> Tensor:
+        return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
+
+    def _visible(self, queries: Tensor, keys: Tensor, block: Frames) -> Tensor:
+        """(queries, keys) bool from frame indices: bidirectional inside a block, causal across, within the window."""
+        starts = queries.div(block, rounding_mode="floor") * block
+        first = self.config.first_visible(queries, starts)
+        return (keys >= first[:, None]) & (keys < (starts + block)[:, None])
+
+
+class ConvLayer(nn.Module):
+    """Convolution over time, layer norm over channels, GELU."""
+
+    def __init__(self, channels: tuple[int, int], kernel: int, stride: int, bias: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(*channels, kernel, stride, bias=bias)
+        self.layer_norm = nn.LayerNorm(channels[1])
+
+    def forward(self, signal: Tensor) -> Tensor:
+        """(batch, channels, time) to (batch, channels, time / stride)."""
+        return F.gelu(self.layer_norm(self.conv(signal).transpose(1, 2)).transpose(1, 2))
+
+
+class FeatureExtractor(nn.Module):
+    """Seven convolutions from samples to 20 ms frames, receptive field 400 samples."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        channels = (1, *config.conv_channels)
+        pairs = pairwise(channels)
+        self.conv_layers = nn.ModuleList(
+            ConvLayer(pair, kernel, stride, config.conv_bias)
+            for pair, kernel, stride in zip(pairs, KERNELS, STRIDES, strict=True)
+        )
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """(batch, n) to (batch, channels, (n - 80) // 320)."""
+        signal = samples[:, None]
+        for layer in self.conv_layers:
+            signal = layer(signal)
+        return signal
+
+
+class FeatureProjection(nn.Module):
+    """From convolution channels to the hidden size."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.layer_norm = nn.LayerNorm(config.conv_channels[-1])
+        self.projection = nn.Linear(config.conv_channels[-1], config.hidden)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(batch, frames, channels) to (batch, frames, hidden)."""
+        return self.projection(self.layer_norm(features))
+
+
+class Layers(nn.Module):
+    """The transformer: pre-norm layers and a last norm."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.layer_norm = nn.LayerNorm(config.hidden)
+
+    def forward(self, x: Tensor, visible: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden, middle and the cache with the new frames appended.
+
+        x: (batch, new, hidden). visible: (new, keys) or (batch, 1, new, keys) bool, keys = past + new.
+        cache: (layers, 2, batch, heads, past, head size) or None.
+        """
+        past = 0 if cache is None else cache.shape[4]
+        rotation = rotary(past + x.shape[1], self.config.head_size, self.config.rope_base, x.device)
+        mask = None if bool(visible.all()) else visible
+        middle, kept = x, []
+        for index, layer in enumerate(self.layers):
+            x, frames = layer(x, mask, rotation, None if cache is None else cache[index])
+            kept.append(frames)
+            if index + 1 == len(self.layers) // 2:
+                middle = x
+        return self.layer_norm(x), middle, torch.stack(kept)
+
+
+class Layer(nn.Module):
+    """Pre-norm self-attention and feed-forward."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.layer_norm = nn.LayerNorm(config.hidden)
+        self.feed_forward = FeedForward(config)
+        self.final_layer_norm = nn.LayerNorm(config.hidden)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Layers``; the second result is (2, batch, heads, past + new, head size)."""
+        attended, cache = self.attention(self.layer_norm(x), mask, rotation, cache)
+        x = x + attended
+        return x + self.feed_forward(self.final_layer_norm(x)), cache
+
+
+class Attention(nn.Module):
+    """Multi-head attention; cached keys are not rotated (section 3.5), so positions start at the oldest kept frame."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.q_proj = nn.Linear(config.hidden, config.hidden)
+        self.k_proj = nn.Linear(config.hidden, config.hidden)
+        self.v_proj = nn.Linear(config.hidden, config.hidden)
+        self.out_proj = nn.Linear(config.hidden, config.hidden)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Layer``."""
+        query, key, value = (self._split(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj))
+        if cache is not None:
+            key, value = torch.cat([cache[0], key], dim=2), torch.cat([cache[1], value], dim=2)
+        cos, sin = rotation
+        new = x.shape[1]
+        attended = F.scaled_dot_product_attention(
+            rotate(query, cos[-new:], sin[-new:]), rotate(key, cos, sin), value, attn_mask=mask
+        )
+        return self.out_proj(attended.transpose(1, 2).flatten(2)), torch.stack([key, value])
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    """Two linear layers around a GELU."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.intermediate_dense = nn.Linear(config.hidden, config.ff)
+        self.output_dense = nn.Linear(config.ff, config.hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, frames, hidden) to the same."""
+        return self.output_dense(F.gelu(self.intermediate_dense(x)))
+
+
+def rotary(positions: int, head_size: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines, (positions, head_size / 2) each; angles in double precision."""
+    half = torch.arange(head_size // 2, dtype=torch.float64, device=device) / (head_size // 2)
+    angles = torch.arange(positions, dtype=torch.float64, device=device)[:, None] * base**-half
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate the two halves of the last dimension of (..., positions, head size)."""
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    cos, sin = cos.to(dtype), sin.to(dtype)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
