@@ -33,7 +33,7 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
 def chunked_words(
     segments: Sequence[Segment], target: str, *, start: Seconds, chunks: int, chunk_seconds: Seconds
 ) -> list[list[str]]:
-    """Words per chunk of a stretch that begins at ``start`` (seconds in the talk); empty lists are turns that only read.
+    """Words per chunk of a stretch that begins at ``start`` (seconds in the talk); empty lists are turns that read.
 
     A word belongs to the chunk in which its last aligned source word ends.
     """

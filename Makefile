@@ -1,0 +1,40 @@
+# Everything runs in .venv, made with plain pip from pyproject.toml under the pins of constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+export OMP_WAIT_POLICY ?= passive
+
+.PHONY: help setup demo test train lint format clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+setup: $(STAMP) ## make .venv and install the zoo with its pins
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "SimulZoo needs Python 3.11 or newer (PYTHON=... make setup)"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt setuptools
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup ## translate a few talks with every shipped system, print the table, write the report
+	$(BIN)/python evaluate.py experiment=demo
+
+test: setup ## run the test suite on all cores
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+train: setup ## train the InfiniSST model of the built-in benchmark from scratch
+	$(BIN)/python train.py experiment=infinisst_minitalks
+
+lint: setup ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## let ruff rewrite the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment and the outputs
+	rm -rf .venv outputs *.egg-info

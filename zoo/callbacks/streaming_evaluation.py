@@ -1,0 +1,62 @@
+"""Streams development talks through the system while it trains: the same simulation and scores as evaluate.py."""
+
+from collections.abc import Callable, Sequence
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from zoo.data.talks import Talk
+from zoo.evaluation.sources import reference_segments, sources
+from zoo.metrics.longform import score_talks
+from zoo.streaming.simulate import simulate
+from zoo.training.module import Training
+
+
+class StreamingEvaluation(Callback):
+    """Scores ``talks()`` every ``every_steps`` optimizer steps from ``first_step`` on, and after the last one.
+
+    Logs ``dev/<source>-<target>/<score>`` at the system's current knob setting; streams advance in lockstep.
+    """
+
+    def __init__(
+        self, *, talks: Callable[[], Sequence[Talk]], every_steps: int, first_step: int = 0, batch_size: int = 8
+    ) -> None:
+        self._talks = talks
+        self.every_steps = every_steps
+        self.first_step = first_step
+        self.batch_size = batch_size
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        outputs: object,
+        batch: object,
+        batch_idx: int,
+    ) -> None:
+        """Evaluate when it is time."""
+        assert isinstance(module, Training)
+        step = trainer.global_step
+        due = step >= self.first_step and step % self.every_steps == 0
+        if due or step == module.curriculum.steps:
+            scores = self.evaluate(module)
+            module.log_dict(scores, rank_zero_only=True)
+            shown = ", ".join(f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items())
+            trainer.print(f"step {step}: {shown}")
+
+    def evaluate(self, module: Training) -> dict[str, float]:
+        """BLEU and StreamLAAL (seconds) of the current weights."""
+        system = module.system
+        talks = list(self._talks())
+        training = system.training
+        system.eval()
+        streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
+        with torch.autocast(module.device.type, enabled=False):
+            instances = sorted(simulate(system, streams, batch_size=self.batch_size), key=lambda i: i.index)
+        system.train(training)
+        references = [reference_segments(talk, system.target_language) for talk in talks]
+        scores = score_talks(instances, references, language=system.target_language).scores
+        direction = f"{system.source_language.code}-{system.target_language.code}"
+        wanted = {"BLEU": scores["BLEU"].value, "StreamLAAL": scores["StreamLAAL"].value}
+        return {f"dev/{direction}/{name}": value for name, value in wanted.items() if value is not None}

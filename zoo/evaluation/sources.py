@@ -1,0 +1,36 @@
+"""From talks to streams of chunks. Reads audio, knows no system."""
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from zoo import audio
+from zoo.data.talks import Talk
+from zoo.languages import Language
+from zoo.metrics.longform import ReferenceSegment
+from zoo.streaming.simulate import Source
+from zoo.types import Samples
+
+
+def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
+    """The reference translations of a talk with their place in it; segments without one are left out."""
+    return [
+        ReferenceSegment(segment.offset, segment.duration, segment.targets[target.code].text)
+        for segment in talk.segments
+        if target.code in segment.targets
+    ]
+
+
+def sources(talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None) -> Iterator[Source]:
+    """One stream per talk, in chunks of ``chunk_samples`` (None: all at once, for offline decoding)."""
+    for talk in talks:
+        reference = target.separator.join(segment.text for segment in reference_segments(talk, target))
+        yield Source(talk=talk.name, chunks=talk_chunks(talk, chunk_samples), reference=reference)
+
+
+def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
+    """The audio of a talk, read when it is asked for; each chunk is a copy that outlives the talk's buffer."""
+    samples = audio.load(talk.audio, start=talk.offset, duration=talk.duration)
+    size = chunk_samples or max(1, samples.numel())
+    for start in range(0, samples.numel(), size):
+        yield samples[start : start + size].clone()
