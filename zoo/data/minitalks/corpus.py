@@ -28,7 +28,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 
 MOST_WORKERS = 8
-_NOT_CONTENT = ("__init__.py", "corpus.py", "frozen.py")
+_NOT_CONTENT = ("__init__.py", "corpus.py", "frozen.py", "statistics.py")
 
 
 def build(split: str, *, cache: Path | None = None, talks: int | None = None) -> list[Talk]:
