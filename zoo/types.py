@@ -83,6 +83,13 @@ class Hypothesis:
         """Number of new tokens."""
         return int(self.token_ids.numel())
 
+    @property
+    def attended(self) -> Tensor:
+        """(prefix + new,) int64: the frame each token attends to most. Raises ValueError without an alignment."""
+        if self.alignment is None:
+            raise ValueError("The backbone answered without the alignment it was asked for.")
+        return self.alignment.argmax(dim=1)
+
     def whole_words(self, tokens: int) -> int:
         """Largest number <= ``tokens`` of new tokens that does not split a word (a finished hypothesis ends in one)."""
         if tokens >= self.new and self.finished:
