@@ -1,7 +1,7 @@
 """Local agreement (Liu et al., 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial
 Hypothesis Selection"). Knows nothing of sound: it compares what was said with what is said now."""
 
-from os.path import commonprefix
+from itertools import takewhile
 
 from zoo.errors import ZooError
 from zoo.policies.base import Asking, Policy
@@ -31,7 +31,11 @@ class LocalAgreement(Policy):
             return Decision(write=hypothesis.new)
         state.append(hypothesis.token_ids.tolist())
         del state[: -self.n]
-        agreed = len(commonprefix(state)) if len(state) == self.n else 0
-        write = hypothesis.whole_words(agreed)
+        write = hypothesis.whole_words(_agreed(state)) if len(state) == self.n else 0
         state[:] = [said[write:] for said in state]
         return Decision(write=write)
+
+
+def _agreed(said: Said) -> int:
+    """Length of the longest common prefix."""
+    return sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*said, strict=False)))
