@@ -56,7 +56,7 @@ class EncoderConfig:
         """The earliest frame each query frame sees; both arguments and the result are frame indices.
 
         chunks (the paper, section 3.5): a block of m chunks sees the ``window - 1`` chunks of 960 ms before it and
-        itself. frames (released code): frame f sees the ``48 window`` frames that end with f, and the rest of its block.
+        itself. frames (released code): frame f sees the ``48 window`` frames up to f, and the rest of its block.
         """
         return (block_starts if self.window_unit == "chunks" else frames) - self.past_frames
 
@@ -147,7 +147,8 @@ class ConvLayer(nn.Module):
 
     def forward(self, signal: Tensor) -> Tensor:
         """(batch, channels, time) to (batch, channels, time / stride)."""
-        return F.gelu(self.layer_norm(self.conv(signal).transpose(1, 2)).transpose(1, 2))
+        normed = self.layer_norm(self.conv(signal).transpose(1, 2)).transpose(1, 2)
+        return F.gelu(normed.contiguous())  # one layout forward and backward: twice as fast on CPU
 
 
 class FeatureExtractor(nn.Module):

@@ -38,12 +38,7 @@ def train_tokenizer(
     named = {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>", "pad_token": "<|pad|>"}
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        bos_token="<|begin_of_text|>",
-        eos_token="<|eot_id|>",
-        pad_token="<|pad|>",
-        additional_special_tokens=[
-            t for t in special_tokens if t not in ("<|begin_of_text|>", "<|eot_id|>", "<|pad|>")
-        ],
+        additional_special_tokens=[token for token in special_tokens if token not in named.values()],
         clean_up_tokenization_spaces=False,
         **named,
     )
