@@ -1,0 +1,84 @@
+"""How good the words are: BLEU, chrF, WER and CER. Knows no time.
+
+BLEU and chrF keep sacreBLEU's sufficient statistics, so that ranks that saw different segments agree on the score.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from sacrebleu.metrics.base import Metric as SacreMetric
+from sacrebleu.metrics.bleu import BLEU as SacreBLEU
+from sacrebleu.metrics.chrf import CHRF as SacreCHRF
+from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.functional.text import char_error_rate, word_error_rate
+
+from zoo.errors import ZooError
+from zoo.languages import Language
+
+
+class CorpusQuality(Metric):
+    """A sacreBLEU corpus score in [0, 100] with one reference per hypothesis; NaN before the first update."""
+
+    full_state_update = False
+    higher_is_better = True
+    statistics: Tensor
+
+    def __init__(self, scorer: SacreMetric, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scorer = scorer
+        self.scorer.num_refs = 1
+        width = len(self._count([""], [""]))
+        self.add_state("statistics", torch.zeros(width, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def _count(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[int]:
+        rows = self.scorer._extract_corpus_statistics(list(hypotheses), [list(references)])
+        return [sum(column) for column in zip(*rows, strict=True)]
+
+    def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
+        """Add segments. Raises ZooError if the two differ in number."""
+        if len(hypotheses) != len(references):
+            raise ZooError(f"There are {len(hypotheses)} hypotheses but {len(references)} references.")
+        if hypotheses:
+            self.statistics += torch.tensor(self._count(hypotheses, references), dtype=torch.float64)
+
+    def compute(self) -> Tensor:
+        """() float64."""
+        if not bool(self.statistics.any()):
+            return torch.tensor(float("nan"), dtype=torch.float64)
+        counts = [int(count) for count in self.statistics.tolist()]
+        return torch.tensor(self.scorer._compute_score_from_stats(counts).score, dtype=torch.float64)
+
+    def signature(self) -> str:
+        """sacreBLEU's own, e.g. ``nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0``."""
+        return str(self.scorer.get_signature())
+
+
+class BLEU(CorpusQuality):
+    """sacreBLEU with the language's tokenizer."""
+
+    def __init__(self, language: Language, **kwargs: Any) -> None:
+        super().__init__(SacreBLEU(tokenize=language.bleu_tokenizer), **kwargs)
+
+
+class ChrF(CorpusQuality):
+    """chrF2 of sacreBLEU."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(SacreCHRF(), **kwargs)
+
+
+def error_rate(hypotheses: Sequence[str], references: Sequence[str], *, language: Language) -> float:
+    """WER in percent, or CER (white space removed) for languages counted in characters; raw text, as torchmetrics does.
+
+    Raises ZooError where the references hold no unit or the numbers differ.
+    """
+    if len(hypotheses) != len(references):
+        raise ZooError(f"There are {len(hypotheses)} hypotheses but {len(references)} references.")
+    if not any(language.units(reference) for reference in references):
+        raise ZooError("An error rate needs at least one reference that is not empty.")
+    if language.unit == "word":
+        return 100.0 * float(word_error_rate(list(hypotheses), list(references)))
+    bare = [["".join(language.units(text)) for text in texts] for texts in (hypotheses, references)]
+    return 100.0 * float(char_error_rate(bare[0], bare[1]))

@@ -1,0 +1,98 @@
+"""Gives the units of one long hypothesis to the reference segments of its talk, by minimum WER. Knows no time.
+
+Matusov et al. (2005), through ``mweralign``. That package lower-cases inside, so it is handed one number per distinct
+token instead of words; its version changes scores and stands in every signature.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from string import ascii_lowercase, ascii_uppercase
+from typing import Literal
+
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.metrics.rules import Rules
+from zoo.types import UnitKind
+
+Resegmentation = Literal["mwer", "soft"]
+
+# mweralign folds the case of ASCII letters only
+FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def mwer(units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules) -> list[range]:
+    """Per reference segment the positions in ``units`` that belong to it; contiguous, in order, none left out."""
+    groups = _latin_runs(units) if rules.latin_runs and language.unit == "char" else [(unit,) for unit in units]
+    tokens = ["".join(group) for group in groups]
+    sentences = [_reference_tokens(text, unit=language.unit, rules=rules) for text in references]
+    counts = _align(tokens, sentences, cased=rules.cased)
+    bounds, group_end, unit_end = [0], 0, 0
+    for count in counts:
+        unit_end += sum(len(group) for group in groups[group_end : group_end + count])
+        group_end += count
+        bounds.append(unit_end)
+    return [range(start, end) for start, end in zip(bounds, bounds[1:], strict=False)]
+
+
+def _reference_tokens(text: str, *, unit: UnitKind, rules: Rules) -> list[str]:
+    if unit == "word":
+        return text.split()
+    if rules.latin_runs:
+        return ["".join(group) for group in _latin_runs(text)]
+    return list("".join(text.split()))
+
+
+def _latin_runs(units: Sequence[str]) -> list[tuple[str, ...]]:
+    """Runs of characters up to U+00FF (spaces among them) as one token each, every other character as its own."""
+    runs: list[tuple[str, ...]] = []
+    for latin, group in groupby(units, key=lambda unit: max(unit) <= "\u00ff"):
+        members = tuple(group)
+        runs.extend([members] if latin else [(member,) for member in members])
+    return runs
+
+
+def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: bool) -> list[int]:
+    """Number of tokens that each sentence gets."""
+    if not sentences:
+        raise ZooError("Re-segmentation needs at least one reference segment.")
+    if not tokens:
+        return [0] * len(sentences)
+    numbers: dict[str, str] = {}
+
+    def number(token: str) -> str:
+        return numbers.setdefault(token if cased else token.translate(FOLDED), str(len(numbers)))
+
+    references = "\n".join(" ".join(number(token) for token in sentence) for sentence in sentences)
+    hypothesis = " ".join(number(token) for token in tokens)
+    counts = [len(line.split()) for line in _mweralign(references, hypothesis).split("\n")]
+    counts += [0] * (len(sentences) - len(counts))  # mweralign drops an empty last reference
+    if len(counts) != len(sentences) or sum(counts) != len(tokens):
+        raise ZooError(f"mweralign made {len(counts)} segments of {len(sentences)} or lost words; is it version 1.4.1?")
+    return counts
+
+
+def _mweralign(references: str, hypothesis: str) -> str:
+    """Call the package without its side effects: it configures the root logger and its C++ part writes to stderr."""
+    handlers = list(logging.root.handlers)
+    level = logging.root.level
+    from mweralign import MwerAlign
+
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    with _quiet_stderr():
+        return str(MwerAlign().align(references, hypothesis))
+
+
+@contextlib.contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

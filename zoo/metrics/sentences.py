@@ -1,0 +1,52 @@
+"""Scores of single sentences, one stream each, as SimulEval gives them. Knows no re-segmentation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.metrics.elapsed import Convention
+from zoo.metrics.latency import SENTENCE_METRICS, Timing
+from zoo.metrics.references import check_units
+from zoo.metrics.rules import rules_named
+from zoo.metrics.scores import Aware, Scorer, prepared
+from zoo.metrics.signature import Score
+from zoo.types import Instance
+
+
+def score_sentences(
+    instances: Sequence[Instance],
+    references: Sequence[str] | None = None,
+    *,
+    language: Language,
+    convention: Convention = "queue",
+    rules: str = "zoo",
+    sync: bool = False,
+) -> dict[str, Score]:
+    """BLEU, chrF, AL, LAAL, AP, DAL, ATD, YAAL, StartOffset, EndOffset (each also _CA) and RTF by name, in seconds.
+
+    references: one text per stream (None: each stream's own). The rest as in ``zoo.metrics.longform.score_talks``.
+    Raises ZooError for a stream without reference or with unequal numbers of units and times.
+    """
+    texts = [instance.reference for instance in instances] if references is None else list(references)
+    if len(texts) != len(instances):
+        raise ZooError(f"There are {len(instances)} streams to score but {len(texts)} references.")
+    for instance, text in zip(instances, texts, strict=True):
+        check_units(instance)
+        if not text.strip():
+            raise ZooError(f"Talk {instance.talk!r} (index {instance.index}) has no reference.")
+    counting = rules_named(rules)
+    streams = prepared(instances, convention, counting)
+    scorer = Scorer(language, counting, Aware.of(streams), {}, {"sync_on_compute": sync})
+    timings = [
+        Timing(stream.delays, stream.source_length, counting.length(text, language.unit))
+        for stream, text in zip(streams, texts, strict=True)
+    ]
+    scores = scorer.quality([stream.text.strip() for stream in streams], texts)
+    for name, metric in SENTENCE_METRICS.items():
+        scores.append(scorer.latency(name, metric(**scorer.options), timings))
+        if scorer.aware.available:
+            aware = [replace(t, times=s.elapsed, ideal=t.times) for t, s in zip(timings, streams, strict=True)]
+            scores.append(scorer.latency(f"{name}_CA", metric(**scorer.options), aware))
+    scores.extend(scorer.streams(streams))
+    return {score.name: score for score in scores}
