@@ -76,7 +76,7 @@ def chunks(samples: Tensor, size: Samples) -> Iterator[Tensor]:
     """Cut (n,) into pieces of ``size`` samples; the last may be shorter. Raises ZooError for a size below 1."""
     if size < 1:
         raise ZooError(f"A chunk needs at least 1 sample, not {size}.")
-    return iter(samples.split(size)) if samples.numel() else iter(())
+    return (samples[start : start + size] for start in range(0, len(samples), size))
 
 
 def write(path: str | Path, samples: Tensor) -> None:

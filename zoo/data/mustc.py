@@ -19,7 +19,7 @@ OVERHANG: Seconds = 0.5  # a segment may end this much behind its audio (roundin
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml was built in
 
 
-def read(root: str | Path, *, split: str, source: str, target: str) -> list[Talk]:
+def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
     """The talks of a split in order of the YAML file, segments in order of time, one target language.
 
     root: the corpus, or its folder of the language pair. Raises ZooError for missing folders and files, for texts and

@@ -50,13 +50,20 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
 def corpus_folder(cache: Path | None = None) -> Path:
     """Folder of this version of the corpus: its name changes with the code and the libraries that make the sound."""
     root = cache or Path(os.environ.get("SIMULZOO_CACHE") or Path.home() / ".cache" / "simulzoo")
+    return Path(root) / f"minitalks-{_VERSION}"
+
+
+def _version() -> str:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         if source.name not in _NOT_CONTENT:
             digest.update(source.read_bytes())
     for library in ("espeakng-loader", "soxr"):
         digest.update(importlib.metadata.version(library).encode())
-    return Path(root) / f"minitalks-{digest.hexdigest()[:12]}"
+    return digest.hexdigest()[:12]
+
+
+_VERSION = _version()  # of the code that was imported, not of what the files say later
 
 
 def _built(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
@@ -81,26 +88,38 @@ def _locked(folder: Path) -> Iterator[None]:
             f"Cannot write to the corpus cache {folder} ({error.strerror}); set SIMULZOO_CACHE to a writable folder."
         ) from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Another process is making {folder}; waiting for it.", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _make(todo: Sequence[Plan], folder: Path) -> list[Talk]:
+def _make(talks: Sequence[Plan], folder: Path) -> list[Talk]:
+    if todo := [plan for plan in talks if not all(path.is_file() for path in _paths(plan, folder))]:
+        _record(todo, folder)
+    return [manifest.read(_paths(plan, folder)[1])[0] for plan in talks]
+
+
+def _paths(plan: Plan, folder: Path) -> tuple[Path, Path]:
+    """Audio and manifest of one talk; the manifest comes last and marks the talk done."""
+    return folder / f"{plan.name}.wav", folder / f"{plan.name}.jsonl"
+
+
+def _record(todo: Sequence[Plan], folder: Path) -> None:
     workers = min(MOST_WORKERS, os.cpu_count() or 1, len(todo))
     speakers: SimpleQueue[Speaker] = SimpleQueue()
     with ExitStack() as stack:
         for _ in range(workers):
             speakers.put(stack.enter_context(Speaker()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
-        made = pool.map(lambda plan: _made(plan, folder, speakers), todo)
-        return list(_shown(made, total=len(todo), what=f"Making minitalks {folder.name}"))
+        made = pool.map(lambda plan: _record_one(plan, folder, speakers), todo)
+        _show(made, total=len(todo), what=f"Making minitalks {folder.name}")
 
 
-def _made(plan: Plan, folder: Path, speakers: "SimpleQueue[Speaker]") -> Talk:
-    """The talk from the cache, or made and put there; the manifest of one talk comes last and marks it done."""
-    sound, done = folder / f"{plan.name}.wav", folder / f"{plan.name}.jsonl"
-    if done.is_file() and sound.is_file():
-        return manifest.read(done)[0]
+def _record_one(plan: Plan, folder: Path, speakers: "SimpleQueue[Speaker]") -> None:
+    sound, done = _paths(plan, folder)
     speaker = speakers.get()
     try:
         samples, talk = record(plan, speaker=speaker, audio=sound)
@@ -110,19 +129,15 @@ def _made(plan: Plan, folder: Path, speakers: "SimpleQueue[Speaker]") -> Talk:
     audio.write(partial, torch.from_numpy(samples))
     partial.replace(sound)
     manifest.write(done, [talk])
-    return talk
 
 
-def _shown(talks: Iterable[Talk], *, total: int, what: str) -> Iterator[Talk]:
-    """Pass talks on with a progress bar, or, without a terminal, about ten lines."""
+def _show(made: Iterable[None], *, total: int, what: str) -> None:
+    """Wait for everything with a progress bar, or, without a terminal, with at most ten lines."""
     console = Console(stderr=True)
-    if console.is_terminal:
-        yield from track(talks, description=what, total=total, console=console)
-        return
-    for done, talk in enumerate(talks, start=1):
-        if done * 10 // total > (done - 1) * 10 // total:
+    steps = track(made, description=what, total=total, console=console, disable=not console.is_terminal)
+    for done, _ in enumerate(steps, start=1):
+        if not console.is_terminal and done * 10 // total > (done - 1) * 10 // total:
             print(f"{what}: {done} of {total} talks", file=sys.stderr, flush=True)
-        yield talk
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """A process that speaks: one JSON request per line in, JSON header and 16-bit samples out. Knows no corpus, no torch.
 
-espeak-ng keeps state from call to call, so every utterance is spoken by a fork of a freshly initialised parent. Run it
-as ``python -m zoo.data.minitalks.espeak`` (a clean process: forking after threads have started is not safe).
+espeak-ng keeps state from call to call, so every utterance is spoken by a fork of a freshly initialised parent. Run
+this file in a clean process of its own: forking after threads have started is not safe.
 """
 
 import ctypes

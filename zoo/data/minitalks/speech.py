@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -38,8 +39,13 @@ class Speaker:
     """An espeak-ng process. Use it as a context manager; each thread needs its own."""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "zoo.data.minitalks.espeak"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        command = [sys.executable, "-P", str(Path(__file__).with_name("espeak.py"))]  # -P: no imports from this folder
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the parent; the child ends with its input
+        )
         return self
 
     def __exit__(
