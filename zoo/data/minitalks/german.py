@@ -46,7 +46,8 @@ def german(plan: Plan, last: int) -> Line:
 
 
 def _conjunction(line: Line, plan: Plan) -> None:
-    assert plan.conjunction and plan.other
+    assert plan.conjunction
+    assert plan.other
     word, needs = plan.conjunction.german[0][0], ()
     if plan.conjunction.english == ("when",):  # als for the past, wenn for the present
         word, needs = ("als" if plan.other.tense == "past" else "wenn"), _finite_at(plan.other)
@@ -243,7 +244,8 @@ def _place(line: Line, preposition: str, at: Indices, item: Phrase) -> None:
     """A dative prepositional phrase, contracted with the definite article where German does."""
     contracted = {"in": "im", "von": "vom"}[preposition]
     if item.determiner == "the" and item.noun.german_gender != "f":
-        line.add(contracted, at + item.at["determiner"], item.decided)
+        linked = () if item.adjective else item.at["noun"]  # as in phrase()
+        line.add(contracted, at + item.at["determiner"] + linked, item.decided)
         _noun(line, item, "dat", item.decided)
         return
     line.add(preposition, at, item.decided if item.determiner == "the" else ())

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from zoo.data.minitalks import lexicon
+from zoo.data.minitalks.chinese import chinese
 from zoo.data.minitalks.english import English
 from zoo.data.minitalks.german import german
 from zoo.data.minitalks.lexicon import Fixed, Noun, Verb
+from zoo.data.minitalks.spanish import spanish
 from zoo.data.minitalks.tree import Clause, Phrase, Plan, Tense
 from zoo.data.talks import Target
 
@@ -40,7 +42,11 @@ def realise(drawn: Plan, rng: random.Random | None = None) -> Sentence:
     """Write a plan down in every language; with ``rng`` some sentences get a disfluency."""
     words = English(drawn).words
     last = len(words) - 1
-    targets = {"de": german(drawn, last).target()}
+    targets = {
+        "de": german(drawn, last).target(),
+        "es": spanish(drawn, last).target(),
+        "zh": chinese(drawn, last).target(separator=""),
+    }
     words[0] = words[0][0].upper() + words[0][1:]
     words[-1] += "?" if drawn.main and drawn.main.question else "."
     made = Sentence(tuple(words), targets)
@@ -90,11 +96,12 @@ def _clause(
     kind = rng.random()
     if kind < 0.12:
         clause = _copula(rng, tense)
-    elif kind < 0.22 and tense != "modal":
-        clause = _passive(rng, tense)
+    elif kind < 0.22 and tense == "past":
+        clause = _passive(rng)
     else:
         clause = _active(rng, tense)
-    if rng.random() < (0.2 if short else 0.4):
+    lasting = clause.verb.stative if clause.verb else clause.predicate and clause.predicate.english != "tired"
+    if not lasting and rng.random() < (0.2 if short else 0.4):
         clause.time = _time(rng, clause.tense)
         clause.time_first = front and rng.random() < 0.6
     if rng.random() < (0.35 if rich else 0.08):
@@ -110,10 +117,11 @@ def _active(rng: random.Random, tense: Tense, verb: Verb | None = None) -> Claus
     elif rng.random() < 0.14:
         clause.negated = True
     _fill(rng, clause)
-    if verb.frame in ("plain", "object") and verb.objects not in ("places", "seasons"):
+    static = verb.german_auxiliary == "hat" and not verb.stative and verb.objects not in ("places", "seasons")
+    if verb.frame in ("plain", "object") and static:
         chance = 0.5 if verb.frame == "plain" else 0.22
         if rng.random() < chance:
-            clause.place = _noun_phrase(rng, lexicon.POOLS["places"], pool_adjectives=lexicon.PLACE_ADJECTIVES)
+            clause.place = _place(rng)
     return clause
 
 
@@ -136,15 +144,26 @@ def _fill(rng: random.Random, clause: Clause) -> None:
     if verb.frame in lexicon.SURFACES:
         clause.surface = rng.choice(lexicon.SURFACES[verb.frame])
     if verb.frame == "leave":
-        clause.place = _noun_phrase(rng, lexicon.POOLS["places"], definite=True)
+        clause.place = _place(rng)
+
+
+def _place(rng: random.Random) -> Phrase:
+    """A place to be "in"."""
+    place = _noun_phrase(rng, lexicon.POOLS["places"], definite=True, pool_adjectives=lexicon.PLACE_ADJECTIVES)
+    if rng.random() < 0.25:
+        place.determiner = rng.choice(("a", "this"))
+    return place
 
 
 def _thing(rng: random.Random, verb: Verb, numbers: float) -> Phrase:
     """An object, sometimes an ambiguous noun with the phrase that decides it."""
     if verb.base in ("find", "see", "describe") and rng.random() < 0.5:
         return _ambiguous(rng)
-    definite = verb.objects in ("money", "seasons", "facts")
-    return _noun_phrase(rng, lexicon.POOLS[verb.objects], definite=definite, numbers=numbers)
+    pool = lexicon.POOLS[verb.objects]
+    if verb.objects in ("money", "seasons", "facts"):
+        return _noun_phrase(rng, pool, definite=True, adjectives=0)
+    fitting = lexicon.PLACE_ADJECTIVES if verb.objects in ("places", "trains", "offers") else lexicon.THING_ADJECTIVES
+    return _noun_phrase(rng, pool, numbers=numbers, pool_adjectives=fitting)
 
 
 def _ambiguous(rng: random.Random) -> Phrase:
@@ -165,11 +184,11 @@ def _copula(rng: random.Random, tense: Tense) -> Clause:
     return Clause(thing, None, tense, predicate=rng.choice(lexicon.THING_ADJECTIVES), negated=negated)
 
 
-def _passive(rng: random.Random, tense: Tense) -> Clause:
+def _passive(rng: random.Random) -> Clause:
     verb = rng.choice([verb for verb in lexicon.VERBS if verb.base in PASSIVES])
     subject = _noun_phrase(rng, lexicon.POOLS[verb.objects], definite=True)
     agent = _person(rng) if rng.random() < 0.6 else None
-    return Clause(subject, verb, tense, object=agent, passive=True, negated=rng.random() < 0.12)
+    return Clause(subject, verb, "past", object=agent, passive=True, negated=rng.random() < 0.12)
 
 
 def _question(rng: random.Random) -> Clause:
@@ -177,7 +196,11 @@ def _question(rng: random.Random) -> Clause:
     kind = rng.choice(("polar", "polar", "who", "whom", "what", "where", "where"))
     tense: Tense = rng.choice(("past", "present"))
     if kind == "where":
-        verb = lexicon.GO if rng.random() < 0.35 else rng.choice([v for v in lexicon.VERBS if v.frame == "plain"])
+        verb = (
+            lexicon.GO
+            if rng.random() < 0.35
+            else rng.choice([v for v in lexicon.VERBS if v.frame == "plain" and v.german_auxiliary == "hat"])
+        )
     elif kind in ("whom", "what"):
         pool = "people" if kind == "whom" else "things"
         verb = rng.choice([v for v in lexicon.VERBS if v.frame == "object" and v.objects == pool])
@@ -189,14 +212,14 @@ def _question(rng: random.Random) -> Clause:
         clause.place = None
     if kind == "who":
         clause.subject = Phrase(lexicon.PRONOUNS[0])
-    if rng.random() < 0.2:
+    if not verb.stative and rng.random() < 0.2:
         clause.time = _time(rng, tense)
     return clause
 
 
 def _add_relative(rng: random.Random, clause: Clause) -> None:
     """Hang a relative clause on the subject or on a thing that is the object."""
-    tense: Tense = rng.choice(("past", "past", "present"))
+    tense: Tense = rng.choice(("past", "present")) if clause.tense == "present" else "past"
     subject = clause.subject
     if rng.random() < 0.65 and not subject.noun.name and not subject.tail and subject.determiner:
         target = subject
@@ -206,15 +229,14 @@ def _add_relative(rng: random.Random, clause: Clause) -> None:
         return
     if target.noun.person and rng.random() < 0.7:
         inner = _active(rng, tense)
-        inner.subject, inner.gap, inner.place = target, "subject", inner.place if rng.random() < 0.4 else None
-        if inner.verb and inner.verb.frame == "leave" and inner.place is None:
-            return
+        inner.subject, inner.gap = target, "subject"
     else:
-        pool = "people" if target.noun.person else "things"
         verbs = [v for v in lexicon.VERBS if v.base in OBJECT_RELATIVES and target.noun in lexicon.POOLS[v.objects]]
-        if not verbs or pool is None:
+        if not verbs:
             return
         inner = Clause(_person(rng, avoid=target.noun), rng.choice(verbs), tense, gap="object")
+    if inner.verb and clause.verb and inner.verb.base == clause.verb.base:
+        return
     target.relative = inner
 
 
@@ -224,7 +246,7 @@ def _verb(rng: random.Random) -> Verb:
     return rng.choices(senses, [sense.weight for sense in senses])[0]
 
 
-_BASES = [*lexicon.SENSES_OF_VERBS]
+_BASES = [base for base, senses in lexicon.SENSES_OF_VERBS.items() for _ in range(3 if len(senses) > 1 else 2)]
 
 
 def _subject(rng: random.Random) -> Phrase:

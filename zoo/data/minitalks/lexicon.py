@@ -146,11 +146,11 @@ NAMES = [
     for name, gender, chinese in (
         ("Anna", "f", "安娜"),
         ("Peter", "m", "彼得"),
-        ("Maria", "f", "玛丽亚"),
-        ("Thomas", "m", "托马斯"),
-        ("Julia", "f", "朱莉娅"),
+        ("Maria", "f", "玛丽"),
+        ("Paul", "m", "保罗"),
+        ("Julia", "f", "朱莉"),
         ("David", "m", "大卫"),
-        ("Sofia", "f", "索菲亚"),
+        ("Sofia", "f", "索菲"),
         ("Martin", "m", "马丁"),
     )
 ]
@@ -163,8 +163,8 @@ PRONOUNS = [
 _THINGS = _rows("""
 house Haus n casa f 房子 座 | | build see
 car Auto n coche m 汽车 辆 | cars Autos coches | machine
-book Buch n libro m 书 本 | books Bücher libros | portable flat
-letter Brief m carta f 信 封 | letters Briefe cartas | portable flat
+book Buch n libro m 书 本 | books Bücher libros | portable
+letter Brief m carta f 信 封 | letters Briefe cartas | portable
 door Tür f puerta f 门 扇 | | paint
 window Fenster n ventana f 窗户 扇 | | paint
 bicycle Fahrrad n bicicleta f 自行车 辆 | bicycles Fahrräder bicicletas | machine
@@ -175,9 +175,9 @@ apple Apfel m manzana f 苹果 个 | apples Äpfel manzanas | portable
 flower Blume f flor f 花 朵 | flowers Blumen flores | portable draw upright
 boat Boot n barco m 船 条 | | machine build
 clock Uhr f reloj m 钟 个 | | machine portable flat
-guitar Gitarre f guitarra f 吉他 把 | | portable
+guitar Gitarre f guitarra f 吉他 把 | | portable flat
 cup Tasse f taza f 杯子 个 | | portable upright
-key Schlüssel m llave f 钥匙 把 | keys Schlüssel llaves | portable
+key Schlüssel m llave f 钥匙 把 | keys Schlüssel llaves | portable flat
 ticket Fahrkarte f billete m 票 张 | tickets Fahrkarten billetes | portable
 newspaper Zeitung f periódico m 报纸 份 | newspapers Zeitungen periódicos | portable
 bottle Flasche f botella f 瓶子 个 | bottles Flaschen botellas | portable upright
@@ -247,14 +247,13 @@ heavy|schwer|pesado pesada|沉重
 young|jung|joven|年轻
 famous|berühmt|famoso famosa|著名
 tired|müd müde|cansado cansada|疲惫
-clever|klug|listo lista|聪明
 """)
         )
     )
 ]
-PERSON_ADJECTIVES = ADJECTIVES[-4:]
+PERSON_ADJECTIVES = ADJECTIVES[-3:]
 PLACE_ADJECTIVES = [word for word in ADJECTIVES if word.english in ("old", "new", "small", "beautiful", "famous")]
-THING_ADJECTIVES = ADJECTIVES[:-4]
+THING_ADJECTIVES = ADJECTIVES[:-3]
 
 # English base third past participle [particle] | German infinitive third particle participle auxiliary case |
 # Spanish infinitive present past participle | Chinese (! stative) | object pool | frame | weight among its senses
@@ -273,29 +272,29 @@ visit visits visited visited|besuchen besucht - besucht hat acc|visitar visita v
 invite invites invited invited|einladen lädt ein eingeladen hat acc|invitar invita invitó invitado|邀请|people|object|1
 call calls called called|anrufen ruft an angerufen hat acc|llamar llama llamó llamado|给+打电话|people|object|1
 help helps helped helped|helfen hilft - geholfen hat dat|ayudar ayuda ayudó ayudado|帮助|people|object|1
-know knows knew known|kennen kennt - gekannt hat acc|conocer conoce conoció conocido|认识!|people|object|.65
-know knows knew known|wissen weiß - gewusst hat acc|saber sabe supo sabido|知道!|facts|object|.35
+know knows knew known|kennen kennt - gekannt hat acc|conocer conoce conocía conocido|认识!|people|object|.65
+know knows knew known|wissen weiß - gewusst hat acc|saber sabe sabía sabido|知道!|facts|object|.35
 leave leaves left left|verlassen verlässt - verlassen hat acc|abandonar abandona abandonó abandonado|离开|places|object|.65
-leave leaves left left|lassen lässt - gelassen hat acc|dejar deja dejó dejado|留|portable|leave|.35
+leave leaves left left|lassen lässt - gelassen hat acc|dejar deja dejó dejado|把+留|portable|leave|.35
 spend spends spent spent|verbringen verbringt - verbracht hat acc|pasar pasa pasó pasado|度过|seasons|object|.65
 spend spends spent spent|ausgeben gibt aus ausgegeben hat acc|gastar gasta gastó gastado|花掉|money|object|.35
 save saves saved saved|retten rettet - gerettet hat acc|salvar salva salvó salvado|救|people|object|.65
 save saves saved saved|sparen spart - gespart hat acc|ahorrar ahorra ahorró ahorrado|存下|money|object|.35
-miss misses missed missed|vermissen vermisst - vermisst hat acc|extrañar extraña extrañó extrañado|想念!|people|object|.65
+miss misses missed missed|vermissen vermisst - vermisst hat acc|extrañar extraña extrañaba extrañado|想念!|people|object|.65
 miss misses missed missed|verpassen verpasst - verpasst hat acc|perder pierde perdió perdido|错过|trains|object|.35
-pick picks picked picked up|aufheben hebt auf aufgehoben hat acc|recoger recoge recogió recogido|捡起|portable|particle|.65
-pick picks picked picked out|aussuchen sucht aus ausgesucht hat acc|elegir elige eligió elegido|选出|portable|particle|.35
-turn turns turned turned on|einschalten schaltet ein eingeschaltet hat acc|encender enciende encendió encendido|打开|device|particle|.4
-turn turns turned turned off|ausschalten schaltet aus ausgeschaltet hat acc|apagar apaga apagó apagado|关掉|device|particle|.4
+pick picks picked picked up|aufheben hebt auf aufgehoben hat acc|recoger recoge recogió recogido|把+捡起来|portable|particle|.65
+pick picks picked picked out|aussuchen sucht aus ausgesucht hat acc|elegir elige eligió elegido|把+选出来|portable|particle|.35
+turn turns turned turned on|einschalten schaltet ein eingeschaltet hat acc|encender enciende encendió encendido|把+打开|device|particle|.4
+turn turns turned turned off|ausschalten schaltet aus ausgeschaltet hat acc|apagar apaga apagó apagado|把+关掉|device|particle|.4
 turn turns turned turned down|ablehnen lehnt ab abgelehnt hat acc|rechazar rechaza rechazó rechazado|拒绝|offers|particle|.2
-take takes took taken along|mitnehmen nimmt mit mitgenommen hat acc|llevar lleva llevó llevado|带走|portable|particle|.65
-take takes took taken apart|zerlegen zerlegt - zerlegt hat acc|desmontar desmonta desmontó desmontado|拆开|machine|particle|.35
-give gives gave given back|zurückgeben gibt zurück zurückgegeben hat acc|devolver devuelve devolvió devuelto|归还|portable|particle|.3
+take takes took taken along|mitnehmen nimmt mit mitgenommen hat acc|llevar lleva llevó llevado|把+带走|portable|particle|.65
+take takes took taken apart|zerlegen zerlegt - zerlegt hat acc|desmontar desmonta desmontó desmontado|把+拆开|machine|particle|.35
+give gives gave given back|zurückgeben gibt zurück zurückgegeben hat acc|devolver devuelve devolvió devuelto|把+还回去|portable|particle|.3
 give gives gave given|geben gibt - gegeben hat acc|dar da dio dado|给|portable|give|.6
-throw throws threw thrown away|wegwerfen wirft weg weggeworfen hat acc|tirar tira tiró tirado|扔掉|portable|particle|1
-put puts put put|stellen stellt - gestellt hat acc|poner pone puso puesto|放|upright|put|.6
-put puts put put|hängen hängt - gehängt hat acc|colgar cuelga colgó colgado|挂|flat|hang|.25
-put puts put put away|wegräumen räumt weg weggeräumt hat acc|guardar guarda guardó guardado|收起|portable|particle|.15
+throw throws threw thrown away|wegwerfen wirft weg weggeworfen hat acc|tirar tira tiró tirado|把+扔掉|portable|particle|1
+put puts put put|stellen stellt - gestellt hat acc|poner pone puso puesto|把+放|upright|put|.6
+put puts put put|hängen hängt - gehängt hat acc|colgar cuelga colgó colgado|把+挂|flat|hang|.25
+put puts put put away|wegräumen räumt weg weggeräumt hat acc|guardar guarda guardó guardado|把+收起来|portable|particle|.15
 ask asks asked asked|fragen fragt - gefragt hat acc|preguntar pregunta preguntó preguntado|向+打听|people|about|.6
 ask asks asked asked|bitten bittet - gebeten hat acc|pedir pide pidió pedido|向+要|people|for|.4
 sleep sleeps slept slept|schlafen schläft - geschlafen hat acc|dormir duerme durmió dormido|睡觉||plain|1
@@ -333,7 +332,7 @@ for _sense in VERBS:
 # noun | tail, each in English, German, Spanish, Chinese | weight
 _SENSES = """
 bank Bank f banco m 银行 家|in the city|in:0 der:1 Stadt:2|en:0 la:1 ciudad:2|城市:2 里:0 的:|.7
-bank Ufer n orilla f 岸 个|by the river|am:01 Fluss:2|junto:0 al:01 río:2|河:2 边:0 的:|.3
+bank Ufer n orilla f 堤岸 段|by the river|am:01 Fluss:2|junto:0 al:01 río:2|河:2 边:0 的:|.3
 letter Brief m carta f 信 封|from the king|vom:01 König:2|del:01 rey:2|国王:2 的:0|.7
 letter Buchstabe m letra f 字母 个|of the alphabet|des:01 Alphabets:2|del:01 alfabeto:2|字母表:2 的:0|.3
 key Schlüssel m llave f 钥匙 把|to the house|zum:01 Haus:2|de:0 la:1 casa:2|房子:2 的:0|.7
