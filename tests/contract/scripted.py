@@ -1,0 +1,147 @@
+"""Networks that play a script: sound is made of numbered words, and each is translated by rule. For tests only.
+
+A frame is 512 samples (32 ms) and a word four frames; a sample's whole part is the word's number, its fraction the
+frame within the word. Word 0 is silence; words from 50 on end a sentence. Word 7 reads " w7en" in tokens 14 and 15.
+A word heard in part is guessed wrong, and differently with every frame.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from zoo.backbones.base import Backbone
+from zoo.streaming.session import Session
+from zoo.streaming.simulate import Source
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Stage, no_tokens
+
+FRAME = 512
+WORD_FRAMES = 4
+GUESS = 1001  # odd ids from here on continue a word wrongly
+SENTENCE_END = 50
+
+
+class Heard(NamedTuple):
+    """A word of the source, the frames of it that were heard and the last one's index."""
+
+    word: int
+    part: Frames
+    last: Frames
+
+
+def speak(words: Sequence[int]) -> Tensor:
+    """(512 * 4 * words,) samples."""
+    frames = [word + part / 8 for word in words for part in range(WORD_FRAMES)]
+    return torch.tensor(frames).repeat_interleave(FRAME)
+
+
+def source(words: Sequence[int], chunk_samples: int, talk: str = "talk") -> Source:
+    """The words as a stream."""
+    return Source(talk, speak(words).split(chunk_samples) if words else ())
+
+
+def listen(samples: Tensor) -> list[Heard]:
+    """The words in some audio; the first may lack its beginning, the last its end."""
+    words: list[Heard] = []
+    for frame, value in enumerate(samples[::FRAME].tolist()):
+        word, part = int(value), round(value % 1 * 8) + 1
+        if words and part > 1 and words[-1].word == word:
+            words.pop()
+        words.append(Heard(word, part, frame))
+    return [heard for heard in words if heard.word]
+
+
+def translate(heard: Heard) -> list[int]:
+    """The two tokens of a word, the second one wrong while it has not been heard to its end."""
+    return [2 * heard.word, 2 * heard.word + 1 if heard.part == WORD_FRAMES else GUESS + 2 * heard.part]
+
+
+def transcribe(heard: Heard) -> str:
+    """A word's number; the full stop is heard only with its last frame."""
+    return f"{heard.word}." if heard.word >= SENTENCE_END and heard.part == WORD_FRAMES else f"{heard.word}"
+
+
+def written(words: Sequence[int]) -> str:
+    """The right translation."""
+    return " ".join(f"w{word}en" for word in words if word)
+
+
+class Scripted(Backbone):
+    """Listens to all kept audio at every look, as an offline model does, and can tell everything but turns."""
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.TURNS}
+    frame_samples = FRAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        self.requests: list[Request] = []
+
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        self.batches.append(len(sessions))
+        self.requests += requests
+        return [self.answer(session, request, needs) for session, request in zip(sessions, requests, strict=True)]
+
+    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+        heard = listen(session.look(request.audio_end))
+        transcript = " ".join(transcribe(word) for word in heard)
+        if request.stage is Stage.TRANSCRIPT:
+            return Hypothesis(no_tokens(), torch.zeros(0, dtype=torch.bool), transcript=transcript)
+        prefix = session.prefix.numel()
+        tokens = [token for word in heard for token in translate(word)][prefix:]
+        finished = all(word.part == WORD_FRAMES for word in heard)
+        if request.max_words is not None and len(tokens) > 2 * request.max_words:
+            tokens, finished = tokens[: 2 * request.max_words + 1], False
+        rows = prefix + len(tokens)
+        states = torch.cat([session.prefix, torch.tensor(tokens, dtype=torch.long)])
+        last = torch.tensor([word.last for word in heard for _ in range(2)], dtype=torch.long)[:rows]
+        return Hypothesis(
+            token_ids=states[prefix:],
+            word_starts=torch.arange(rows) % 2 == 0,
+            prefix=prefix,
+            finished=finished,
+            alignment=torch.eye(session.frames)[last] if Capability.ALIGNMENT in needs else None,
+            transcript=transcript,
+            states=states.double()[:, None] if Capability.SPEECH in needs else None,
+        )
+
+    def text(self, token_ids: list[int]) -> str:
+        """As sentencepiece does it: the first space is lost."""
+        pieces = [
+            f"?{token - GUESS}" if token >= GUESS else "en" if token % 2 else f" w{token // 2}" for token in token_ids
+        ]
+        return "".join(pieces).removeprefix(" ")
+
+
+@dataclass(slots=True)
+class Conversation:
+    """What a turn-taking network keeps: the sound of an unfinished word and the size of every turn committed."""
+
+    rest: Tensor = field(default_factory=lambda: torch.zeros(0))
+    turns: list[int] = field(default_factory=list)
+
+
+class TurnTaker(Scripted):
+    """Listens to each chunk once, says the words that ended in it and keeps the window itself."""
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
+
+    def open(self, session: Session) -> Conversation:
+        return Conversation()
+
+    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+        conversation: Conversation = session.backbone
+        samples = torch.cat([conversation.rest, session.look(request.audio_end)])
+        session.forget(Cut(tokens=session.prefix.numel(), frames=session.kept_frames))
+        heard = listen(samples)
+        partial = bool(heard) and heard[-1].part < WORD_FRAMES and not session.ended
+        conversation.rest = samples[-heard.pop().part * FRAME :] if partial else samples[:0]
+        tokens = torch.tensor([token for word in heard for token in translate(word)], dtype=torch.long)
+        return Hypothesis(tokens, torch.arange(tokens.numel()) % 2 == 0, finished=True)
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        session.backbone.turns.append(tokens)

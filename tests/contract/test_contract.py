@@ -1,0 +1,203 @@
+"""Ways of deciding and forgetting, driven through the contract by scripted networks, alone and in ragged batches."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+
+from tests.contract.parts import Truncating, UnitSynthesizer, sound
+from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, TurnTaker, source, speak, written
+from zoo.history.keep_all import KeepAll
+from zoo.history.recent_words import RecentWords
+from zoo.history.voice_activity import VoiceActivity
+from zoo.policies.alignatt import AlignAtt
+from zoo.policies.local_agreement import LocalAgreement
+from zoo.policies.turn_taking import TurnTaking
+from zoo.policies.wait_k import WaitK
+from zoo.streaming.simulate import simulate
+from zoo.systems.base import StreamingSystem
+from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechChunk, Stage
+
+FRAME_SECONDS = FRAME / SAMPLE_RATE
+TALK = [1, 2, 3, 4, 5, 6, 7]
+
+
+def build(**parts: object) -> StreamingSystem:
+    """A system that takes three frames per step unless told otherwise."""
+    defaults: dict[str, object] = {"backbone": Scripted(), "history": KeepAll(), "chunk_seconds": 3 * FRAME_SECONDS}
+    names = {"name": "scripted", "source_language": "en", "target_language": "de"}
+    return StreamingSystem(**{**names, **defaults, **parts})  # type: ignore[arg-type]
+
+
+def pauses() -> VoiceActivity:
+    """A segment ends at the first silent frame after 8 frames, at the latest after 40."""
+    return VoiceActivity(
+        min_seconds=8 * FRAME_SECONDS,
+        max_seconds=40 * FRAME_SECONDS,
+        voice=lambda: lambda window: float(window[0] >= 1),
+    )
+
+
+SYSTEMS: dict[str, Callable[[], StreamingSystem]] = {
+    "alignatt": lambda: build(policy=AlignAtt(frames=2)),
+    "streamatt": lambda: build(policy=AlignAtt(frames=2), history=RecentWords(words=2)),
+    "local agreement": lambda: build(policy=LocalAgreement(n=2)),
+    "wait-k": lambda: build(policy=WaitK(k=3)),
+    "vad": lambda: build(policy=LocalAgreement(n=2), history=pauses()),
+    "vad and alignatt": lambda: build(policy=AlignAtt(frames=2), history=pauses()),
+    "vad and streamuni": lambda: build(policy=Truncating(k=1), history=pauses()),
+    "streamuni": lambda: build(policy=Truncating(k=1)),
+    "infinisst": lambda: build(backbone=TurnTaker(), policy=TurnTaking()),
+    "simulu": lambda: build(policy=AlignAtt(frames=2), history=RecentWords(words=2), synthesizer=UnitSynthesizer()),
+}
+TALKS = {
+    "seven": TALK,
+    "none": [],
+    "one": [8],
+    "sentences": [1, 2, 51, 3, 4, 5, 52, 6],
+    "pauses": [1, 2, 0, 0, 0, 0, 3, 4, 5, 0, 0, 6, 7, 8, 9],
+    "silence": [0, 0, 0, 0, 0],
+    "repeats": [5, 5, 5, 0, 5, 5],
+}
+
+
+def run(system: StreamingSystem, words: list[int]) -> Instance:
+    return next(simulate(system, [source(words, system.chunk_samples)]))
+
+
+def frames(*counts: int) -> tuple[Seconds, ...]:
+    """Seconds at the end of so many frames."""
+    return tuple(count * FRAME_SECONDS for count in counts)
+
+
+@pytest.mark.parametrize("words", TALKS.values(), ids=TALKS)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_everything_said_is_written_once_and_in_order(name: str, words: list[int]) -> None:
+    instance = run(SYSTEMS[name](), words)
+    assert instance.text == written(words)
+    assert all(before <= after for before, after in pairwise(instance.delays))
+    assert all(delay <= instance.source_length for delay in instance.delays)
+
+
+@pytest.mark.parametrize("batch_size", [2, 5, 20])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_size: int) -> None:
+    system = SYSTEMS[name]()
+    alone = [run(system, words) for words in TALKS.values()]
+    sources = [source(words, system.chunk_samples, talk) for talk, words in TALKS.items()]
+    system.backbone.batches.clear()
+    together = sorted(simulate(system, sources, batch_size=batch_size), key=lambda instance: instance.index)
+    assert max(system.backbone.batches) > 1
+    assert [instance.talk for instance in together] == list(TALKS)
+    for single, batched in zip(alone, together, strict=True):
+        assert (single.text, single.delays, single.chunk_of) == (batched.text, batched.delays, batched.chunk_of)
+
+
+def test_alignatt_waits_until_a_word_lies_f_frames_back() -> None:
+    # Word i ends in frame 4 i - 1; it is written with the first chunk (3 frames) that ends f or more frames later.
+    for f, expected in ((1, frames(6, 9, 15, 18, 21, 27, 28)), (4, frames(9, 12, 18, 21, 24, 28, 28))):
+        assert run(build(policy=AlignAtt(frames=f)), TALK).delays == pytest.approx(expected)
+
+
+def test_alignment_is_asked_for_only_when_a_part_needs_it() -> None:
+    assert run(build(policy=LocalAgreement(n=2)), TALK).text == written(TALK)
+    system = build(policy=LocalAgreement(n=2))
+    assert system.needs == frozenset()
+
+
+def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
+    system = SYSTEMS["streamatt"]()
+    session = system.open("talk")
+    for chunk in speak(TALK).split(system.chunk_samples)[:8]:  # 24 frames: words 1 to 6, of which 5 are written
+        system.step([session], [SpeechChunk(chunk)])
+    assert session.prefix.tolist() == [8, 9, 10, 11]  # words 4 and 5
+    assert session.audio_start == (4 * WORD_FRAMES - 1) * FRAME  # the last frame of word 4, where it is aligned
+    assert session.heard == 24 * FRAME
+
+
+def test_local_agreement_writes_what_two_looks_say() -> None:
+    # Word i is heard to its end at frame 4 i, said again one chunk later and then written.
+    expected = frames(9, 12, 15, 21, 24, 27, 28)
+    assert run(build(policy=LocalAgreement(n=2)), TALK).delays == pytest.approx(expected)
+
+
+def test_wait_k_reads_k_chunks_then_writes_a_word_per_chunk() -> None:
+    system = build(policy=WaitK(k=3), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
+    assert run(system, TALK).delays == pytest.approx(frames(12, 16, 20, 24, 28, 28, 28))
+    assert [request.max_words for request in system.backbone.requests] == [1, 1, 1, 1, None]
+
+
+def test_streamuni_truncates_and_looks_once_more_at_the_tail() -> None:
+    system = build(policy=Truncating(k=1), chunk_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
+    instance = run(system, [1, 51, 2, 3, 4, 5])
+    # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail "2 3" gives word 2.
+    assert instance.text == written([1, 51, 2, 3, 4, 5])
+    assert instance.chunk_of == (0, 1, 1, 2, 2, 2)
+    kinds = [(request.stage is Stage.TRANSCRIPT, request.audio_end) for request in system.backbone.requests]
+    second = [(True, None), (False, 2 * WORD_FRAMES), (True, None), (False, None)]
+    assert kinds == [(True, None), (False, None), *second, (True, None), (False, None)]
+
+
+def test_streamuni_drops_silence_and_the_silent_tail_of_the_last_chunk() -> None:
+    system = build(policy=Truncating(k=1), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
+    session = system.open("talk")
+    for chunk in speak([0, 0, 0, 1, 2]).split(system.chunk_samples):
+        system.step([session], [SpeechChunk(chunk)])
+    assert session.audio_start == 3 * WORD_FRAMES * FRAME
+    assert session.prefix.tolist() == [2, 3]
+
+
+def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
+    system = build(policy=AlignAtt(frames=6), history=pauses())
+    instance = run(system, [1, 2, 3, 0, 4, 5])
+    # The pause begins at frame 12 and is heard with the chunk that ends at 15; f = 6 alone would wait until 18.
+    assert instance.delays == pytest.approx(frames(12, 15, 15, 24, 24))
+
+
+def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
+    system = build(policy=AlignAtt(frames=1), history=pauses(), chunk_seconds=30 * FRAME_SECONDS)
+    session = system.open("talk")
+    [action] = system.step([session], [SpeechChunk(speak([1, 2, 0, 3, 4, 0, 5, 6])[: 30 * FRAME])])
+    assert action.text == written([1, 2, 3, 4, 5])
+    assert session.prefix.tolist() == [10, 11]
+    assert session.horizon is None
+    assert not session.ended
+
+
+def test_a_policy_may_look_again_inside_a_flush() -> None:
+    system = build(policy=Truncating(k=9), history=pauses(), chunk_seconds=8 * FRAME_SECONDS)
+    session = system.open("talk")
+    first, second = speak([1, 51, 2, 0]).split(system.chunk_samples)
+    assert system.step([session], [SpeechChunk(first)])[0].text == ""
+    # The pause at frame 13 flushes "1 51. 2": cut at frame 8, where "1 51." was complete; then word 2 alone.
+    assert system.step([session], [SpeechChunk(second)])[0].text == written([1, 51, 2])
+    assert session.audio_start == 13 * FRAME
+    assert session.prefix.numel() == 0
+    assert not session.ended
+
+
+def test_infinisst_turns_keep_no_audio_and_commit_empty_turns() -> None:
+    system = SYSTEMS["infinisst"]()
+    session = system.open("talk")
+    texts = []
+    for chunk in speak(TALK).split(system.chunk_samples):
+        texts.append(system.step([session], [SpeechChunk(chunk)])[0].text)
+        assert session.audio.numel() == 0
+        assert session.prefix.numel() <= 2
+    assert texts[:4] == ["", "w1en", " w2en", " w3en"]
+    assert session.backbone.turns[:4] == [0, 2, 2, 2]
+
+
+def test_simulu_speaks_every_token_once_while_its_text_history_moves_on() -> None:
+    system = SYSTEMS["simulu"]()
+    session = system.open("talk")
+    chunks = speak(TALK).split(system.chunk_samples)
+    actions = [
+        system.step([session], [SpeechChunk(chunk, final=index == len(chunks) - 1)])[0]
+        for index, chunk in enumerate(chunks)
+    ]
+    tokens = torch.tensor([[2.0 * word + half] for word in TALK for half in (0, 1)])
+    assert torch.equal(torch.cat([action.speech for action in actions]), sound(tokens))
+    assert actions[0].speech.numel() == 0
+    assert [bool(action.text) for action in actions] == [bool(action.speech.numel()) for action in actions]
