@@ -5,7 +5,7 @@ Every ``torchmetrics.Metric`` here sums two numbers, so that ranks that saw diff
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -161,7 +161,6 @@ class RTF(Metric):
     full_state_update = False
     compute_seconds: Tensor
     audio_seconds: Tensor
-    higher_is_better: ClassVar[bool] = False
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -179,7 +178,7 @@ class RTF(Metric):
 
 
 def _lagging(timing: Timing, *, length: int) -> float | None:
-    """Mean lag behind an ideal writer of ``length`` units, up to and with the first unit at or after the source's end."""
+    """Mean lag behind an ideal writer of ``length`` units, up to and with the first unit not before the end."""
     if not timing.scorable or length == 0:
         return None
     if timing.times[0] > timing.source_length:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from zoo.errors import ZooError, unknown
+from zoo.errors import unknown
 from zoo.languages import Language
 from zoo.metrics.elapsed import Convention, fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing
@@ -75,7 +75,7 @@ def score_talks(
     segments: list[ScoredSegment] = []
     for talk, reference in zip(talks, references, strict=True):
         pieces = _pieces(talk, reference, language, resegmentation, counting)
-        segments.extend(_segments(talk, reference, pieces, clamp=counting.clamp, repaired=repaired))
+        segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
     cut = _cut_name(resegmentation, counting)
     scorer = Scorer(language, counting, aware, {"reseg": cut}, {"sync_on_compute": sync})
     scores = [
@@ -107,7 +107,7 @@ def _segments(
     reference: Sequence[ReferenceSegment],
     pieces: Sequence[Sequence[int]],
     *,
-    clamp: bool,
+    rules: Rules,
     repaired: bool,
 ) -> Iterator[ScoredSegment]:
     end = max(segment.offset + segment.duration for segment in reference)
@@ -122,12 +122,12 @@ def _segments(
             talk=talk.talk,
             offset=segment.offset,
             duration=segment.duration,
-            reference=segment.text.strip(),
+            reference=rules.reference(segment.text, talk.unit),
             hypothesis="".join(glue[unit] + talk.units[unit] for unit in piece).strip(),
             delays=delays,
             elapsed=elapsed,
-            stream_delays=_clamped(delays) if clamp else delays,
-            stream_elapsed=_clamped(aware) if clamp else aware,
+            stream_delays=_clamped(delays) if rules.clamp else delays,
+            stream_elapsed=_clamped(aware) if rules.clamp else aware,
             recording_end=since(segment.offset, [end])[0],
         )
 

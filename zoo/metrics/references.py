@@ -62,7 +62,6 @@ def check_units(instance: Instance) -> None:
         raise ZooError(
             f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {len(instance.delays)} delays."
         )
-    if instance.elapsed and len(instance.elapsed) != len(instance.units):
-        raise ZooError(
-            f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {len(instance.elapsed)} elapsed times."
-        )
+    times = len(instance.elapsed)
+    if times not in (0, len(instance.units)):
+        raise ZooError(f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {times} elapsed times.")

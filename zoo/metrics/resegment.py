@@ -8,7 +8,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from string import ascii_lowercase, ascii_uppercase
 from typing import Literal
 
@@ -34,7 +34,7 @@ def mwer(units: Sequence[str], references: Sequence[str], *, language: Language,
         unit_end += sum(len(group) for group in groups[group_end : group_end + count])
         group_end += count
         bounds.append(unit_end)
-    return [range(start, end) for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [range(start, end) for start, end in pairwise(bounds)]
 
 
 def _reference_tokens(text: str, *, unit: UnitKind, rules: Rules) -> list[str]:

@@ -13,7 +13,8 @@ class Rules:
 
     length: number of units in a reference. clamp: StreamLAAL sets times before a segment's start to 0.
     cased: re-segmentation by mWER tells upper from lower case. latin_runs: for char units it takes a run of Latin
-    letters and spaces as one token. spaces: a space between characters is a unit.
+    letters and spaces as one token. spaces: a space between characters is a unit. bare: references in
+    characters lose their spaces before anything is scored.
     """
 
     name: str
@@ -22,6 +23,11 @@ class Rules:
     cased: bool = True
     latin_runs: bool = False
     spaces: bool = False
+    bare: bool = False
+
+    def reference(self, text: str, unit: UnitKind) -> str:
+        """The reference as it is scored."""
+        return text.replace(" ", "") if self.bare and unit == "char" else text.strip()
 
 
 def plain_length(text: str, unit: UnitKind) -> int:
@@ -50,7 +56,7 @@ RULES: dict[str, Rules] = {
     for rules in (
         Rules("zoo", plain_length),
         Rules("simuleval", simuleval_length),  # also FBK StreamLAAL v2.0
-        Rules("omnisteval", omnisteval_length),
+        Rules("omnisteval", omnisteval_length, bare=True),
         Rules("simulstream", simulstream_length, clamp=False, cased=False, latin_runs=True, spaces=True),
     )
 }

@@ -69,7 +69,7 @@ def _without_spaces(instance: Instance) -> Instance:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Makes scores with signatures. facts: what every signature of this run says; options: for each torchmetrics metric."""
+    """Makes scores with signatures. facts: what each signature of this run says; options: for every metric."""
 
     language: Language
     rules: Rules

@@ -25,7 +25,7 @@ def signature(metric: str, **facts: str | bool | None) -> str:
     for key, value in facts.items():
         if value is None:
             continue
-        shown = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+        shown = ("no", "yes")[value] if isinstance(value, bool) else value
         parts.append(shown if key.endswith("_") else f"{key}:{shown}")
     return "|".join([*parts, f"simulzoo:{__version__}"])
 

@@ -132,7 +132,7 @@ def _owners(
     """(unit, segment) for each unit's first token. A run of unaligned tokens goes to the like-minded neighbour.
 
     A token decides between the reference token before its run and the one after it; once it is the one after, the rest
-    of the run follows. Punctuation before the first aligned token that is like nothing is dropped. (So does OmniSTEval.)
+    of the run follows. Punctuation before the first aligned token that is like nothing is dropped (as in OmniSTEval).
     """
     exact = language.unit == "char"
     following = _next_references(path)

@@ -147,7 +147,7 @@ def _omnisteval(record: dict[str, Any], path: Path, language: Language) -> Insta
 
 
 def _talk(record: dict[str, Any]) -> str:
-    """Our own key, else the recording's name without folder and audio suffix, else the index (text has no recording)."""
+    """Our own key, else the recording's name without folder and audio suffix, else the index (text input)."""
     if "talk" in record:
         return str(record["talk"])
     source = record.get("source")
