@@ -14,9 +14,13 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.batch import Batch, Output
 from zoo.backbones.infinisst.decoder import build_decoder
-from zoo.backbones.infinisst.encoder import FRAME_SAMPLES, Encoded, EncoderConfig, StreamingEncoder
+from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template
+from zoo.backbones.infinisst.search import Answer, SearchConfig, search
+from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, empty_cache, recent, slide
 from zoo.errors import ZooError
+from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request
 
@@ -29,6 +33,7 @@ class InfiniSST(Backbone):
     encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights). tokenizer: hub id or
     local folder; None: the checkpoint's. template: strings of the dialogue. checkpoint: folder with
     ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. embedding_std: of a random decoder.
+    window: the decoder's. search: how a turn is generated.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
@@ -50,6 +55,8 @@ class InfiniSST(Backbone):
         checkpoint: str | None = None,
         embedding_std: float | None = None,
         dtype: str = "float32",
+        window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
     ) -> None:
         super().__init__()
         if tokenizer is None and checkpoint is None:
@@ -61,6 +68,8 @@ class InfiniSST(Backbone):
         self.checkpoint = checkpoint
         self.embedding_std = embedding_std
         self.dtype = getattr(torch, dtype)
+        self.window = window
+        self.search = search
 
     def load(self) -> None:
         """Create the three children and read what the constructor named. Raises ZooError on weights that do not fit."""
@@ -112,11 +121,80 @@ class InfiniSST(Backbone):
         with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
             return self.encoder(samples.to(self.dtype), multiplier)
 
+    @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """One turn per stream."""
-        raise NotImplementedError
+        """One turn per stream: all audio not heard yet, then words until the end of turn.
+
+        Heard audio leaves the session (the window lives here). Audio short of a whole chunk waits for more, or is
+        filled up with zeros when the source has ended; a stream without a chunk says nothing.
+        """
+        hypotheses = [self._hypothesis(session, Answer([], True, session.backbone.cache)) for session in sessions]
+        blocks = [heard(session) for session in sessions]
+        live = [index for index, block in enumerate(blocks) if block.numel()]
+        if live:
+            answers = self._turns([sessions[index] for index in live], [blocks[index] for index in live])
+            for index, answer in zip(live, answers, strict=True):
+                hypotheses[index] = self._hypothesis(sessions[index], answer)
+        return hypotheses
+
+    def _turns(self, sessions: Sequence[Session], blocks: Sequence[Tensor]) -> list[Answer]:
+        states: list[StreamState] = [session.backbone for session in sessions]
+        chunks = [block.numel() // CHUNK_SAMPLES for block in blocks]
+        encoded = self.encoder.stream([state.encoder for state in states], blocks)
+        for state in states:
+            slide(state, self.window, self.decoder)
+        instructions = [
+            self.prompt.instruction(source=session.source, target=session.target, multiplier=size)
+            for session, size in zip(sessions, chunks, strict=True)
+        ]
+        prompts = [
+            self._embed((state.pending if state.anchor is not None else instruction) + self.prompt.turn(size), frames)
+            for state, instruction, size, frames in zip(states, instructions, chunks, encoded, strict=True)
+        ]
+        turn = Turn(self.decoder, states, prompts)
+        answers = search(
+            turn,
+            self.search,
+            written=[recent(state, self.search.lookback) for state in states],
+            limits=[self.search.tokens_per_chunk * size for size in chunks],
+            end=self.prompt.end_of_turn,
+        )
+        for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
+            close(
+                state, turn.prefilled(index), answer, instruction=len(instructions[index]), end=self.prompt.end_of_turn
+            )
+        return answers
+
+    def _embed(self, ids: list[int], frames: Tensor) -> Tensor:
+        """(len(ids), embedding): token embeddings with the adapter's where the ids say speech."""
+        tokens = torch.tensor(ids, device=frames.device)
+        embeddings = self.decoder.get_input_embeddings()(tokens)
+        embeddings[tokens == self.prompt.speech] = self.adapter(frames[None])[0].to(embeddings.dtype)
+        return embeddings
+
+    def _hypothesis(self, session: Session, answer: Answer) -> Hypothesis:
+        starts = [self._starts_word(token, session.target) for token in answer.tokens]
+        starts[:1] = [True] * len(starts[:1])
+        return Hypothesis(
+            token_ids=torch.tensor(answer.tokens, dtype=torch.long),
+            word_starts=torch.tensor(starts, dtype=torch.bool),
+            finished=True,
+        )
+
+    def _starts_word(self, token: int, target: Language) -> bool:
+        piece = self.tokenizer.convert_ids_to_tokens(token)
+        return target.unit == "char" or piece.startswith(("\u0120", "\u2581"))  # the signs for a space in front
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        """Nothing to do: the turn is in the window already. Raises ZooError unless it was written in full."""
+        if tokens != hypothesis.new:
+            raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
+
+    def open(self, session: Session) -> StreamState:
+        """Empty caches."""
+        return StreamState(encoder=self.encoder.open(), cache=empty_cache(self.decoder))
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
@@ -134,3 +212,13 @@ class InfiniSST(Backbone):
         wrong = [*(set(missing) - self._tied()), *unexpected]
         if wrong:
             raise ZooError(f"Checkpoint {str(path.parent)!r} does not fit the network: {', '.join(sorted(wrong)[:5])}.")
+
+
+def heard(session: Session) -> Tensor:
+    """Take the whole chunks out of the session's audio, (chunks x 15 360,); a last piece is filled up with zeros."""
+    samples = session.audio.numel()
+    whole = samples if session.source_ended else samples - samples % CHUNK_SAMPLES
+    block = session.audio[:whole]
+    session.audio = session.audio[whole:].clone()
+    session.audio_start += whole
+    return F.pad(block, (0, -whole % CHUNK_SAMPLES))

@@ -1,0 +1,131 @@
+"""The decoder's sliding window (section 3.5): what a stream keeps and what it drops. Knows no search and no audio.
+
+The paper keeps keys without rotation and rotates them anew at every step. Here keys stay rotated at the positions they
+had in the stream; when the oldest are dropped, only the instruction's keys turn, from their first copy, to stand right
+before the rest. Rotary attention sees distances only, so both are the same computation.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from zoo.backbones.infinisst.encoder import EncoderState
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """size: cached positions besides the instruction, speech and text alike, that a new turn finds at most.
+
+    unit: tokens (the paper): exactly the newest ``size``. turns (released code): whole turns, dropped oldest first;
+    what is kept then starts with the end-of-turn token of the turn before.
+    """
+
+    size: int = 1000
+    unit: Literal["tokens", "turns"] = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was said in a turn. tokens: ids without the end of turn. finished: the model closed the turn itself.
+
+    generated: (layers, 2, heads, n, head size), keys and values of the first n tokens.
+    """
+
+    tokens: list[int]
+    finished: bool
+    generated: Tensor
+
+
+@dataclass(slots=True)
+class StreamState:
+    """What one stream keeps between turns.
+
+    cache: (layers, 2, heads, kept, head size), keys and values; position of the first is ``dropped``. instruction:
+    how many of the first positions are always kept; anchor: (layers, heads, instruction, head size), their keys
+    as first rotated. turns: positions each kept turn takes. pending: ids written but not yet in the cache.
+    written: (position, id) of target tokens, oldest first.
+    """
+
+    encoder: EncoderState
+    cache: Tensor
+    anchor: Tensor | None = None
+    instruction: int = 0
+    dropped: int = 0
+    turns: list[int] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    written: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def kept(self) -> int:
+        """Cached positions, the instruction included."""
+        return self.cache.shape[3]
+
+    @property
+    def next_position(self) -> int:
+        """Position of the next token in the stream."""
+        return self.dropped + self.kept
+
+
+def empty_cache(decoder: PreTrainedModel) -> Tensor:
+    """(layers, 2, heads, 0, head size) of zeros, in the decoder's type and on its device."""
+    attention = decoder.model.layers[0].self_attn
+    heads = attention.k_proj.out_features // attention.head_dim
+    weight = decoder.get_input_embeddings().weight
+    return weight.new_zeros(len(decoder.model.layers), 2, heads, 0, attention.head_dim)
+
+
+def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+    """Drop the oldest positions that exceed the window; the instruction follows."""
+    excess = state.kept - state.instruction - config.size
+    if config.unit == "turns":
+        excess = _whole_turns(state.turns, excess)
+    if excess <= 0:
+        return
+    state.dropped += excess
+    instruction, rest = state.cache[..., : state.instruction, :], state.cache[..., state.instruction + excess :, :]
+    state.cache = torch.cat([instruction, rest], dim=3)
+    state.cache[:, 0, :, : state.instruction] = decoder.model.rotary_emb.shift(state.anchor, state.dropped)
+    while state.turns and excess >= state.turns[0]:
+        excess -= state.turns.pop(0)
+    if excess:
+        state.turns[0] -= excess
+
+
+def close(state: StreamState, prefilled: Tensor, answer: Answer, *, instruction: int, end: int) -> None:
+    """Take a turn into the window.
+
+    prefilled: (layers, 2, heads, kept + prompt, head size). instruction: its length, used at the first turn.
+    end: the end-of-turn id. What of the answer has no keys yet, and its end, goes in front of the next prompt.
+    """
+    if state.anchor is None:
+        state.instruction = instruction
+        state.anchor = prefilled[:, 0, :, :instruction].clone()
+    before = max(state.kept, state.instruction)
+    first = state.dropped + prefilled.shape[3]
+    state.written += [(first + index, token) for index, token in enumerate(answer.tokens)]
+    state.cache = torch.cat([prefilled, answer.generated], dim=3)
+    state.turns.append(state.kept - before)
+    state.pending = [*answer.tokens, end][answer.generated.shape[3] :]
+
+
+def recent(state: StreamState, lookback: int | None) -> list[int]:
+    """Target ids that repetition controls look back on: the last ``lookback``, or (None) those still in the window."""
+    oldest = state.dropped + state.instruction
+    if lookback is None:
+        state.written = [(position, token) for position, token in state.written if position >= oldest]
+    else:
+        state.written = state.written[max(0, len(state.written) - lookback) :]
+    return [token for _, token in state.written]
+
+
+def _whole_turns(turns: list[int], excess: int) -> int:
+    """The smallest number of positions of whole oldest turns that is at least ``excess``."""
+    dropped = 0
+    for turn in turns:
+        if dropped >= excess:
+            break
+        dropped += turn
+    return dropped
