@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.errors import ZooError
+from zoo.tracking.launch import register_resolvers
 
+Config = DictConfig
 CONF = Path(__file__).resolve().parent.parent / "conf"
 BAD_INPUT = 2  # exit code of a mistake a person can correct
 
@@ -46,6 +50,22 @@ def overrides() -> list[str]:
     return list(HydraConfig.get().overrides.task)
 
 
+def is_multirun() -> bool:
+    """Whether this job is one of a multirun."""
+    return HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+def machine(cfg: DictConfig) -> torch.device:
+    """The device a configuration names (``auto``: a GPU if there is one); sets the number of CPU threads too."""
+    if cfg.threads is not None:
+        torch.set_num_threads(cfg.threads)
+    name = ("cuda" if torch.cuda.is_available() else "cpu") if cfg.device == "auto" else cfg.device
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise ZooError(f"Unknown device {name!r}; choose one of: auto, cpu, cuda, cuda:0, ...") from error
+
+
 def run_folder() -> Path:
     """Where this job writes."""
     return Path(HydraConfig.get().runtime.output_dir)
@@ -53,6 +73,7 @@ def run_folder() -> Path:
 
 def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``; exit code 2 on a mistake."""
+    register_resolvers()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # raise instead of printing and leaving with code 1
 
     def guarded(cfg: DictConfig) -> None:

@@ -1,6 +1,6 @@
 """Streams development talks through the system while it trains: the same simulation and scores as evaluate.py."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import lightning
 import torch
@@ -10,18 +10,17 @@ from zoo.data.talks import Talk
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import simulate
+from zoo.systems.base import StreamingSystem
 from zoo.training.module import Training
 
 
 class StreamingEvaluation(Callback):
-    """Scores ``talks()`` every ``every_steps`` optimizer steps from ``first_step`` on, and after the last one.
+    """Scores ``talks`` every ``every_steps`` optimizer steps from ``first_step`` on, and after the last one.
 
     Logs ``dev/<source>-<target>/<score>`` at the system's current knob setting; streams advance in lockstep.
     """
 
-    def __init__(
-        self, *, talks: Callable[[], Sequence[Talk]], every_steps: int, first_step: int = 0, batch_size: int = 8
-    ) -> None:
+    def __init__(self, *, talks: Sequence[Talk], every_steps: int, first_step: int = 0, batch_size: int = 8) -> None:
         self._talks = talks
         self.every_steps = every_steps
         self.first_step = first_step
@@ -48,7 +47,7 @@ class StreamingEvaluation(Callback):
     def evaluate(self, module: Training) -> dict[str, float]:
         """BLEU and StreamLAAL (seconds) of the current weights."""
         system = module.system
-        talks = list(self._talks())
+        talks = self._talks
         training = system.training
         system.eval()
         streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
@@ -57,6 +56,10 @@ class StreamingEvaluation(Callback):
         system.train(training)
         references = [reference_segments(talk, system.target_language) for talk in talks]
         scores = score_talks(instances, references, language=system.target_language).scores
-        direction = f"{system.source_language.code}-{system.target_language.code}"
-        wanted = {"BLEU": scores["BLEU"].value, "StreamLAAL": scores["StreamLAAL"].value}
-        return {f"dev/{direction}/{name}": value for name, value in wanted.items() if value is not None}
+        wanted = {name: scores[name].value for name in ("BLEU", "StreamLAAL")}
+        return {f"dev/{system.direction}/{name}": value for name, value in wanted.items() if value is not None}
+
+    @staticmethod
+    def monitor(system: StreamingSystem) -> str:
+        """The logged name that decides which checkpoint is best."""
+        return f"dev/{system.direction}/BLEU"

@@ -1,51 +1,227 @@
-"""Systems x talks -> streams -> scores -> rows. Knows no Hydra and no logger."""
+"""A system x talks -> streams -> scores -> rows. Knows no Hydra and no logger."""
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal, get_args
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from zoo.metrics.flags import flags
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
+from zoo.errors import ZooError, unknown
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.languages import Language
-from zoo.metrics.flags import flags
-from zoo.metrics.longform import LongFormScores, score_talks
+from zoo.metrics.longform import ScoredSegment, score_talks
+from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.sentences import score_sentences
+from zoo.metrics.signature import Score
 from zoo.report.instance_log import write_log
-from zoo.report.page import ReportStream
-from zoo.report.results import KnobValue, Row
+from zoo.report.payload import ReportSegment, ReportStream
+from zoo.report.results import KnobValue, Row, write_rows
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import Convention, Instance, Seconds
+from zoo.types import Convention, Instance, Samples, Seconds
+
+View = Literal["talks", "segments"]
+Report = Callable[[Seconds], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How to evaluate.
 
-    view: whole talks, or their reference segments one by one. knob_values: None means the system's own list.
-    upper_bound: add a row that hears each segment whole before it writes. oracle_k: rows of a gold-word wait-k oracle.
+    split, talks: which talks (None: all of the split). view: whole recordings, or their reference segments one by one.
+    knob_values: None takes the system's own list. batch_size: streams in lockstep. upper_bound: a row that hears each
+    segment whole before it writes. oracle_k: rows of a gold-word wait-k oracle (needs word times).
     """
 
-    split: str
-    view: str = "talks"
+    split: str = "tst"
+    talks: int | None = None
+    view: View = "talks"
+    knob_values: Sequence[float] | None = None
     batch_size: int = 1
     convention: Convention = "queue"
-    resegmentation: str = "mwer"
-    knob_values: Sequence[float] | None = None
+    resegmentation: Resegmentation = "mwer"
     upper_bound: bool = True
     oracle_k: Sequence[int] = (1, 3, 5)
+
+    def __post_init__(self) -> None:
+        for noun, value, choices in (
+            ("view", self.view, get_args(View)),
+            ("elapsed convention", self.convention, get_args(Convention)),
+            ("re-segmentation", self.resegmentation, get_args(Resegmentation)),
+        ):
+            if value not in choices:
+                raise unknown(noun, value, choices)
+        if self.batch_size < 1:
+            raise ZooError(f"The batch size must be at least 1, not {self.batch_size}.")
 
 
 @dataclass
 class Evaluation:
-    """What came out: rows for results.json and, for the report, every stream of every row."""
+    """Rows of one or more systems and, for the report, every stream of every row."""
 
     rows: list[Row] = field(default_factory=list)
     streams: list[ReportStream] = field(default_factory=list)
+
+
+class Evaluator:
+    """Evaluates systems on the same talks and keeps the run folder up to date after every row.
+
+    corpus: its name. talks: recordings with references. folder: where logs and ``results.json`` go.
+    """
+
+    def __init__(self, *, corpus: str, talks: Sequence[Talk], settings: Settings, folder: Path) -> None:
+        self.corpus = corpus
+        self.settings = settings
+        self.folder = folder
+        self.talks = list(talks) if settings.view == "talks" else sentences(talks)
+        self.evaluation = Evaluation()
+
+    def run(self, system: StreamingSystem) -> Iterator[Row]:
+        """A row per knob setting, then the system's upper bound."""
+        system.eval()
+        for value in self._knob_values(system):
+            if value is not None:
+                system.turn_knob(value)
+            knob = None if value is None or system.knob is None else KnobValue(system.knob.name, value)
+            name = system.name if knob is None else f"{system.name} {knob.name}={knob.value:g}"
+            instances = self._stream(system, self.talks, name, chunk_samples=system.chunk_samples)
+            row = Row(system.name, knob, **self._facts(system), scores={}, signatures={}, instances="")
+            yield self._scored(row, instances, self.talks, system.target_language)
+        if self.settings.upper_bound:
+            whole = sentences(self.talks) if self.settings.view == "talks" else self.talks
+            instances = self._stream(system, whole, f"{system.name} offline", chunk_samples=None)
+            row = Row(f"{system.name} offline", None, **self._facts(system), scores={}, signatures={}, instances="")
+            yield self._ceiling(row, instances, whole, system.target_language)
+
+    def oracles(self, target: Language, source: Language) -> Iterator[Row]:
+        """The wait-k oracle's rows; none on talks without word times."""
+        if not all(segment.words for talk in self.talks for segment in talk.segments):
+            return
+        facts = {
+            "data": self.corpus,
+            "split": self.settings.split,
+            "source_language": source.code,
+            "target_language": target.code,
+        }
+        for k in self.settings.oracle_k:
+            instances = wait_k_oracle(self.talks, target, k)
+            knob = KnobValue("k", k)
+            row = Row("wait-k oracle", knob, **facts, scores={}, signatures={}, instances="", kind="oracle")
+            yield self._scored(row, instances, self.talks, target)
+
+    def _knob_values(self, system: StreamingSystem) -> Sequence[float | None]:
+        if self.settings.knob_values is not None:
+            return list(self.settings.knob_values)
+        return [None] if system.knob is None else list(system.knob.values)
+
+    def _facts(self, system: StreamingSystem) -> dict[str, str]:
+        return {
+            "data": self.corpus,
+            "split": self.settings.split,
+            "source_language": system.source_language.code,
+            "target_language": system.target_language.code,
+        }
+
+    def _stream(
+        self, system: StreamingSystem, talks: Sequence[Talk], name: str, *, chunk_samples: Samples | None
+    ) -> list[Instance]:
+        streams = sources(talks, system.target_language, chunk_samples=chunk_samples)
+        with progress(name, sum(talk.duration for talk in talks)) as report:
+            done = simulate(system, streams, batch_size=self.settings.batch_size, on_chunk=report)
+            return sorted(done, key=lambda instance: instance.index)
+
+    def _scored(self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language) -> Row:
+        references = [reference_segments(talk, target) for talk in talks]
+        result = score_talks(
+            instances,
+            references,
+            language=target,
+            convention=self.settings.convention,
+            resegmentation=self.settings.resegmentation,
+        )
+        problems = flags(instances, result.scores) if row.kind == "system" else ()
+        return self._keep(row, instances, talks, result.scores, flagged=tuple(problems), segments=result.segments)
+
+    def _ceiling(self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language) -> Row:
+        texts = [target.join(segment.text for segment in reference_segments(talk, target)) for talk in talks]
+        scores = score_sentences(instances, texts, language=target, convention=self.settings.convention)
+        quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
+        return self._keep(replace(row, kind="ceiling"), instances, talks, quality, flagged=(), segments=None)
+
+    def _keep(
+        self,
+        row: Row,
+        instances: list[Instance],
+        talks: Sequence[Talk],
+        scores: dict[str, Score],
+        *,
+        flagged: tuple[str, ...],
+        segments: Sequence[ScoredSegment] | None,
+    ) -> Row:
+        """Write the log, add the row and rewrite ``results.json``: a run that is stopped keeps what it has."""
+        place = len(self.evaluation.rows)
+        log = Path("instances") / f"{place:02d}-{_slug(row)}" / "instances.log"
+        (self.folder / log).parent.mkdir(parents=True, exist_ok=True)
+        write_log(self.folder / log, instances)
+        row = replace(
+            row,
+            scores={name: score.value for name, score in scores.items()},
+            signatures={name: score.signature for name, score in scores.items()},
+            instances=str(log),
+            flags=flagged,
+            settings={
+                "batch_size": self.settings.batch_size,
+                "convention": self.settings.convention,
+                "resegmentation": self.settings.resegmentation,
+                "view": self.settings.view,
+                "talks": len(talks),
+            },
+        )
+        self.evaluation.rows.append(row)
+        if segments is not None:
+            self.evaluation.streams += report_streams(place, instances, talks, segments)
+        write_rows(self.evaluation.rows, self.folder / "results.json")
+        return row
+
+
+def report_streams(
+    row: int, instances: Sequence[Instance], talks: Sequence[Talk], segments: Sequence[ScoredSegment]
+) -> Iterator[ReportStream]:
+    """What the page shows of each talk of a row; ``segments`` come talk after talk."""
+    remaining = iter(segments)
+    for instance, talk in zip(instances, talks, strict=True):
+        shown = tuple(
+            ReportSegment(scored.offset, scored.duration, segment.source, scored.reference, scored.hypothesis)
+            for segment, scored in zip(talk.segments, remaining, strict=False)
+        )
+        yield ReportStream(row, instance, talk, shown)
+
+
+@contextmanager
+def progress(name: str, seconds: Seconds) -> Iterator[Report]:
+    """A bar over the seconds of audio on a terminal; one line when done elsewhere."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} s"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=seconds)
+        yield lambda done: bar.advance(task, done)
+    if not console.is_terminal:
+        console.print(f"{name}: {seconds:.0f} s of audio", highlight=False)
+
+
+def _slug(row: Row) -> str:
+    knob = "" if row.knob is None else f"-{row.knob.name}{row.knob.value:g}"
+    return f"{row.system}{knob}".replace(" ", "-")

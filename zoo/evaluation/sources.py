@@ -7,18 +7,14 @@ from torch import Tensor
 from zoo import audio
 from zoo.data.talks import Talk
 from zoo.languages import Language
-from zoo.metrics.longform import ReferenceSegment
+from zoo.metrics.references import ReferenceSegment
 from zoo.streaming.simulate import Source
 from zoo.types import Samples
 
 
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
-    """The reference translations of a talk with their place in it; segments without one are left out."""
-    return [
-        ReferenceSegment(segment.offset, segment.duration, segment.targets[target.code].text)
-        for segment in talk.segments
-        if target.code in segment.targets
-    ]
+    """The reference translations of a talk and where they are spoken. Raises ZooError where one is missing."""
+    return [ReferenceSegment.of(segment, target=target.code, talk=talk.name) for segment in talk.segments]
 
 
 def sources(talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None) -> Iterator[Source]:

@@ -80,6 +80,11 @@ class StreamingSystem(lightning.LightningModule):
             self._loaded = True
 
     @property
+    def direction(self) -> str:
+        """Language direction, as in ``en-de``."""
+        return f"{self.source_language.code}-{self.target_language.code}"
+
+    @property
     def chunk_samples(self) -> Samples:
         """Source samples per step."""
         return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)

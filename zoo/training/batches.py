@@ -1,10 +1,11 @@
 """Training batches as a pure function of (seed, step, rank): a resumed run sees what an uninterrupted one would see."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightning
 import numpy as np
+import torch
 from torch.utils.data import DataLoader, Dataset
 
 from zoo.data.robust_segments import RobustSegments
@@ -41,15 +42,12 @@ class StepBatches(Dataset[Any]):
 
 
 class TrainingData(lightning.LightningDataModule):
-    """Batches from the global step onwards.
-
-    talks: called once, in ``setup``, so that building a module stays free of disk access.
-    """
+    """Batches from the trainer's global step onwards."""
 
     def __init__(
         self,
         *,
-        talks: Callable[[], Sequence[Talk]],
+        talks: Sequence[Talk],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         chunk_seconds: float,
@@ -69,7 +67,7 @@ class TrainingData(lightning.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
-        segments = RobustSegments(self._talks(), chunk_seconds=self._chunk_seconds, robust=self._robust)
+        segments = RobustSegments(self._talks, chunk_seconds=self._chunk_seconds, robust=self._robust)
         batches = StepBatches(
             segments, self._curriculum, self._objectives, seed=self._seed, rank=self.trainer.global_rank
         )
@@ -81,3 +79,7 @@ class TrainingData(lightning.LightningDataModule):
             num_workers=self._workers,
             prefetch_factor=4 if self._workers else None,
         )
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Batches are dataclasses with a ``to``."""
+        return batch.to(device)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import lightning
-import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -75,7 +74,3 @@ class Training(lightning.LightningModule):
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
         """Log the learning rate of the step about to be taken."""
         self.log("train/learning_rate", optimizer.param_groups[0]["lr"])
-
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """Batches are dataclasses with a ``to``."""
-        return batch.to(device)

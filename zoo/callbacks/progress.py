@@ -1,0 +1,53 @@
+"""The training's progress: a bar on a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from typing import Any
+
+import lightning
+from lightning.pytorch.callbacks import Callback, RichProgressBar
+from lightning.pytorch.callbacks.progress.progress_bar import ProgressBar
+
+from zoo.training.module import Training
+from zoo.types import Seconds
+
+
+def progress_bar() -> Callback:
+    """A bar where a person watches, lines where a file does."""
+    return RichProgressBar() if sys.stderr.isatty() else ProgressLines()
+
+
+class ProgressLines(ProgressBar):
+    """One line per ``every_seconds``: step, stage, loss, minutes left. Replaces Lightning's bar."""
+
+    def __init__(self, every_seconds: Seconds = 30.0) -> None:
+        super().__init__()
+        self.every_seconds = every_seconds
+        self._begun = self._said = 0.0
+        self._first_step = 0
+
+    def disable(self) -> None:
+        """Lightning asks this of bars on other ranks."""
+        self.every_seconds = float("inf")
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Start counting, from the step a resumed run stands at."""
+        self._begun = self._said = time.monotonic()
+        self._first_step = trainer.global_step
+
+    def on_train_batch_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Say where we are when it has been quiet for long enough."""
+        now = time.monotonic()
+        if now - self._said < self.every_seconds:
+            return
+        assert isinstance(pl_module, Training)
+        self._said, step, steps = now, trainer.global_step, pl_module.curriculum.steps
+        stage, _ = pl_module.curriculum.at(step)
+        left = (now - self._begun) / max(1, step - self._first_step) * (steps - step) / 60
+        print(
+            f"step {step}/{steps} {stage.name}: loss {float(outputs['loss']):.3f}, {left:.0f} min left",
+            file=sys.stderr,
+            flush=True,
+        )

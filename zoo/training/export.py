@@ -1,0 +1,42 @@
+"""A trained backbone as files that anybody can load: weights, tokenizer, configuration and a card."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from zoo.errors import ZooError, unknown
+from zoo.systems.base import StreamingSystem
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def export(
+    system: StreamingSystem, folder: Path, *, config: Mapping[str, Any], command: Sequence[str], dtype: str
+) -> Path:
+    """Write ``model.safetensors``, tokenizer, ``config.yaml`` and ``README.md``. Raises ZooError if one is there."""
+    if dtype not in DTYPES:
+        raise unknown("dtype", dtype, DTYPES)
+    if (folder / "model.safetensors").exists():
+        raise ZooError(f"{folder} already holds an exported model; move it away first.")
+    system.backbone.save(folder, DTYPES[dtype])
+    described = {name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")}
+    (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
+    (folder / "README.md").write_text(card(system, command=command, dtype=dtype))
+    return folder
+
+
+def card(system: StreamingSystem, *, command: Sequence[str], dtype: str) -> str:
+    """What this model is, how it was made and what it must not be taken for."""
+    size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
+    return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
+
+{size:.2f} M parameters, {dtype}. Trained by
+
+    python train.py {" ".join(command)}
+
+on the built-in corpus minitalks: synthetic speech over a closed grammar. It shows that a system works; it does not
+translate real talks. Evaluate it with `python evaluate.py backbone.checkpoint=<this folder>`.
+"""

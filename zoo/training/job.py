@@ -1,0 +1,66 @@
+"""train.py's work: from a configuration to a trained, exported model. Exact to resume."""
+
+from pathlib import Path
+from typing import Any
+
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.callbacks.progress import progress_bar
+from zoo.config import Config, build, is_multirun, overrides, plain, run_folder
+from zoo.data.corpora import Corpus
+from zoo.data.minitalks.frozen import content_hash
+from zoo.errors import ZooError
+from zoo.systems.base import StreamingSystem
+from zoo.tracking.run import Run, RunIdentity, open_run, stamp
+from zoo.tracking.tracker import Tracker, track
+from zoo.training.export import export
+from zoo.training.run import TrainingSettings, checkpoints, fit, last_checkpoint
+
+
+def train(cfg: Config) -> None:
+    """Train (or go on with ``resume=<run folder>``) and export. Raises ZooError on bad input, before long work."""
+    resume = None if cfg.resume is None else Path(cfg.resume)
+    checkpoint = None if resume is None else last_checkpoint(resume)
+    settings: TrainingSettings = build(cfg.training)
+    corpus: Corpus = build(cfg.data)
+    run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
+    talks = corpus.talks(settings.train_split, limit=settings.train_talks)
+    if settings.vocabulary_size is not None:
+        cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg.target_language, settings.vocabulary_size))
+    system: StreamingSystem = build(cfg.system)
+    facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
+    with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
+        module = fit(
+            system=system,
+            corpus=corpus,
+            settings=settings,
+            trainer_options=build(cfg.trainer),
+            folder=run.folder,
+            seed=cfg.seed,
+            loggers=tracker.loggers(),
+            callbacks=[RunIdentity(run), progress_bar()],
+            resume=checkpoint,
+        )
+        if run.main:
+            finish(module.system, cfg, run, tracker)
+
+
+def finish(system: StreamingSystem, cfg: Config, run: Run, tracker: Tracker) -> None:
+    """Export the last weights and hand the kept checkpoints to the tracker."""
+    folder = export(system, run.folder / "export", config=plain(cfg), command=overrides(), dtype=cfg.export_dtype)
+    stamp(run, folder)
+    kept = checkpoints(run.folder)
+    tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
+    print(f"exported: {folder}\nevaluate: python evaluate.py backbone.checkpoint={folder}")
+
+
+def tokenizer_folder(run: Run, talks: Any, target: str, vocabulary_size: int) -> Path:
+    """Train the target tokenizer into the run folder, once. Raises ZooError when a talk has no such translation."""
+    folder = run.folder / "tokenizer"
+    if not folder.is_dir():
+        texts = [
+            segment.targets[target].text for talk in talks for segment in talk.segments if target in segment.targets
+        ]
+        if not texts:
+            raise ZooError(f"The training talks have no {target!r} translations.")
+        train_tokenizer(texts, vocabulary_size=vocabulary_size).save_pretrained(folder)
+    return folder

@@ -1,0 +1,128 @@
+"""One training from talks to exported weights. Knows no Hydra and no W&B: loggers and callbacks are given."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import lightning
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import Logger
+
+from zoo.callbacks.random_state import RandomState
+from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.data.corpora import Corpus
+from zoo.errors import ZooError
+from zoo.objectives.base import Objective
+from zoo.systems.base import StreamingSystem
+from zoo.training.batches import TrainingData
+from zoo.training.curriculum import Curriculum
+from zoo.training.module import Training
+
+CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """What is trained, on what, and how often it is looked at. Steps are optimizer steps."""
+
+    curriculum: Curriculum
+    objectives: Mapping[str, Objective]
+    weight_decay: float = 0.01
+    betas: Sequence[float] = (0.9, 0.98)
+    robust_segments: bool = True
+    train_split: str = "train"
+    train_talks: int | None = None
+    dev_split: str = "dev"
+    dev_talks: int | None = 2
+    evaluate_every_steps: int = 400
+    evaluate_from_step: int = 0
+    save_every_steps: int = 100
+    keep_best: int = 1
+    data_workers: int = 1
+    vocabulary_size: int | None = None
+
+
+def fit(
+    *,
+    system: StreamingSystem,
+    corpus: Corpus,
+    settings: TrainingSettings,
+    trainer_options: Mapping[str, object],
+    folder: Path,
+    seed: int,
+    loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback] = (),
+    resume: Path | None = None,
+) -> Training:
+    """Train and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them. Returns the trained module."""
+    lightning.seed_everything(seed, workers=True)
+    talks = corpus.talks(settings.train_split, limit=settings.train_talks)
+    dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
+    system.configure_model()
+    for objective in settings.objectives.values():
+        objective.prepare(talks, system.backbone)
+    module = Training(
+        system=system,
+        curriculum=settings.curriculum,
+        objectives=settings.objectives,
+        weight_decay=settings.weight_decay,
+        betas=(settings.betas[0], settings.betas[1]),
+    )
+    data = TrainingData(
+        talks=talks,
+        curriculum=settings.curriculum,
+        objectives=settings.objectives,
+        chunk_seconds=system.chunk_seconds,
+        robust=settings.robust_segments,
+        seed=seed,
+        workers=settings.data_workers,
+    )
+    evaluation = StreamingEvaluation(
+        talks=dev, every_steps=settings.evaluate_every_steps, first_step=settings.evaluate_from_step
+    )
+    trainer = lightning.Trainer(
+        max_steps=settings.curriculum.steps,
+        logger=list(loggers) or False,
+        callbacks=[evaluation, RandomState(), *savers(settings, folder, evaluation.monitor(system)), *callbacks],
+        use_distributed_sampler=False,
+        enable_model_summary=False,
+        default_root_dir=str(folder),
+        **trainer_options,
+    )
+    trainer.fit(module, datamodule=data, ckpt_path=None if resume is None else str(resume), weights_only=True)
+    return module
+
+
+def savers(settings: TrainingSettings, folder: Path, monitor: str) -> list[Callback]:
+    """The last state, to go on from, and the best by development BLEU."""
+    last = ModelCheckpoint(
+        dirpath=folder / CHECKPOINTS,
+        filename="last",
+        every_n_train_steps=settings.save_every_steps,
+        enable_version_counter=False,
+        save_on_train_epoch_end=False,
+    )
+    best = ModelCheckpoint(
+        dirpath=folder / CHECKPOINTS,
+        filename="best-{step}",
+        monitor=monitor,
+        mode="max",
+        save_top_k=settings.keep_best,
+        every_n_train_steps=settings.evaluate_every_steps,
+        save_on_train_epoch_end=False,
+        save_weights_only=True,
+    )
+    return [last, best]
+
+
+def last_checkpoint(folder: Path) -> Path:
+    """The checkpoint a run folder can be resumed from. Raises ZooError when there is none."""
+    path = folder / CHECKPOINTS / "last.ckpt"
+    if not path.is_file():
+        raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The best checkpoints that top-k keeps, best first by name."""
+    return sorted((folder / CHECKPOINTS).glob("best-*.ckpt"), reverse=True)
