@@ -78,12 +78,14 @@ class Scripted(Backbone):
         super().__init__()
         self.batches: list[int] = []
         self.requests: list[Request] = []
+        self.needs: frozenset[Capability] = frozenset()
 
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
         self.batches.append(len(sessions))
         self.requests += requests
+        self.needs = needs
         return [self.answer(session, request, needs) for session, request in zip(sessions, requests, strict=True)]
 
     def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:

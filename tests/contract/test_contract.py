@@ -17,7 +17,7 @@ from zoo.policies.turn_taking import TurnTaking
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechChunk, Stage
+from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, Stage
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 TALK = [1, 2, 3, 4, 5, 6, 7]
@@ -100,10 +100,18 @@ def test_alignatt_waits_until_a_word_lies_f_frames_back() -> None:
         assert run(build(policy=AlignAtt(frames=f)), TALK).delays == pytest.approx(expected)
 
 
-def test_alignment_is_asked_for_only_when_a_part_needs_it() -> None:
-    assert run(build(policy=LocalAgreement(n=2)), TALK).text == written(TALK)
-    system = build(policy=LocalAgreement(n=2))
-    assert system.needs == frozenset()
+def test_alignments_and_states_are_asked_for_only_when_a_part_needs_them() -> None:
+    seen = {}
+    for name in ("local agreement", "alignatt", "simulu"):
+        system = SYSTEMS[name]()
+        run(system, TALK)
+        seen[name] = system.backbone.needs
+    aligned = frozenset({Capability.ALIGNMENT})
+    assert seen == {
+        "local agreement": frozenset(),
+        "alignatt": aligned,
+        "simulu": aligned | {Capability.RECUT, Capability.SPEECH},
+    }
 
 
 def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:

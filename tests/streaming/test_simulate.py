@@ -1,0 +1,175 @@
+"""Delays, elapsed times and refilled batches, with a system that follows a script and a clock that is set by hand."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+import torch
+
+from zoo.languages import language
+from zoo.streaming.simulate import Source, flagged, simulate, spans
+from zoo.systems.base import Action
+from zoo.types import SAMPLE_RATE, Instance, SpeechChunk
+
+SECOND = SAMPLE_RATE
+
+
+class Stream:
+    """What ``simulate`` reads of a session."""
+
+    def __init__(self, talk: str) -> None:
+        self.talk = talk
+        self.source_ended = False
+        self.chunks: list[SpeechChunk] = []
+
+
+class Script:
+    """A system that writes ``texts[talk][i]`` after chunk i and takes ``compute`` seconds per step."""
+
+    def __init__(self, texts: dict[str, list[str]], target: str = "de", compute: Sequence[float] = ()) -> None:
+        self.texts = texts
+        self.target_language = language(target)
+        self.compute = iter(compute)
+        self.now = 100.0
+        self.steps: list[tuple[str, ...]] = []
+        self.opened: list[str] = []
+
+    def open(self, talk: str) -> Stream:
+        self.opened.append(talk)
+        return Stream(talk)
+
+    def step(self, sessions: Sequence[Stream], chunks: Sequence[SpeechChunk]) -> list[Action]:
+        self.now += next(self.compute, 0.0)
+        self.steps.append(tuple(session.talk for session in sessions))
+        actions = []
+        for session, chunk in zip(sessions, chunks, strict=True):
+            session.source_ended = chunk.final
+            actions.append(Action(self.texts[session.talk][len(session.chunks)]))
+            session.chunks.append(chunk)
+        return actions
+
+
+def source(seconds: Sequence[float], talk: str = "talk") -> Source:
+    return Source(talk, [torch.zeros(round(length * SECOND)) for length in seconds], reference=f"{talk} reference")
+
+
+def one(system: Script, seconds: Sequence[float]) -> Instance:
+    [instance] = simulate(system, [source(seconds)])  # type: ignore[arg-type]
+    return instance
+
+
+def test_a_delay_is_the_source_received_when_the_word_was_written() -> None:
+    instance = one(Script({"talk": ["", "Guten Tag", "", " allerseits"]}), [1, 1, 1, 0.25])
+    assert instance.units == ("Guten", "Tag", "allerseits")
+    assert instance.delays == (2.0, 2.0, 3.25)
+    assert instance.chunk_of == (1, 1, 3)
+    assert [chunk.arrival for chunk in instance.chunks] == [1.0, 2.0, 3.0, 3.25]
+    assert (instance.source_length, instance.text) == (3.25, "Guten Tag allerseits")
+    assert (instance.reference, instance.unit, instance.batched) == ("talk reference", "word", False)
+
+
+def test_a_word_split_over_two_emissions_has_the_later_delay() -> None:
+    instance = one(Script({"talk": ["Gu", "ten T", "ag"]}), [1, 1, 1])
+    assert (instance.units, instance.delays) == (("Guten", "Tag"), (2.0, 3.0))
+
+
+def test_units_of_chinese_are_characters() -> None:
+    instance = one(Script({"talk": ["你好", " AI", "。"]}, target="zh"), [1, 1, 1])
+    assert instance.units == ("你", "好", "A", "I", "。")
+    assert instance.delays == (1.0, 1.0, 2.0, 2.0, 3.0)
+    assert instance.unit == "char"
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("a a aa", "de", (["a", "a", "aa"], [1, 3, 6])),
+        ("  x \n x", "de", (["x", "x"], [3, 7])),
+        ("你 你", "zh", (["你", "你"], [1, 3])),
+        ("", "de", ([], [])),
+    ],
+)
+def test_spans_find_repeated_units_in_order(text: str, target: str, expected: tuple[list[str], list[int]]) -> None:
+    assert spans(text, language(target)) == expected
+
+
+def test_elapsed_follows_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Chunk by chunk: arrivals 1, 2, 3, 3.5; computing takes 0.5, 1.75, 0.25, 0.125.
+    # Done at 1.5; 2 + 1.75 = 3.75 (late); 3.75 + 0.25 = 4.0 (queued); 4.0 + 0.125 = 4.125.
+    system = Script({"talk": ["a", " b", " c", " d"]}, compute=[0.5, 1.75, 0.25, 0.125])
+    monkeypatch.setattr(time, "perf_counter", lambda: system.now)
+    instance = one(system, [1, 1, 1, 0.5])
+    assert instance.delays == (1.0, 2.0, 3.0, 3.5)
+    assert instance.elapsed == (1.5, 3.75, 4.0, 4.125)
+    assert [chunk.compute for chunk in instance.chunks] == [0.5, 1.75, 0.25, 0.125]
+    assert instance.convention == "queue"
+
+
+def test_a_batch_shares_its_compute_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = Script({"a": ["x", "y"], "b": ["z"]}, compute=[0.5, 0.25])
+    monkeypatch.setattr(time, "perf_counter", lambda: system.now)
+    sources = [source([1, 1], "a"), source([1], "b")]
+    instances = {instance.talk: instance for instance in simulate(system, sources, batch_size=2)}  # type: ignore[arg-type]
+    assert (instances["b"].elapsed, instances["a"].elapsed) == ((1.5,), (2.25,))
+    assert all(instance.batched for instance in instances.values())
+
+
+def test_finished_slots_are_refilled_and_indices_count_sources() -> None:
+    lengths = {"a": 3, "b": 1, "c": 1, "d": 2}
+    system = Script({talk: [talk] * length for talk, length in lengths.items()})
+    opened = iter([source([1] * length, talk) for talk, length in lengths.items()])
+    instances = list(simulate(system, opened, batch_size=2))  # type: ignore[arg-type]
+    assert system.steps == [("a", "b"), ("a", "c"), ("a", "d"), ("d",)]
+    assert [(instance.index, instance.talk) for instance in instances] == [(1, "b"), (2, "c"), (0, "a"), (3, "d")]
+    assert all(instance.source_length == lengths[instance.talk] for instance in instances)
+
+
+def test_sources_are_opened_only_when_a_slot_is_free() -> None:
+    system = Script({talk: [talk] for talk in "abc"})
+    instances = simulate(system, (source([1], talk) for talk in "abc"), batch_size=1)  # type: ignore[arg-type]
+    assert next(instances).talk == "a"
+    assert system.opened == ["a"]
+    assert [instance.talk for instance in instances] == ["b", "c"]
+
+
+@pytest.mark.parametrize("chunks", [[], [0]])
+def test_a_source_without_audio_is_an_instance_without_units(chunks: list[float]) -> None:
+    instance = one(Script({"talk": [""]}), chunks)
+    assert (instance.units, instance.delays, instance.elapsed, instance.text) == ((), (), (), "")
+    assert instance.source_length == 0.0
+
+
+def test_a_source_without_audio_does_not_stop_its_batch() -> None:
+    system = Script({"a": ["x", "y"], "none": [""], "b": ["z"]})
+    sources = [source([1, 1], "a"), source([], "none"), source([1], "b")]
+    assert [instance.talk for instance in simulate(system, sources, batch_size=2)] == ["none", "a", "b"]  # type: ignore[arg-type]
+
+
+def test_a_talk_of_a_tenth_of_a_second() -> None:
+    instance = one(Script({"talk": ["ja"]}), [0.1])
+    assert (instance.units, instance.delays, instance.source_length) == (("ja",), (0.1,), 0.1)
+
+
+@pytest.mark.parametrize(("sizes", "finals"), [([2, 2, 1], [False, False, True]), ([3], [True]), ([], [True])])
+def test_only_the_last_chunk_is_final(sizes: list[int], finals: list[bool]) -> None:
+    chunks = list(flagged(torch.zeros(size) for size in sizes))
+    assert [chunk.final for chunk in chunks] == finals
+    assert [chunk.samples.numel() for chunk in chunks] == (sizes or [0])
+
+
+def test_a_chunk_is_flagged_without_waiting_for_more_than_one() -> None:
+    taken: list[int] = []
+
+    def arriving() -> Iterator[torch.Tensor]:
+        for index in range(5):
+            taken.append(index)
+            yield torch.zeros(1)
+
+    next(flagged(arriving()))
+    assert taken == [0, 1]
+
+
+def test_progress_is_reported_in_source_seconds() -> None:
+    heard: list[float] = []
+    list(simulate(Script({"talk": ["", ""]}), [source([1, 0.5])], on_chunk=heard.append))  # type: ignore[arg-type]
+    assert heard == [1.0, 0.5]

@@ -1,0 +1,110 @@
+"""Text from token ids: nothing lost, nothing half, spaces where a language has them."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from zoo.streaming.text import TextStream
+
+Decoder = Callable[[list[int]], str]
+
+
+def sentencepiece(*pieces: str) -> Decoder:
+    """A decoder that strips the first space, as sentencepiece does."""
+    return lambda ids: "".join(pieces[id_] for id_ in ids).replace("▁", " ").removeprefix(" ")
+
+
+def utf8(ids: list[int]) -> str:
+    """A byte-level decoder: an id is a byte."""
+    return bytes(ids).decode("utf-8", errors="replace")
+
+
+def byte_fallback(ids: list[int]) -> str:
+    """Sentencepiece's byte fallback: every byte of a character that is not whole prints a mark of its own."""
+    text = ""
+    while ids:
+        for size in range(len(ids), 0, -1):
+            try:
+                text, ids = text + bytes(ids[:size]).decode(), ids[size:]
+                break
+            except UnicodeDecodeError:
+                continue
+        else:
+            text, ids = text + "\ufffd", ids[1:]
+    return text
+
+
+def pushes(stream: TextStream, *pieces: list[int], fresh: int = 0) -> list[str]:
+    """Push piece after piece; only the one at ``fresh`` begins a text."""
+    return [stream.push(torch.tensor(ids, dtype=torch.long), fresh=at == fresh) for at, ids in enumerate(pieces)]
+
+
+def test_spaces_between_pieces_survive_a_decoder_that_strips_the_first() -> None:
+    decode = sentencepiece("▁Hal", "lo", "▁Welt", "▁", "!", "▁und")
+    assert pushes(TextStream(decode=decode, separator=" "), [0], [1, 2], [4, 5]) == ["Hal", "lo Welt", "! und"]
+
+
+def test_a_long_text_decodes_a_bounded_context() -> None:
+    longest = 0
+
+    def decode(ids: list[int]) -> str:
+        nonlocal longest
+        longest = max(longest, len(ids))
+        return "".join(f" {id_}" for id_ in ids).removeprefix(" ")
+
+    stream = TextStream(decode=decode, separator=" ")
+    text = "".join(pushes(stream, *([id_] for id_ in range(100))))
+    assert text == " ".join(map(str, range(100)))
+    assert longest < 10
+
+
+def test_ids_without_text_do_not_swallow_the_space_that_follows() -> None:
+    decode = sentencepiece("▁Hallo", "", "▁Welt")
+    assert "".join(pushes(TextStream(decode=decode, separator=" "), [0], [1] * 9, [2])) == "Hallo Welt"
+
+
+@pytest.mark.parametrize(("separator", "expected"), [(" ", ["Hallo", " Welt"]), ("", ["Hallo", "Welt"])])
+def test_a_fresh_text_is_joined_by_the_separator(separator: str, expected: list[str]) -> None:
+    stream = TextStream(decode=sentencepiece("▁Hallo", "▁Welt"), separator=separator)
+    assert [stream.push(torch.tensor([id_]), fresh=True) for id_ in (0, 1)] == expected
+
+
+def test_a_fresh_text_that_begins_with_a_lone_space_is_still_joined_once() -> None:
+    stream = TextStream(decode=lambda ids: "".join([" ", "Hallo", "Welt"][id_] for id_ in ids), separator=" ")
+    assert [stream.push(torch.tensor(ids), fresh=True) for ids in ([0], [0, 1], [0])] == ["", "Hallo", ""]
+    assert stream.push(torch.tensor([2]), fresh=False) == " Welt"
+
+
+@pytest.mark.parametrize("decode", [utf8, byte_fallback])
+def test_a_character_comes_out_when_its_last_byte_is_written(decode: Decoder) -> None:
+    stream = TextStream(decode=decode, separator="")
+    pieces = [[byte] for byte in "你a好".encode()]
+    assert pushes(stream, *pieces) == ["", "", "你", "a", "", "", "好"]
+
+
+@pytest.mark.parametrize("decode", [utf8, byte_fallback])
+def test_whole_characters_before_an_unfinished_one_are_not_held_back(decode: Decoder) -> None:
+    data = list("你好吗".encode())
+    assert pushes(TextStream(decode=decode, separator=""), data[:7], data[7:]) == ["你好", "吗"]
+
+
+def test_an_unfinished_character_is_lost_when_a_fresh_text_begins() -> None:
+    data = list("你好".encode())
+    stream = TextStream(decode=utf8, separator="")
+    assert [stream.push(torch.tensor(ids), fresh=True) for ids in (data[:5], data[3:])] == ["你", "好"]
+
+
+def test_bytes_that_can_never_be_whole_are_dropped() -> None:
+    data = list("你好".encode())
+    assert pushes(TextStream(decode=utf8, separator=""), data[:5], data[3:]) == ["你", "好"]
+
+
+def test_emoji_of_four_bytes_over_three_tokens() -> None:
+    data = list("ok 🎉!".encode())
+    assert pushes(TextStream(decode=utf8, separator=" "), data[:4], data[4:6], data[6:]) == ["ok ", "", "🎉!"]
+
+
+def test_nothing_pushed_is_nothing_written() -> None:
+    stream = TextStream(decode=utf8, separator=" ")
+    assert pushes(stream, [], [], list(b"a")) == ["", "", "a"]
