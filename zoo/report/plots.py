@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ COLORS = ("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a
 MARKERS = "osD^vPX*"
 GREY = "#8a8a86"
 PANELS = (("StreamLAAL", "ideal"), ("StreamLAAL_CA", "computation-aware"))
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": ["DejaVu Sans"],
     "axes.spines.top": False,
@@ -62,7 +63,7 @@ def _panels(axes: Sequence[Axes], rows: Sequence[Row], *, title: str, quality: s
 
 
 def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:
-    entries = {}
+    entries: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
         entries |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries}
@@ -121,8 +122,10 @@ def _line(axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color
 
 
 def _point(row: Row) -> str:
-    short = row.knob is None or len(row.knob.name) <= 2  # a long name would cover its neighbours: the legend has it
-    return (knob_label(row) if short else f"{row.knob.value:g}") + (" !" if row.flags else "")
+    label = knob_label(row)
+    if row.knob is not None and len(row.knob.name) > 2:  # it would cover its neighbours: the legend has the name
+        label = f"{row.knob.value:g}"
+    return label + (" !" if row.flags else "")
 
 
 def _name(row: Row) -> str:

@@ -1,0 +1,75 @@
+// Where words stand on the timeline: pixels from times, lanes from measured widths. Draws nothing.
+const GAP = 7; // pixels between words
+const MOST_LINES = 10; // lines one write may take before the rest is folded
+const measured = new Map();
+const pen = document.createElement("canvas").getContext("2d");
+
+function textWidth(text, font) {
+  const key = `${font}\n${text}`;
+  if (!measured.has(key)) {
+    pen.font = font;
+    measured.set(key, Math.ceil(pen.measureText(text).width));
+  }
+  return measured.get(key);
+}
+
+// First run of `count` lanes that are free at x; `ends` holds the right edge of each lane.
+function freeLane(ends, x, count) {
+  for (let lane = 0; ; lane += 1) {
+    let free = true;
+    for (let line = lane; line < lane + count && free; line += 1) free = (ends[line] ?? -Infinity) <= x;
+    if (free) return lane;
+  }
+}
+
+// Spoken words: {x, width, lane, text, start, end}.
+function layoutSource(words, zoom, font) {
+  const ends = [];
+  const items = words.map(([text, start, end]) => {
+    const x = start * zoom;
+    const lane = freeLane(ends, x, 1);
+    ends[lane] = x + Math.max(textWidth(text, font), (end - start) * zoom) + GAP;
+    return { x, width: (end - start) * zoom, right: ends[lane], lane, text, start, end };
+  });
+  return { items, lanes: Math.max(1, ends.length) };
+}
+
+// Units written at one moment flow as text from that moment on: {x, lane, width, text, unit, time}.
+function layoutWritten(view, zoom, font) {
+  const ends = [];
+  const items = [];
+  const writes = [];
+  const sorted = [...view.writes].sort((a, b) => a.time - b.time);
+  sorted.forEach((write, place) => {
+    const x = write.time * zoom;
+    const room = place + 1 < sorted.length ? sorted[place + 1].time * zoom - x - GAP : 320;
+    const lines = flow(write, view, font, room);
+    const shown = lines.slice(0, MOST_LINES);
+    const lane = freeLane(ends, x, shown.length);
+    shown.forEach((line, index) => {
+      for (const word of line.words) items.push({ ...word, x: x + word.left, lane: lane + index, time: write.time });
+      ends[lane + index] = x + line.width + GAP;
+    });
+    const folded = lines.slice(MOST_LINES).reduce((sum, line) => sum + line.words.length, 0);
+    writes.push({ x, lane, lines: shown.length, folded, width: Math.max(...shown.map((line) => line.width)), first: write.first });
+  });
+  return { items, writes, lanes: Math.max(1, ends.length) };
+}
+
+function flow(write, view, font, room) {
+  const space = view.separator ? textWidth(" ", font) + 2 : 0;
+  let lines = [];
+  for (const width of [Math.max(room, 84), 160, 280, 480]) {
+    lines = [{ words: [], width: 0 }];
+    for (let unit = write.first; unit < write.first + write.count; unit += 1) {
+      const wide = textWidth(view.units[unit], font) + 4;
+      let line = lines[lines.length - 1];
+      if (line.words.length && line.width + space + wide > width) lines.push((line = { words: [], width: 0 }));
+      const left = line.words.length ? line.width + space : 0;
+      line.words.push({ left, width: wide, text: view.units[unit], unit });
+      line.width = left + wide;
+    }
+    if (lines.length <= MOST_LINES) break;
+  }
+  return lines;
+}

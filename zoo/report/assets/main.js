@@ -1,0 +1,99 @@
+// The talk section: which talk, which row, which clock; everything else is told from here.
+const state = { talk: 0, row: 0, mode: "ideal", view: null };
+
+function makeView(stream) {
+  const talk = data.talks[stream.talk];
+  const view = { ...stream, ...talk, target: data.rows[stream.row].target, references: data.references[stream.references] };
+  Object.assign(view, { delays: [], elapsed: [], writes: [], segmentOf: [] });
+  let first = 0;
+  for (const [count, delay, elapsed] of stream.writes) {
+    const time = state.mode === "aware" ? elapsed : delay;
+    view.writes.push({ first, count, time });
+    for (let unit = 0; unit < count; unit += 1) {
+      view.delays.push(delay);
+      view.elapsed.push(elapsed);
+    }
+    first += count;
+  }
+  view.times = state.mode === "aware" ? view.elapsed : view.delays;
+  view.lags = stream.lags.map((lag, unit) => (lag === null ? null : lag + view.times[unit] - view.delays[unit]));
+  (stream.counts ?? []).forEach((count, segment) => { for (let unit = 0; unit < count; unit += 1) view.segmentOf.push(segment); });
+  return view;
+}
+
+function showStream() {
+  const stream = data.streams.find((entry) => entry.talk === state.talk && entry.row === state.row);
+  const row = data.rows[state.row];
+  const at = state.view && clock.talk === state.talk ? clock.time : 0;
+  if (clock.talk !== state.talk) loadTalk(state.talk);
+  state.view = makeView(stream);
+  byId("talk-flag").textContent = row.flags.length ? `Flagged: ${row.flags.join("; ")}.` : "";
+  byId("seek").max = clock.duration;
+  byId("audio-note").textContent = data.talks[state.talk].audio ? "" : "This talk's audio was left out to keep the page small; the clock runs in silence.";
+  drawOverview(state.view, seek);
+  drawSegments(state.view);
+  showTimeline(state.view, at);
+  tell();
+  history.replaceState(null, "", `#talk=${state.talk}&row=${state.row}&clock=${state.mode}`);
+}
+
+function listRows() {
+  const rows = data.streams.filter((stream) => stream.talk === state.talk).map((stream) => stream.row);
+  if (!rows.includes(state.row)) state.row = rows.find((row) => data.rows[row].kind === "system") ?? rows[0];
+  const many = data.sets.length > 1;
+  options(byId("row"), rows.map((index) => [index, rowName(data.rows[index]) + (many ? ` (${data.sets[data.rows[index].set]})` : "") + (data.rows[index].flags.length ? " !" : "")]), state.row);
+}
+
+function openRow(row) {
+  const same = data.streams.find((stream) => stream.row === row && stream.talk === state.talk);
+  state.row = row;
+  state.talk = (same ?? data.streams.find((stream) => stream.row === row)).talk;
+  byId("talk").value = String(state.talk);
+  listRows();
+  showStream();
+}
+
+function lastWords(words, count) {
+  return words.slice(Math.max(0, words.length - count));
+}
+
+function moveCaptions(time) {
+  const { view } = state;
+  const narrow = innerWidth < 600;
+  const heard = view.words.filter(([, , end]) => end <= time + 0.05).map(([text]) => text);
+  const spoken = heard.length ? heard : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
+  const written = view.units.filter((_, unit) => view.times[unit] <= time + 0.001);
+  const most = view.separator ? (narrow ? 7 : 14) : narrow ? 20 : 44;
+  const idle = !clock.started;
+  byId("heard").textContent = idle ? "Press play, or click a word: what was spoken runs here," : lastWords(spoken, narrow ? 7 : 16).join(" ");
+  byId("written").textContent = idle ? "and here what had been written by then." : lastWords(written, most).join(view.separator) || "nothing written yet";
+  byId("written").classList.toggle("idle", idle || !written.length);
+}
+
+function setUpTalks() {
+  if (!data.streams.length) {
+    byId("talks").replaceChildren();
+    return;
+  }
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  options(byId("talk"), data.talks.map((talk, index) => [index, `${talk.name} (${minutes(talk.duration)})${talk.audio ? "" : ", no audio"}`]));
+  setUpClock();
+  setUpTimeline();
+  onTime((time) => { moveTimeline(time); moveSegments(time); moveCaptions(time); });
+  byId("talk").addEventListener("change", (event) => { state.talk = Number(event.target.value); listRows(); showStream(); });
+  byId("row").addEventListener("change", (event) => { state.row = Number(event.target.value); showStream(); });
+  radios("clock", (value) => { state.mode = value; showStream(); });
+  state.talk = clamp(Number(wanted.get("talk") ?? 0) || 0, 0, data.talks.length - 1);
+  state.row = Number(wanted.get("row") ?? -1);
+  state.mode = wanted.get("clock") === "aware" ? "aware" : "ideal";
+  document.querySelector(`input[name="clock"][value="${state.mode}"]`).checked = true;
+  byId("talk").value = String(state.talk);
+  listRows();
+  showStream();
+  onWidth(byId("overview"), () => { drawOverview(state.view, seek); moveTimeline(clock.time); });
+  if (wanted.has("t")) seek(Number(wanted.get("t")) || 0);
+}
+
+setUpChart();
+setUpScores(openRow);
+setUpTalks();

@@ -1,0 +1,47 @@
+// Lag of every written unit over the whole talk; a click or a drag moves the clock and the timeline.
+function drawOverview(view, go) {
+  const holder = byId("overview");
+  holder.replaceChildren();
+  const width = Math.max(280, holder.clientWidth);
+  const height = 96;
+  const known = view.lags.filter((lag) => lag !== null).sort((a, b) => a - b);
+  if (!known.length) {
+    build(holder, "p", { class: "empty" }, view.units.length ? "The lag is not known: the segments' hypotheses are not the written words." : "Nothing was written.");
+    return;
+  }
+  const box = { left: 30, right: width - 8, top: 8, bottom: height - 18 };
+  const most = Math.max(3, known[Math.floor(known.length * 0.99)]) * 1.05;
+  const least = Math.min(0, known[Math.floor(known.length * 0.01)]);
+  const x = (time) => box.left + (clamp(time, 0, view.duration) / view.duration) * (box.right - box.left);
+  const y = (lag) => box.bottom - ((clamp(lag, least, most) - least) / (most - least)) * (box.bottom - box.top);
+  const svg = build(holder, "svg:svg", { width, height, "aria-hidden": "true" });
+  for (const mark of ticks(least, most, 3).marks) {
+    build(svg, "svg:line", { class: "grid", x1: box.left, x2: box.right, y1: y(mark), y2: y(mark) });
+    build(svg, "svg:text", { class: "tick", x: box.left - 5, y: y(mark) + 4, "text-anchor": "end" }, `${mark}`);
+  }
+  for (const mark of ticks(0, view.duration / 60, width / 90).marks) {
+    build(svg, "svg:text", { class: "tick", x: x(mark * 60), y: height - 3, "text-anchor": mark ? "middle" : "start" }, minutes(mark * 60));
+  }
+  const paths = new Map();
+  view.lags.forEach((lag, unit) => {
+    const name = lagClass(lag);
+    if (lag !== null) paths.set(name, `${paths.get(name) ?? ""}M${x(view.times[unit]).toFixed(1)},${y(lag).toFixed(1)}h.01`);
+  });
+  for (const [name, d] of paths) build(svg, "svg:path", { class: `dots ${name}`, d });
+  view.overview = {
+    x,
+    frame: build(svg, "svg:rect", { class: "frame", y: 2, height: box.bottom - 2, rx: 3 }),
+    head: build(svg, "svg:line", { class: "head", y1: 2, y2: box.bottom }),
+  };
+  const move = (event) => go(clamp((event.clientX - svg.getBoundingClientRect().left - box.left) / (box.right - box.left), 0, 1) * view.duration);
+  svg.addEventListener("pointerdown", (event) => { svg.setPointerCapture(event.pointerId); move(event); });
+  svg.addEventListener("pointermove", (event) => event.buttons && move(event));
+}
+
+function moveOverview(view, from, to, time) {
+  if (!view.overview) return;
+  const { x, frame, head } = view.overview;
+  frame.setAttribute("x", x(from));
+  frame.setAttribute("width", Math.max(3, x(to) - x(from)));
+  head.setAttribute("transform", `translate(${x(time)},0)`);
+}

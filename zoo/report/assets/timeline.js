@@ -1,0 +1,176 @@
+// The timeline: spoken words above, written words below at the moment they were written. Only what is near the
+// visible window is in the document.
+const LANE = 22;
+const TOP = 40; // axis and segment numbers
+const timeline = { zoom: innerWidth < 600 ? 96 : 128, view: null, layout: null, from: 0, to: 0, words: [], head: null };
+
+function showTimeline(view, keep = null) {
+  const holder = byId("timeline");
+  const style = getComputedStyle(holder);
+  const font = `${style.fontSize} ${style.fontFamily}`;
+  const centre = keep ?? 0;
+  const source = layoutSource(view.words, timeline.zoom, font);
+  const written = layoutWritten(view, timeline.zoom, font);
+  const split = TOP + (view.words.length ? source.lanes : 1) * LANE + 26;
+  Object.assign(timeline, { view, layout: { source, written, split, height: split + 18 + written.lanes * LANE } });
+  holder.replaceChildren();
+  const last = Math.max(view.duration, ...written.items.slice(-40).map((item) => (item.x + item.width) / timeline.zoom));
+  timeline.sheet = build(holder, "div", { class: "sheet", style: `width:${Math.ceil(last * timeline.zoom) + 24}px;height:${timeline.layout.height}px` });
+  timeline.content = build(timeline.sheet, "div");
+  timeline.head = build(timeline.sheet, "div", { class: "playhead" });
+  for (const [text, top] of [["spoken", TOP - 2 - 18], ["written", split - 4]]) {
+    build(timeline.sheet, "span", { class: "lane-name", style: `margin-top:${top}px` }, text);
+  }
+  timeline.from = timeline.to = 0;
+  holder.scrollLeft = Math.max(0, centre * timeline.zoom - holder.clientWidth * 0.3);
+  renderWindow();
+}
+
+function renderWindow() {
+  const holder = byId("timeline");
+  const left = holder.scrollLeft;
+  const width = holder.clientWidth;
+  moveOverview(timeline.view, left / timeline.zoom, (left + width) / timeline.zoom, clock.time);
+  if (timeline.to && left >= timeline.from + width * 0.2 && left + width <= timeline.to - width * 0.2) return;
+  if (timeline.to && timeline.from === 0 && left + width <= timeline.to - width * 0.2) return;
+  timeline.from = Math.max(0, left - width);
+  timeline.to = left + 2 * width;
+  const parts = document.createDocumentFragment();
+  const seen = (x, right) => right >= timeline.from && x <= timeline.to;
+  drawRuler(parts);
+  drawBands(parts, seen);
+  drawSource(parts, seen);
+  drawWrites(parts, seen);
+  timeline.words = timeline.layout.written.items.filter((item) => seen(item.x, item.x + item.width)).map((item) => drawWord(parts, item));
+  timeline.content.replaceChildren(parts);
+  markWritten(clock.time);
+}
+
+function drawRuler(parts) {
+  const { zoom, view, from, to } = timeline;
+  const step = [0.5, 1, 2, 5, 10, 30, 60].find((size) => size * zoom >= 64) ?? 60;
+  for (let mark = Math.floor(from / zoom / step) * step; mark <= Math.min(to / zoom, view.duration); mark += step) {
+    const label = step < 1 && mark % 1 ? `${minutes(mark)}.5` : minutes(mark);
+    build(parts, "span", { class: "ruler", style: `left:${mark * zoom}px` }, label);
+  }
+}
+
+function drawBands(parts, seen) {
+  const { zoom, view, layout } = timeline;
+  view.segments.forEach(([offset, duration, source], index) => {
+    if (!seen(offset * zoom, (offset + duration) * zoom)) return;
+    const band = build(parts, "div", { class: "band", style: `left:${offset * zoom}px;width:${duration * zoom}px;height:${layout.height - 20}px` });
+    build(band, "span", { class: "band-number" }, `${index + 1}`);
+    if (!view.words.length) build(band, "span", { class: "band-text", title: source, dir: "auto" }, source);
+  });
+}
+
+function drawSource(parts, seen) {
+  for (const item of timeline.layout.source.items) {
+    if (!seen(item.x, item.right)) continue;
+    const top = TOP + item.lane * LANE;
+    const node = build(parts, "span", { class: "spoken", lang: timeline.view.language, style: `left:${item.x}px;top:${top}px;--width:${item.width}px` }, item.text);
+    node.addEventListener("click", () => seek(item.start));
+    tipFor(node, () => [item.text, `spoken ${seconds(item.start)} to ${seconds(item.end)}`]);
+  }
+}
+
+function drawWrites(parts, seen) {
+  const { layout } = timeline;
+  const base = layout.split + 18;
+  for (const write of layout.written.writes) {
+    if (!seen(write.x, write.x + write.width)) continue;
+    const bottom = base + (write.lane + write.lines) * LANE;
+    build(parts, "div", { class: "moment", style: `left:${write.x}px;top:${TOP - 2}px;height:${bottom - TOP}px` });
+    if (write.folded) {
+      build(parts, "span", { class: "folded", style: `left:${write.x}px;top:${bottom - 2}px` }, `and ${write.folded} more, see the segments`);
+    }
+  }
+}
+
+function drawWord(parts, item) {
+  const { view, layout } = timeline;
+  const top = layout.split + 18 + item.lane * LANE;
+  const lag = view.lags[item.unit];
+  const node = build(parts, "span", { class: `word ${lagClass(lag)}`, lang: view.target, style: `left:${item.x}px;top:${top}px;width:${item.width}px`, "data-unit": item.unit }, item.text);
+  node.addEventListener("click", () => seek(item.time));
+  tipFor(node, () => unitLines(view, item.unit), (on) => markLag(item, on));
+  return node;
+}
+
+function unitLines(view, unit) {
+  const lag = view.lags[unit];
+  const segment = view.segmentOf[unit];
+  const lines = [view.units[unit].trim(), `delay ${seconds(view.delays[unit])}`, `elapsed ${seconds(view.elapsed[unit])} (${view.convention})`];
+  if (lag !== null) lines.push(`lag ${seconds(lag)} behind an even pace`);
+  if (segment !== undefined) lines.push(`segment ${segment + 1}`);
+  return lines;
+}
+
+// While a written word is pointed at: a line from where an even pace would have written it to where it was written.
+function markLag(item, on) {
+  timeline.sheet.querySelector(".lag-line")?.remove();
+  const lag = timeline.view.lags[item.unit];
+  if (!on || lag === null) return;
+  const from = Math.min(item.time - lag, item.time) * timeline.zoom;
+  build(timeline.sheet, "div", { class: `lag-line ${lagClass(lag)}`, style: `left:${from}px;width:${Math.abs(lag) * timeline.zoom}px;top:${timeline.layout.split + 6}px` });
+}
+
+function tipFor(node, lines, also = () => {}) {
+  node.addEventListener("pointermove", (event) => showTip(lines(), event.clientX, event.clientY));
+  node.addEventListener("pointerenter", () => also(true));
+  node.addEventListener("pointerleave", () => { hideTip(); also(false); });
+}
+
+function markWritten(time) {
+  for (const node of timeline.words) node.classList.toggle("future", clock.started && timeline.view.times[node.dataset.unit] > time + 0.001);
+}
+
+function moveTimeline(time) {
+  const holder = byId("timeline");
+  const x = time * timeline.zoom;
+  timeline.head.style.transform = `translateX(${x}px)`;
+  const inside = x >= holder.scrollLeft + 24 && x <= holder.scrollLeft + holder.clientWidth * (clock.playing ? 0.8 : 0.97);
+  if (!inside && clock.started) holder.scrollLeft = Math.max(0, x - holder.clientWidth * 0.25);
+  markWritten(time);
+  renderWindow();
+}
+
+function zoomTimeline(factor) {
+  const holder = byId("timeline");
+  const centre = (holder.scrollLeft + holder.clientWidth * 0.3) / timeline.zoom;
+  timeline.zoom = clamp(timeline.zoom * factor, 12, 400);
+  showTimeline(timeline.view, centre);
+  moveTimeline(clock.time);
+}
+
+function stepWord(step) {
+  const { times } = timeline.view;
+  const moments = [...new Set(times)].sort((a, b) => a - b);
+  const next = step > 0 ? moments.find((moment) => moment > clock.time + 0.01) : moments.findLast((moment) => moment < clock.time - 0.01);
+  if (next !== undefined) seek(next);
+}
+
+function setUpTimeline() {
+  const keys = {
+    ArrowRight: () => stepWord(1),
+    ArrowLeft: () => stepWord(-1),
+    Home: () => seek(0),
+    End: () => seek(clock.duration),
+    " ": () => (clock.playing ? pause() : play()),
+    "+": () => zoomTimeline(1.5),
+    "=": () => zoomTimeline(1.5),
+    "-": () => zoomTimeline(1 / 1.5),
+  };
+  byId("timeline").addEventListener("keydown", (event) => {
+    if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  byId("timeline").addEventListener("scroll", () => { hideTip(); renderWindow(); }, { passive: true });
+  byId("in").addEventListener("click", () => zoomTimeline(1.5));
+  byId("out").addEventListener("click", () => zoomTimeline(1 / 1.5));
+  const scale = byId("scale");
+  build(scale, "span", {}, "Lag behind an evenly paced translation:");
+  LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
+}
