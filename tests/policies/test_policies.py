@@ -78,8 +78,6 @@ def test_alignatt_reads_the_rows_of_new_tokens_only() -> None:
 
 def test_alignatt_counts_frames_from_the_end_of_what_is_heard() -> None:
     answer = hypothesis("ww", attended=[0, 4], frames=5, finished=True)
-    stream = session(frames=8)
-    stream.horizon = None
     assert decide(AlignAtt(frames=1), answer, session(frames=5))[1].write == 1
 
 

@@ -1,5 +1,12 @@
 """Do these parts fit? Decided from what each declares, before any weight is loaded."""
 
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+import zoo.history
+import zoo.policies
 from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.history.base import History
@@ -7,23 +14,51 @@ from zoo.policies.base import Policy
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import Capability
 
+PACKAGES: dict[str, tuple[type[Policy | History], ModuleType]] = {
+    "policy": (Policy, zoo.policies),
+    "history": (History, zoo.history),
+}
+
 
 def bind(
     backbone: Backbone, policy: Policy, history: History, synthesizer: Synthesizer | None = None
 ) -> frozenset[Capability]:
-    """All capabilities the parts need of the backbone. Raises ZooError naming what is missing and what exists."""
+    """All capabilities the parts need of the backbone. Raises ZooError naming what is missing and what would fit."""
     needs: frozenset[Capability] = frozenset()
-    for part in (policy, history, synthesizer):
+    parts: dict[str, Policy | History | Synthesizer | None] = {
+        "policy": policy,
+        "history": history,
+        "synthesizer": synthesizer,
+    }
+    for noun, part in parts.items():
         if part is None:
             continue
         missing = part.needs - backbone.exposes
         if missing:
             raise ZooError(
-                f"{type(part).__name__} needs {_names(missing)}, which backbone {type(backbone).__name__} does not "
-                f"expose; it exposes {_names(backbone.exposes) or 'nothing'}."
+                f"{noun.capitalize()} {type(part).__name__} needs {_names(missing)}, which backbone "
+                f"{type(backbone).__name__} does not expose; {_advice(noun, backbone.exposes)}."
             )
         needs |= part.needs
     return needs
+
+
+def _advice(noun: str, exposes: frozenset[Capability]) -> str:
+    """What to choose instead, by the names the configuration knows: those of the modules."""
+    if noun not in PACKAGES:
+        return f"it exposes {_names(exposes) or 'nothing'}"
+    kind, package = PACKAGES[noun]
+    fits = sorted(name for name, part in _parts(kind, package) if part.needs <= exposes)
+    return f"{noun} choices that fit it: {', '.join(fits) or 'none'}"
+
+
+def _parts(kind: type[Policy | History], package: ModuleType) -> Iterator[tuple[str, type[Policy | History]]]:
+    """Module name and class of everything ``package`` offers beside the contract itself."""
+    for module in pkgutil.iter_modules(package.__path__):
+        for part in vars(import_module(f"{package.__name__}.{module.name}")).values():
+            own = isinstance(part, type) and part.__module__ == f"{package.__name__}.{module.name}"
+            if own and issubclass(part, kind) and module.name != "base":
+                yield module.name, part
 
 
 def _names(capabilities: frozenset[Capability]) -> str:

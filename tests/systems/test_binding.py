@@ -1,0 +1,69 @@
+"""Parts that do not fit are refused in one sentence, before anything is loaded."""
+
+import pytest
+
+from tests.contract.parts import Truncating, UnitSynthesizer
+from tests.contract.scripted import Scripted, TurnTaker
+from zoo.errors import ZooError
+from zoo.history.keep_all import KeepAll
+from zoo.history.recent_words import RecentWords
+from zoo.history.voice_activity import VoiceActivity
+from zoo.policies.alignatt import AlignAtt
+from zoo.policies.turn_taking import TurnTaking
+from zoo.policies.wait_k import WaitK
+from zoo.systems.base import StreamingSystem
+from zoo.systems.binding import bind
+from zoo.types import Capability
+
+
+class Deaf(Scripted):
+    """Exposes nothing and must never be loaded."""
+
+    exposes = frozenset()
+
+    def load(self) -> None:
+        raise AssertionError("loaded")
+
+
+def test_the_needs_of_all_parts_are_joined() -> None:
+    needs = bind(Scripted(), AlignAtt(frames=2), VoiceActivity(), UnitSynthesizer())
+    assert needs == {Capability.ALIGNMENT, Capability.RECUT, Capability.SPEECH}
+    assert bind(Deaf(), WaitK(k=1), KeepAll()) == frozenset()
+
+
+def test_a_policy_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
+    with pytest.raises(ZooError) as refusal:
+        bind(TurnTaker(), AlignAtt(frames=2), KeepAll())
+    sentence, choices = str(refusal.value).removesuffix(".").split(": ")
+    assert sentence == (
+        "Policy AlignAtt needs alignment, which backbone TurnTaker does not expose; policy choices that fit it"
+    )
+    assert {"local_agreement", "turn_taking", "wait_k"} <= set(choices.split(", "))
+    assert not {"alignatt", "base"} & set(choices.split(", "))
+
+
+def test_a_history_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
+    with pytest.raises(ZooError) as refusal:
+        bind(TurnTaker(), TurnTaking(), RecentWords(words=2))
+    assert str(refusal.value) == (
+        "History RecentWords needs alignment, recut, which backbone TurnTaker does not expose; "
+        "history choices that fit it: keep_all."
+    )
+
+
+def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ZooError, match=r"Synthesizer UnitSynthesizer needs speech.*it exposes turns\.$"):
+        bind(TurnTaker(), TurnTaking(), KeepAll(), UnitSynthesizer())
+
+
+def test_a_system_refuses_before_it_loads() -> None:
+    with pytest.raises(ZooError, match="Truncating needs recut, transcript"):
+        StreamingSystem(
+            name="deaf",
+            backbone=Deaf(),
+            policy=Truncating(k=1),
+            history=KeepAll(),
+            source_language="en",
+            target_language="de",
+            chunk_seconds=1.0,
+        )
