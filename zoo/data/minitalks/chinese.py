@@ -89,7 +89,7 @@ def _relative(line: Line, clause: Clause) -> None:
 
 
 def _clause(line: Line, clause: Clause, *, ended: bool = True) -> None:
-    """ended: whether a past verb takes 了. What opens the predicate waits for time and place behind the English verb."""
+    """ended: a past verb takes 了. What opens the predicate waits for time and place behind the English verb."""
     at = clause.at
     if clause.time and clause.time_first:
         _fixed(line, clause.time, at["time"])

@@ -48,7 +48,8 @@ def german(plan: Plan, last: int) -> Line:
 def _conjunction(line: Line, plan: Plan) -> None:
     assert plan.conjunction
     assert plan.other
-    word, needs = plan.conjunction.german[0][0], ()
+    word = plan.conjunction.german[0][0]
+    needs: Indices = ()
     if plan.conjunction.english == ("when",):  # als for the past, wenn for the present
         word, needs = ("als" if plan.other.tense == "past" else "wenn"), _finite_at(plan.other)
     line.add(word, plan.at["conjunction"], needs)

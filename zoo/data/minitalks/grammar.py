@@ -84,15 +84,21 @@ def plan(rng: random.Random) -> Plan:
         tense = "present"
     first = rng.random() < 0.5
     main = _clause(rng, tense=tense, front=False, short=True)
-    other = _clause(rng, tense=tense, front=False, short=True)
+    other = _clause(rng, tense=tense, front=False, short=True, timed=main.time is None)
     return Plan(main, conjunction=conjunction, other=other, other_first=first)
 
 
 def _clause(
-    rng: random.Random, *, tense: Tense | None = None, front: bool = True, rich: bool = False, short: bool = False
+    rng: random.Random,
+    *,
+    tense: Tense | None = None,
+    front: bool = True,
+    rich: bool = False,
+    short: bool = False,
+    timed: bool = True,
 ) -> Clause:
-    """A statement. rich: relative clauses and ambiguous nouns more often; short: no adverbial phrases."""
-    tense = tense or rng.choice(("past", "past", "present", "present", "modal"))
+    """A statement. front: time may come first; rich, short: more relative clauses, fewer times; timed: time allowed."""
+    tense = tense or _tense(rng)
     kind = rng.random()
     if kind < 0.12:
         clause = _copula(rng, tense)
@@ -101,12 +107,16 @@ def _clause(
     else:
         clause = _active(rng, tense)
     lasting = clause.verb.stative if clause.verb else clause.predicate and clause.predicate.english != "tired"
-    if not lasting and rng.random() < (0.2 if short else 0.4):
+    if timed and not lasting and rng.random() < (0.2 if short else 0.4):
         clause.time = _time(rng, clause.tense)
         clause.time_first = front and rng.random() < 0.6
     if rng.random() < (0.35 if rich else 0.08):
         _add_relative(rng, clause)
     return clause
+
+
+def _tense(rng: random.Random) -> Tense:
+    return rng.choice(("past", "past", "present", "present", "modal"))
 
 
 def _active(rng: random.Random, tense: Tense, verb: Verb | None = None) -> Clause:
@@ -229,12 +239,15 @@ def _add_relative(rng: random.Random, clause: Clause) -> None:
         return
     if target.noun.person and rng.random() < 0.7:
         inner = _active(rng, tense)
+        if inner.object and inner.object.noun is target.noun:
+            return
         inner.subject, inner.gap = target, "subject"
     else:
         verbs = [v for v in lexicon.VERBS if v.base in OBJECT_RELATIVES and target.noun in lexicon.POOLS[v.objects]]
         if not verbs:
             return
-        inner = Clause(_person(rng, avoid=target.noun), rng.choice(verbs), tense, gap="object")
+        other = target.noun if target.noun.person else subject.noun
+        inner = Clause(_person(rng, avoid=other), rng.choice(verbs), tense, gap="object")
     if inner.verb and clause.verb and inner.verb.base == clause.verb.base:
         return
     target.relative = inner
