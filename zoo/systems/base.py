@@ -175,6 +175,8 @@ class StreamingSystem(lightning.LightningModule):
     def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Action:
         if hypothesis is None:
             return Action()
+        if tokens and hypothesis.prefix != session.prefix.numel():
+            raise ValueError(f"The hypothesis follows {hypothesis.prefix} tokens; {session.prefix.numel()} are kept.")
         speech = self.synthesizer.speak(session, hypothesis, tokens) if self.synthesizer else None
         new = hypothesis.token_ids[:tokens]
         text = session.text.push(new, fresh=hypothesis.prefix == 0) if tokens else ""

@@ -22,7 +22,7 @@ from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, emp
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request
+from zoo.types import Capability, Cut, Hypothesis, Request
 
 WEIGHTS = "model.safetensors"
 
@@ -215,10 +215,12 @@ class InfiniSST(Backbone):
 
 
 def heard(session: Session) -> Tensor:
-    """Take the whole chunks out of the session's audio, (chunks x 15 360,); a last piece is filled up with zeros."""
+    """Take the whole chunks out of the session's audio, (chunks x 15 360,); a last piece is filled up with zeros.
+
+    The last turn's text goes too: a turn is a text of its own.
+    """
     samples = session.audio.numel()
     whole = samples if session.source_ended else samples - samples % CHUNK_SAMPLES
     block = session.audio[:whole]
-    session.audio = session.audio[whole:].clone()
-    session.audio_start += whole
+    session.forget(Cut(tokens=session.prefix.numel(), frames=-(-whole // FRAME_SAMPLES)))
     return F.pad(block, (0, -whole % CHUNK_SAMPLES))
