@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,13 @@ def build(node: DictConfig) -> Any:
         if isinstance(cause, TypeError):
             raise ZooError(f"{_sentence(cause)} (in the configuration of {node.get('_target_', 'a part')}).") from error
         raise
+
+
+def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
+    """The configuration an entry point would get from these overrides; for benchmarks and tests."""
+    _register()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        return hydra.compose(config_name, overrides=list(given))
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:
@@ -73,7 +80,7 @@ def run_folder() -> Path:
 
 def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``; exit code 2 on a mistake."""
-    register_resolvers()
+    _register()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # raise instead of printing and leaving with code 1
 
     def guarded(cfg: DictConfig) -> None:
@@ -89,6 +96,11 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
         _leave(_sentence(error) + (f" {_sentence(cause)}" if cause and str(cause) not in str(error) else ""))
     except PermissionError as error:
         _leave(f"Cannot write to {error.filename}: {error.strerror}.")
+
+
+def _register() -> None:
+    register_resolvers()
+    OmegaConf.register_new_resolver("repository", lambda path: str(CONF.parent / path), replace=True)
 
 
 def _sentence(error: BaseException) -> str:
