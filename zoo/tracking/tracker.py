@@ -3,7 +3,6 @@
 Knows no model and no metric: names and values come from the caller.
 """
 
-import glob
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -155,8 +154,7 @@ class Tracker:
 
     def log_file(self, path: Path) -> None:
         """A file of the run folder, such as results.json or the report, among the W&B run's files."""
-        pattern = glob.escape(str(path))
-        self._ask(lambda wandb_run: wandb_run.save(pattern, base_path=str(self.run.folder), policy="now"))
+        self._ask(lambda wandb_run: wandb_run.save(str(path), base_path=str(self.run.folder), policy="now"))
 
     def log_checkpoints(
         self, paths: Sequence[Path], *, best: Path | None = None, metadata: Mapping[str, Any] | None = None

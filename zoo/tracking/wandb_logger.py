@@ -28,6 +28,7 @@ Mode = Literal["online", "offline", "disabled"]
 MODES: tuple[Mode, ...] = ("online", "offline", "disabled")
 STEP_AXIS = "trainer/global_step"
 _TRAINING_METRICS = ("train/*", "dev/*", "val/*", "lr*", "epoch")
+_HOSTS = ("api.forge.coreweave.com", "api.wandb.ai")  # the public server, and the name it had before wandb 0.31
 _TRUE = ("1", "true", "yes", "on")
 
 
@@ -66,13 +67,14 @@ def has_key(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether W&B would find an API key without asking: in the environment, or in netrc for the server's host."""
     if environment.get("WANDB_API_KEY") or environment.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
-    host = urlparse(environment.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
+    own = urlparse(environment.get("WANDB_BASE_URL", "")).netloc
     for path in (Path(environment.get("NETRC", "~/.netrc")).expanduser(), Path("~/_netrc").expanduser()):
         try:
-            if host is not None and netrc.netrc(str(path)).hosts.get(host) is not None:
-                return True
+            known = netrc.netrc(str(path)).hosts
         except (OSError, netrc.NetrcParseError):
             continue
+        if any(host in known for host in ((own,) if own else _HOSTS)):
+            return True
     return False
 
 
@@ -92,6 +94,7 @@ def start(run: Run, settings: WandbSettings, config: Mapping[str, Any]) -> "wand
             return _init(run, settings, config, "online")
         except Exception as error:  # wandb raises its own errors, but also whatever its transport does
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+            _reset()
     if problem:
         warnings.warn(f"W&B goes on offline: {problem}.", stacklevel=2)
     try:
@@ -123,6 +126,13 @@ def _init(run: Run, settings: WandbSettings, config: Mapping[str, Any], mode: Mo
     for pattern in _TRAINING_METRICS:
         started.define_metric(pattern, step_metric=STEP_AXIS)
     return started
+
+
+def _reset() -> None:
+    """Stop W&B's service, which holds on to the id of a run that did not start."""
+    import wandb
+
+    wandb.teardown()
 
 
 class WandbLogger(Logger):

@@ -1,0 +1,76 @@
+"""When W&B is on, and that it neither asks nor takes a run down with it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wandb
+
+from zoo.errors import ZooError
+from zoo.tracking.run import open_run
+from zoo.tracking.wandb_logger import Mode, WandbSettings, has_key, resolve_mode, start
+
+KEY = {"WANDB_API_KEY": "k" * 40}
+
+
+@pytest.mark.parametrize(
+    ("setting", "environment", "mode"),
+    [
+        (None, {}, "offline"),
+        (None, KEY, "online"),
+        (None, {**KEY, "WANDB_MODE": "offline"}, "offline"),
+        (None, {**KEY, "WANDB_MODE": "dryrun"}, "offline"),
+        (None, {**KEY, "WANDB_MODE": "disabled"}, "disabled"),
+        (None, {**KEY, "WANDB_DISABLED": "true"}, "disabled"),
+        (None, {"WANDB_MODE": "online"}, "offline"),  # would ask for the key
+        ("online", {}, "offline"),
+        ("online", {**KEY, "WANDB_MODE": "offline"}, "online"),
+        ("offline", {**KEY, "WANDB_MODE": "online"}, "offline"),
+        ("disabled", {**KEY, "WANDB_MODE": "online"}, "disabled"),
+    ],
+)
+def test_mode(setting: Mode | None, environment: dict[str, str], mode: str, tmp_path: Path) -> None:
+    assert resolve_mode(setting, {"NETRC": str(tmp_path / "absent"), **environment}) == mode
+
+
+def test_key_in_netrc(tmp_path: Path) -> None:
+    path = tmp_path / "netrc"
+    environment = {"NETRC": str(path)}
+    assert not has_key(environment)
+    path.write_text("machine api.wandb.ai login user password secret\n")
+    path.chmod(0o600)
+    assert has_key(environment)
+    assert not has_key({**environment, "WANDB_BASE_URL": "https://wandb.example.org"})
+    path.write_text("machine")
+    assert not has_key(environment)
+
+
+def test_unknown_mode_is_refused() -> None:
+    with pytest.raises(ZooError, match="Unknown W&B mode 'on'; choose one of: online, offline, disabled"):
+        WandbSettings(mode="on")  # type: ignore[arg-type]
+
+
+def test_unreachable_server_means_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    wandb.teardown()  # it reads the environment once
+    run = open_run(tmp_path / "run", kind="train")
+    with pytest.warns(UserWarning, match="W&B goes on offline") as caught:
+        started = start(run, WandbSettings(init_timeout=1.0), {"seed": 1})
+    assert len(caught) == 1
+    assert started is not None
+    assert started.offline
+    assert started.id == run.id
+    started.finish()
+    wandb.teardown()
+
+
+def test_broken_wandb_means_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: Any) -> None:
+        raise RuntimeError("no service")
+
+    monkeypatch.setattr("wandb.init", broken)
+    run = open_run(tmp_path / "run", kind="train")
+    with pytest.warns(UserWarning, match=r"W&B is off, metrics.csv is not: no service"):
+        assert start(run, WandbSettings(), {}) is None
+    assert start(run, WandbSettings(mode="disabled"), {}) is None
