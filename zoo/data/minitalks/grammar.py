@@ -7,7 +7,6 @@ same plan. Disfluencies are put into the English words afterwards: they have no 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from zoo.data.minitalks import lexicon
 from zoo.data.minitalks.chinese import chinese
@@ -18,7 +17,6 @@ from zoo.data.minitalks.spanish import spanish
 from zoo.data.minitalks.tree import Clause, Phrase, Plan, Tense
 from zoo.data.talks import Target
 
-T = TypeVar("T")
 LONGEST = 24  # English words
 PASSIVES = {"paint", "sell", "steal", "repair", "build", "find", "describe"}
 OBJECT_RELATIVES = {"buy", "sell", "find", "repair", "paint", "steal", "see", "visit", "invite", "help"}
