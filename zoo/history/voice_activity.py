@@ -25,7 +25,7 @@ def silero() -> Voice:
     from silero_vad import load_silero_vad
 
     network = load_silero_vad(onnx=False)
-    return lambda window: float(network(window, SAMPLE_RATE))
+    return lambda window: network(window, SAMPLE_RATE).item()
 
 
 @dataclass(slots=True)

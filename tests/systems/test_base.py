@@ -1,0 +1,222 @@
+"""One chunk through a system: what it guards against and how its parts are called."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.contract.scripted import FRAME, Scripted, speak, written
+from zoo.errors import ZooError
+from zoo.history.base import History
+from zoo.history.keep_all import KeepAll
+from zoo.policies.alignatt import AlignAtt
+from zoo.policies.base import Asking, Policy
+from zoo.policies.local_agreement import LocalAgreement
+from zoo.streaming.session import Session
+from zoo.synthesizers.base import Synthesizer
+from zoo.systems.base import Knob, StreamingSystem
+from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Frames, Hypothesis, Request, SpeechChunk, Stage, no_tokens
+
+
+class Whole(Policy):
+    """Writes all of every hypothesis."""
+
+    def decide(self, session: Session, state: None) -> Asking:
+        hypothesis = yield Request()
+        return Decision(write=hypothesis.new)
+
+
+def build(*, policy: Policy | None = None, **parts: Any) -> StreamingSystem:
+    """Four frames (one word) per step."""
+    defaults: dict[str, Any] = {
+        "name": "scripted",
+        "backbone": Scripted(),
+        "history": KeepAll(),
+        "source_language": "en",
+        "target_language": "de",
+        "chunk_seconds": 4 * FRAME / SAMPLE_RATE,
+    }
+    return StreamingSystem(policy=policy or Whole(), **{**defaults, **parts})
+
+
+def steps(system: StreamingSystem, session: Session, chunks: Sequence[Tensor], *, final: bool = False) -> list[str]:
+    """The texts of one step per chunk; ``final``: the last one ends the source."""
+    flagged = [SpeechChunk(chunk, final=final and index == len(chunks) - 1) for index, chunk in enumerate(chunks)]
+    return [system.step([session], [chunk])[0].text for chunk in flagged]
+
+
+def test_an_empty_chunk_in_mid_stream_is_no_evidence() -> None:
+    system = build(policy=LocalAgreement(n=2))
+    session = system.open("talk")
+    word, none = speak([1]), torch.zeros(0)
+    assert steps(system, session, [word, none, none]) == ["", "", ""]
+    assert steps(system, session, [word]) != [""]
+
+
+def test_an_empty_last_chunk_writes_what_was_waiting() -> None:
+    system = build(policy=AlignAtt(frames=4))
+    session = system.open("talk")
+    assert steps(system, session, [speak([1]), torch.zeros(0)], final=True) == ["", written([1])]
+
+
+def test_no_audio_at_all_asks_nothing() -> None:
+    system = build()
+    assert steps(system, system.open("talk"), [torch.zeros(0)], final=True) == [""]
+    assert system.backbone.requests == []
+
+
+def test_a_boundary_at_the_end_of_what_is_kept_leaves_nothing_to_ask() -> None:
+    class Always(History):
+        """Ends a segment wherever it is asked."""
+
+        def boundary(self, session: Session) -> Frames | None:
+            return session.kept_frames
+
+    system = build(history=Always())
+    session = system.open("talk")
+    assert steps(system, session, [speak([1]), speak([2])], final=True) == ["w1en", " w2en"]
+    assert len(system.backbone.requests) == 2
+
+
+def test_looking_again_ends_when_the_audio_does() -> None:
+    class Nibble(Policy):
+        """Cuts a frame at every look."""
+
+        def decide(self, session: Session, state: None) -> Asking:
+            yield Request()
+            return Decision(write=0, cut=Cut(frames=1), again=True)
+
+    system = build(policy=Nibble())
+    session = system.open("talk")
+    assert steps(system, session, [speak([1])]) == [""]
+    assert (len(system.backbone.requests), session.audio.numel()) == (4, 0)
+
+
+class Recorder(History):
+    """Remembers what it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[Hypothesis | None] = []
+
+    def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
+        self.asked.append(hypothesis)
+        return Cut()
+
+
+def test_a_history_never_sees_rows_that_a_cut_has_moved() -> None:
+    class Cutting(Policy):
+        """Writes everything and cuts it."""
+
+        def decide(self, session: Session, state: None) -> Asking:
+            hypothesis = yield Request()
+            return Decision(write=hypothesis.new, cut=Cut(tokens=hypothesis.new, frames=2))
+
+    class Silent(Policy):
+        """Asks nothing."""
+
+        def decide(self, session: Session, state: None) -> Asking:
+            yield from ()
+            return Decision(write=0)
+
+    for policy, seen in ((Cutting(), False), (Silent(), False), (Whole(), True)):
+        history = Recorder()
+        system = build(policy=policy, history=history)
+        steps(system, system.open("talk"), [speak([1])])
+        assert [hypothesis is not None for hypothesis in history.asked] == [seen]
+
+
+def test_the_alignment_a_history_sees_begins_with_the_kept_prefix() -> None:
+    history = Recorder()
+    system = build(policy=AlignAtt(frames=1), history=history)
+    session = system.open("talk")
+    steps(system, session, [speak([1]), speak([2])])
+    assert session.prefix.tolist() == [2, 3]
+    [_, hypothesis] = history.asked
+    assert hypothesis is not None
+    assert hypothesis.attended.tolist() == [3, 3, 7, 7]
+
+
+def test_a_hypothesis_that_does_not_follow_the_kept_prefix_is_a_mistake() -> None:
+    class Forgetful(Scripted):
+        """Answers as if nothing had been written."""
+
+        def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+            session.prefix, prefix = no_tokens(), session.prefix
+            answer = super().answer(session, request, needs)
+            session.prefix = prefix
+            return answer
+
+    system = build(backbone=Forgetful())
+    with pytest.raises(ValueError, match="follows 0 tokens; 2 are kept"):
+        steps(system, system.open("talk"), [speak([1]), speak([2])])
+
+
+def test_reading_neither_begins_a_text_nor_loses_its_context() -> None:
+    """A transcript answers with no prefix of its own; READ after it must not start the text afresh."""
+
+    class Alternating(Policy):
+        """Writes on every other chunk; asks for a transcript on the others."""
+
+        def decide(self, session: Session, state: None) -> Asking:
+            if session.heard // (4 * FRAME) % 2:
+                return Decision(write=(yield Request()).new)
+            yield Request(stage=Stage.TRANSCRIPT)
+            return Decision(write=0)
+
+    system = build(policy=Alternating(), target_language="zh")  # no separator: only the context gives the space
+    texts = steps(system, system.open("talk"), [speak([word]) for word in (1, 2, 3)])
+    assert texts == ["w1en", "", " w2en w3en"]
+
+
+def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
+    class Counting(Synthesizer):
+        """As many samples as tokens were kept before."""
+
+        def speak(self, session: Session, hypothesis: Hypothesis, written: int) -> Tensor:
+            return torch.ones(session.prefix.numel() + 1)
+
+    system = build(synthesizer=Counting())
+    session = system.open("talk")
+    speech = [system.step([session], [SpeechChunk(speak([word]))])[0].speech for word in (1, 2, 3)]
+    assert [wave.numel() for wave in speech] == [1, 3, 5]
+
+
+def test_streams_of_one_step_keep_their_own_number_of_looks() -> None:
+    system = build(policy=AlignAtt(frames=1))
+    sessions = [system.open(talk) for talk in "abc"]
+    chunks = [SpeechChunk(speak([1])), SpeechChunk(torch.zeros(0)), SpeechChunk(speak([2]), final=True)]
+    assert [action.text for action in system.step(sessions, chunks)] == ["", "", "w2en"]
+    assert system.backbone.batches == [2]
+
+
+def test_the_knob_reaches_into_the_parts() -> None:
+    system = build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.frames", (2.0, 4.0)))
+    system.turn_knob(4)
+    assert system.policy.frames == 4
+    with pytest.raises(ZooError, match="no latency knob"):
+        build().turn_knob(1)
+    with pytest.raises(ZooError, match=r"policy\.farmes"):
+        build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.farmes", (2.0,))).turn_knob(2)
+
+
+def test_chunks_grow_with_the_multiplier() -> None:
+    system = build(latency_multiplier=3)
+    assert system.chunk_samples == 12 * FRAME
+
+
+def test_weights_are_loaded_once() -> None:
+    class Heavy(Scripted):
+        """Counts its loads."""
+
+        loads = 0
+
+        def load(self) -> None:
+            self.loads += 1
+
+    system = build(backbone=Heavy())
+    assert system.backbone.loads == 0
+    system.configure_model()
+    system.configure_model()
+    assert system.backbone.loads == 1
