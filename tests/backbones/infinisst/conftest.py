@@ -1,0 +1,115 @@
+"""A tiny InfiniSST with random weights in double precision; its tokenizer knows bytes only."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers.pre_tokenizers import ByteLevel
+from torch import Tensor
+
+from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST, SearchConfig, WindowConfig
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.history.keep_all import KeepAll
+from zoo.policies.turn_taking import TurnTaking
+from zoo.streaming.simulate import Source, simulate
+from zoo.systems.base import StreamingSystem
+from zoo.types import Instance
+
+ENCODER = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+DECODER = {
+    "model_type": "llama",
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+}
+GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
+
+Make = Callable[..., InfiniSST]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bytes and special tokens; like Llama's tokenizer it puts no space in front."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokenizer = train_tokenizer([], vocabulary_size=8 + 256)
+    tokenizer.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make(tokenizer_folder: Path) -> Make:
+    """Build a backbone. end_scale: how strongly the end of turn varies, so that about half of the steps choose it."""
+
+    def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> InfiniSST:
+        torch.manual_seed(seed)
+        settings = {
+            "encoder": ENCODER,
+            "decoder": DECODER,
+            "template": LEAN,
+            "tokenizer": str(tokenizer_folder),
+            "embedding_std": 0.5,
+            "dtype": "float64",
+            "window": WindowConfig(),
+            "search": GREEDY,
+        } | options
+        backbone = InfiniSST(**settings)
+        backbone.load()
+        with torch.no_grad():
+            backbone.decoder.lm_head.weight[backbone.prompt.end_of_turn] *= end_scale
+        return backbone.eval()
+
+    return build
+
+
+def system(backbone: InfiniSST, multiplier: int = 1) -> StreamingSystem:
+    made = StreamingSystem(
+        name="infinisst",
+        backbone=backbone,
+        policy=TurnTaking(),
+        history=KeepAll(),
+        source_language="en",
+        target_language="de",
+        chunk_seconds=0.96,
+        latency_multiplier=multiplier,
+    )
+    made._loaded = True
+    return made
+
+
+@pytest.fixture(scope="session")
+def stream() -> Callable[..., dict[str, Instance]]:
+    """Stream talks, given as {name: samples}, in order; the instances by name."""
+
+    def run(
+        backbone: InfiniSST, talks: dict[str, Tensor], *, multiplier: int = 1, batch_size: int = 1
+    ) -> dict[str, Instance]:
+        made = system(backbone, multiplier)
+        sources = [Source(name, samples.split(made.chunk_samples)) for name, samples in talks.items()]
+        return {instance.talk: instance for instance in simulate(made, sources, batch_size=batch_size)}
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def make_system() -> Callable[..., StreamingSystem]:
+    return system
+
+
+@pytest.fixture(scope="session")
+def noise() -> Callable[..., Tensor]:
+    """Random audio, (seconds x 16 000,)."""
+
+    def make_noise(seconds: float, seed: int = 0) -> Tensor:
+        return torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+
+    return make_noise

@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from zoo.backbones.infinisst import LEAN, Template
+from zoo.backbones.infinisst.batch import collate
+from zoo.backbones.infinisst.prompt import IGNORED, Prompt
+from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.errors import ZooError
+from zoo.languages import language
+
+PAD, BEGIN, END, HEADER, HEADER_END, USER, ASSISTANT, SPEECH = range(8)
+SPACE = 8 + 188 + 32  # 94 printable ASCII, 94 printable Latin-1, then the rest in order; a space is the 33rd of these
+NEWLINE = 8 + 188 + 10
+
+
+def ids(text: str) -> list[int]:
+    """Byte ids worked out by hand."""
+    return [{" ": SPACE, "\n": NEWLINE}.get(letter, 8 + ord(letter) - ord("!")) for letter in text]
+
+
+@pytest.fixture
+def tokenizer(tokenizer_folder: Path):
+    return AutoTokenizer.from_pretrained(tokenizer_folder)
+
+
+def test_lean_trajectory_by_hand(tokenizer) -> None:
+    prompt = Prompt(tokenizer=tokenizer, template=LEAN)
+    made = prompt.trajectory(["", " ja so"], chunks=[2, 1], source=language("en"), target=language("de"), multiplier=2)
+    instruction = [BEGIN, *ids("Translate the following speech from English to German."), END]
+    first = [USER, *[SPEECH] * 24, END, ASSISTANT, END]
+    second = [USER, *[SPEECH] * 12, END, ASSISTANT, *ids("ja so"), END]
+    assert made.input_ids == instruction + first + second
+    unlabelled = [IGNORED] * (len(instruction) + 27) + [END] + [IGNORED] * 15
+    assert made.labels == [*unlabelled, *ids("ja so"), END]
+    start = len(instruction) + 1
+    assert made.speech_positions == [*range(start, start + 24), *range(start + 28, start + 40)]
+
+
+def test_llama_chat_format_by_hand(tokenizer) -> None:
+    prompt = Prompt(tokenizer=tokenizer, template=Template(speech="<|speech|>"))
+    made = prompt.trajectory(["A"], chunks=[1], source=language("en"), target=language("zh"), multiplier=1)
+    system = [BEGIN, HEADER, *ids("system"), HEADER_END, *ids("\n\n")]
+    system += [*ids("Translate the following speech from English to Chinese."), END]
+    user = [HEADER, *ids("user"), HEADER_END, *ids("\n\n"), *[SPEECH] * 12, END]
+    assistant = [HEADER, *ids("assistant"), HEADER_END, *ids("\n\n")]
+    assert made.input_ids == [*system, *user, *assistant, *ids("A"), END]
+    assert made.labels[-2:] == [*ids("A"), END]
+    assert set(made.labels[:-2]) == {IGNORED}
+
+
+def test_instruction_may_name_the_multiplier(tokenizer) -> None:
+    template = Template(instruction="m{multiplier}", speech="<|speech|>")
+    prompt = Prompt(tokenizer=tokenizer, template=template)
+    assert prompt.instruction(source=language("en"), target=language("de"), multiplier=3) == ids("m3")
+
+
+def test_a_missing_special_token_is_named(tokenizer) -> None:
+    with pytest.raises(ZooError, match="reserved_special_token_0"):
+        Prompt(tokenizer=tokenizer, template=Template())
+
+
+def test_collate_pads_at_the_end(tokenizer) -> None:
+    prompt = Prompt(tokenizer=tokenizer, template=LEAN)
+    languages = {"source": language("en"), "target": language("de"), "multiplier": 1}
+    long = prompt.trajectory(["a", "b"], chunks=[1, 1], **languages)
+    short = prompt.trajectory(["a"], chunks=[1], **languages)
+    batch = collate([torch.ones(4), torch.ones(2)], [long, short], multiplier=1, padding=PAD)
+    assert batch.samples.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    assert batch.input_ids[0].tolist() == long.input_ids
+    size = len(short.input_ids)
+    assert batch.input_ids[1].tolist() == short.input_ids + [PAD] * (len(long.input_ids) - size)
+    assert batch.labels[1, size:].unique().tolist() == [IGNORED]
+    assert batch.attention_mask.sum(1).tolist() == [len(long.input_ids), size]
+    assert batch.speech_positions[1].tolist() == short.speech_positions + [-1] * 12
+
+
+def test_trained_tokenizer_gives_any_text_back_with_a_space_in_front(tmp_path: Path) -> None:
+    trained = train_tokenizer(["das Haus und das Haus"] * 3, vocabulary_size=300)
+    trained.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded.convert_tokens_to_ids(list(SPECIAL_TOKENS)) == list(range(8))
+    text = "das Haus,  größer\n als 猫 <|eot_id|>"
+    assert loaded.decode(loaded(text)["input_ids"]) == " " + text
+    assert loaded("Haus das")["input_ids"] == loaded("Haus")["input_ids"] + loaded("das")["input_ids"]
+    assert len(loaded("das Haus")["input_ids"]) < 8
+    assert loaded.eos_token_id == END
+    assert loaded.pad_token_id == PAD

@@ -1,0 +1,142 @@
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.infinisst import InfiniSST, WindowConfig
+from zoo.backbones.infinisst.encoder import EncoderState
+from zoo.backbones.infinisst.search import SearchConfig, search
+from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, recent, slide
+
+INSTRUCTION, END = 5, 2
+
+
+def plain_decoder(*arguments: object):
+    spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.PlainDecoder(*arguments)
+
+
+def new_state(backbone: InfiniSST) -> StreamState:
+    encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
+    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder))
+
+
+def ids(count: int, seed: int) -> list[int]:
+    return torch.randint(8, 264, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+class Recorded(SearchConfig):
+    """Greedy, with a free choice of what is said: the log-probabilities of each step are kept."""
+
+    def scores(self, log_probs: Tensor, written: list[list[int]]) -> Tensor:
+        STEPS.append(log_probs)
+        forced = torch.full_like(log_probs, -torch.inf)
+        forced[0, FORCED[len(STEPS) - 1]] = 0
+        return forced
+
+
+STEPS: list[Tensor] = []
+FORCED: list[int] = []
+
+
+def our_turn(backbone: InfiniSST, state: StreamState, prompt: list[int], said: list[int], size: int) -> list[Tensor]:
+    """Log-probabilities before each of the ids in ``said`` (the end included)."""
+    STEPS[:], FORCED[:] = [], said
+    slide(state, WindowConfig(size=size), backbone.decoder)
+    embed = backbone.decoder.get_input_embeddings()
+    turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
+    config = Recorded(beams=1)
+    (answer,) = search(turn, config, written=[[]], limits=[20], end=END)
+    close(state, turn.prefilled(0), answer, instruction=INSTRUCTION, end=END)
+    return [step[0] for step in STEPS]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("size", [1000, 13, 4])
+def test_window_equals_rotation_on_top_of_the_kept_keys(make: Callable[..., InfiniSST], size: int) -> None:
+    backbone = make()
+    embed = backbone.decoder.get_input_embeddings()
+    plain, state, pending = plain_decoder(backbone.decoder, INSTRUCTION), new_state(backbone), []
+    for index in range(7):
+        prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
+        said = [*ids(index % 3 + 1, seed=100 + index), END]
+        plain.slide(size)
+        for token in pending + prompt:
+            expected = plain.feed(embed(torch.tensor(token)))
+        ours = our_turn(backbone, state, prompt, said, size)
+        assert len(ours) == len(said)
+        for position, token in enumerate(said):
+            torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)  # norms and frequencies are float32
+            if token != END:
+                expected = plain.feed(embed(torch.tensor(token)))
+        pending = [END]
+        assert state.kept == len(plain.kept[0])
+    assert (state.dropped > 0) == (size < 1000)
+
+
+@torch.inference_mode()
+def close_turn(state: StreamState, positions: int, tokens: list[int], cached: int) -> None:
+    """A turn of ``positions`` prompt positions whose first ``cached`` answer tokens have keys."""
+    grown = torch.cat([state.cache, torch.randn(*state.cache.shape[:3], positions, 4).to(state.cache)], dim=3)
+    generated = torch.zeros(*state.cache.shape[:3], cached, 4).to(state.cache)
+    close(state, grown, Answer(tokens, True, generated), instruction=INSTRUCTION, end=END)
+
+
+@torch.inference_mode()
+def test_positions_and_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
+    backbone = make()
+    state = new_state(backbone)
+    close_turn(state, INSTRUCTION + 6, [50, 51], cached=2)
+    close_turn(state, 7, [60], cached=0)
+    close_turn(state, 4, [], cached=0)
+    assert state.turns == [8, 7, 4]
+    assert state.kept == INSTRUCTION + 19
+    assert state.pending == [END]
+    assert state.written == [(11, 50), (12, 51), (20, 60)]
+
+    slide(state, WindowConfig(size=12), backbone.decoder)
+    assert (state.kept, state.dropped, state.turns) == (INSTRUCTION + 12, 7, [1, 7, 4])
+    assert state.next_position == INSTRUCTION + 19
+    assert recent(state, None) == [51, 60]
+    slide(state, WindowConfig(size=10), backbone.decoder)
+    assert state.turns == [6, 4]
+    assert recent(state, None) == [60]
+    assert recent(state, 100) == [60]
+
+
+@torch.inference_mode()
+def test_whole_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
+    backbone = make()
+    state = new_state(backbone)
+    for positions in (INSTRUCTION + 8, 7, 4):
+        close_turn(state, positions, [], cached=0)
+    values = state.cache[:, 1].clone()
+    slide(state, WindowConfig(size=19, unit="turns"), backbone.decoder)
+    assert state.turns == [8, 7, 4]
+    slide(state, WindowConfig(size=18, unit="turns"), backbone.decoder)
+    assert (state.turns, state.dropped) == ([7, 4], 8)
+    expected = torch.cat([values[:, :, :INSTRUCTION], values[:, :, INSTRUCTION + 8 :]], dim=2)
+    assert torch.equal(state.cache[:, 1], expected)
+    slide(state, WindowConfig(size=3, unit="turns"), backbone.decoder)
+    assert (state.turns, state.kept) == ([], INSTRUCTION)
+
+
+@torch.inference_mode()
+def test_the_instruction_turns_from_its_first_copy(make: Callable[..., InfiniSST]) -> None:
+    """Many small moves end where one big move does, to the last bit."""
+    backbone = make()
+    states = [new_state(backbone) for _ in range(2)]
+    for state in states:
+        torch.manual_seed(3)
+        close_turn(state, INSTRUCTION + 60, [], cached=0)
+    for size in range(59, 9, -1):
+        slide(states[0], WindowConfig(size=size), backbone.decoder)
+    slide(states[1], WindowConfig(size=10), backbone.decoder)
+    assert torch.equal(states[0].cache, states[1].cache)
+    assert not torch.equal(states[0].cache[:, 0, :, :INSTRUCTION], states[0].anchor)
