@@ -37,7 +37,7 @@ def test_png_and_svg_name_every_system_and_knob(tmp_path: Path) -> None:
     for label in ("m=1", "m=2", "m=3 !", "m=5"):
         assert words.count(label) == 2, label  # once per panel
     assert "m=7" not in words  # its latency is not defined
-    for name in ("infinisst, by m", "wait-k, by m", "offline, upper bound", "! flagged"):
+    for name in ("infinisst, by m", "wait-k, by m", "offline (upper bound)", "! flagged"):
         assert words.count(name) == 1, name
     assert {"StreamLAAL (s)", "StreamLAAL_CA (s)", "BLEU"} <= set(words)
 

@@ -3,7 +3,6 @@
 import base64
 import html
 import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -14,9 +13,9 @@ import soundfile
 
 from zoo import audio
 from zoo.data.talks import Talk
+from zoo.report.markup import facts, headline, json_block, signatures, tables
 from zoo.report.payload import ReportSegment, ReportStream, payload, talks_in_order
 from zoo.report.results import Row
-from zoo.report.table import COLUMNS, by_system, by_test_set, knob_label, number, test_set_label
 from zoo.types import SAMPLE_RATE
 
 __all__ = ["ReportSegment", "ReportStream", "write_report"]
@@ -64,41 +63,14 @@ def _page(rows: Sequence[Row], *, title: str, context: Mapping[str, str], data: 
         title=html.escape(title),
         style=(assets / "page.css").read_text(encoding="utf-8") + (assets / "talk.css").read_text(encoding="utf-8"),
         headline="".join(f"<p>{html.escape(line)}</p>" for line in headline(rows)),
-        context="".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(context[name])}</dd>" for name in context),
-        tables="".join(_table(group, rows, label=test_set_label(key)) for key, group in by_test_set(rows).items()),
-        signatures=_signatures(rows),
+        context=facts({name: [text] for name, text in context.items()}),
+        tables=tables(rows),
+        signatures=facts(signatures(rows), tag="code"),
         data=json_block(data),
         audio="".join(sounds),
         script=script,
     )
     return document.encode("utf-8")
-
-
-def json_block(data: object) -> str:
-    """JSON that can stand inside a script element whatever the texts say: no ``<``, ``>``, ``&`` and no U+2028/9."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-def headline(rows: Sequence[Row]) -> list[str]:
-    """One sentence per test set: the healthy system row with the highest BLEU, and the offline upper bound."""
-    sentences = []
-    for key, group in by_test_set(rows).items():
-        scored = [row for row in group if row.kind == "system" and not row.flags and row.scores.get("BLEU") is not None]
-        if not scored:
-            sentences.append(f"{test_set_label(key)}: no system has a healthy row with a BLEU.")
-            continue
-        best = max(scored, key=lambda row: row.scores["BLEU"] or 0.0)
-        at = f" at {knob_label(best)}" if best.knob else ""
-        bounds = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
-        sentences.append(
-            f"{test_set_label(key)}: {best.system}{at} reaches {number(best.scores.get('BLEU'), 1)} BLEU with a StreamLAAL"
-            f" of {number(best.scores.get('StreamLAAL'), 2)} s ({number(best.scores.get('StreamLAAL_CA'), 2)} s"
-            f" computation-aware)" + (f"; the offline upper bound is {bounds[0]}." if bounds else ".")
-        )
-    return sentences
 
 
 def _sounds(talks: Sequence[Talk], *, budget: float) -> dict[int, str]:
@@ -118,65 +90,3 @@ def _mp3(talk: Talk) -> str:
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, SAMPLE_RATE, format="MP3", bitrate_mode="CONSTANT", compression_level=_COMPRESSION)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _table(group: Sequence[Row], rows: Sequence[Row], *, label: str) -> str:
-    named = [column.score for column in COLUMNS]
-    extra = sorted({score for row in group for score in row.scores} - set(named))
-    digits = {column.score: column.digits for column in COLUMNS}
-    heads = "".join(
-        f'<th scope="col"{_extra(score in extra)}><button type="button" data-score="{html.escape(score)}">'
-        f"{_breakable(score)}</button></th>"
-        for score in named + extra
-    )
-    bodies = ""
-    for kinds in (("system",), ("oracle", "ceiling")):
-        lines = ""
-        for members in by_system([row for row in group if row.kind in kinds]):
-            for row in members:
-                first = " first" if row is members[0] else ""
-                place = next(index for index, other in enumerate(rows) if other is row)
-                cells = "".join(
-                    f'<td{_extra(score in extra)} data-value="{_value(row, score)}">'
-                    f"{number(row.scores.get(score), digits.get(score, 2))}</td>"
-                    for score in named + extra
-                )
-                lines += f'<tr data-row="{place}" class="{row.kind}{first}">{_row_head(row, place)}{cells}</tr>'
-        bodies += f'<tbody class="{kinds[0]}">{lines}</tbody>' if lines else ""
-    first = '<th scope="col"><button type="button" data-score="">system</button></th>'
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Scores, {html.escape(label)}"><table class="scores">'
-        f"<caption>{html.escape(label)}</caption><thead><tr>{first}{heads}</tr></thead>{bodies}</table></div>"
-    )
-
-
-def _row_head(row: Row, place: int) -> str:
-    kinds = {"system": "", "oracle": "oracle, knows the references", "ceiling": "offline upper bound, no latency"}
-    note = f'<small class="kind">{kinds[row.kind]}</small>' if kinds[row.kind] else ""
-    flags = "".join(f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags)
-    knob = f" <b>{html.escape(knob_label(row))}</b>" if row.knob else ""
-    return f'<th scope="row"><a href="#talks" data-open="{place}">{html.escape(row.system)}{knob}</a>{note}{flags}</th>'
-
-
-def _extra(is_extra: bool) -> str:
-    return ' class="extra"' if is_extra else ""
-
-
-def _breakable(score: str) -> str:
-    return html.escape(score).replace("_", "<wbr>_").replace("Stream", "Stream<wbr>").replace("Long", "Long<wbr>")
-
-
-def _value(row: Row, score: str) -> str:
-    value = row.scores.get(score)
-    return "" if value is None or value != value else repr(float(value))
-
-
-def _signatures(rows: Sequence[Row]) -> str:
-    found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for score, signature in row.signatures.items():
-            found.setdefault(score, {})[signature] = None
-    return "".join(
-        f"<dt>{html.escape(score)}</dt>" + "".join(f"<dd><code>{html.escape(text)}</code></dd>" for text in texts)
-        for score, texts in found.items()
-    )

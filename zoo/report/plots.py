@@ -98,7 +98,7 @@ def _ceiling(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
     for row in group:
         value = row.scores.get(quality)
         if value is not None:
-            axis.axhline(value, color=GREY, linestyle=(0, (5, 4)), linewidth=1.1, label=f"{row.system}, upper bound")
+            axis.axhline(value, color=GREY, linestyle=(0, (5, 4)), linewidth=1.1, label=f"{row.system} (upper bound)")
 
 
 def _line(axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color: str, marker: str) -> None:

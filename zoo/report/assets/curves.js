@@ -84,7 +84,7 @@ function drawAxes(svg, box, { x, y, x0, x1, y0, y1, width }) {
 
 function drawCeiling(svg, box, y, row) {
   build(svg, "svg:line", { class: "ceiling", x1: box.left, x2: box.right, y1: y, y2: y });
-  const text = `${row.system} upper bound ${fixed(row.scores[chart.quality], 1)}`;
+  const text = `upper bound (${row.system}) ${fixed(row.scores[chart.quality], 1)}`;
   build(svg, "svg:text", { class: "tick halo", x: box.left + 6, y: y - 6 }, text);
 }
 
@@ -130,7 +130,7 @@ function drawLegend(groups, ceilings) {
     const swatch = build(button, "svg:svg", { width: 22, height: 12, viewBox: "-11 -6 22 12", "aria-hidden": "true" });
     build(swatch, "svg:path", { d: "M-11,0H11", class: "line" });
     build(swatch, "svg:path", { d: row.kind === "oracle" ? CROSS : SHAPES[systemNames.indexOf(row.system) % SHAPES.length], class: "shape" });
-    build(button, "span", {}, row.kind === "oracle" ? `${row.system} (oracle)` : row.system);
+    build(button, "span", {}, row.system);
     button.addEventListener("click", () => {
       if (shown) hiddenSystems.add(key);
       else hiddenSystems.delete(key);

@@ -48,7 +48,7 @@ function renderWindow() {
 
 function drawRuler(parts) {
   const { zoom, view, from, to } = timeline;
-  const step = [0.5, 1, 2, 5, 10, 30, 60].find((size) => size * zoom >= 64) ?? 60;
+  const step = [0.5, 1, 2, 5, 10, 30, 60].find((size) => size * zoom >= 84) ?? 60;
   for (let mark = Math.floor(from / zoom / step) * step; mark <= Math.min(to / zoom, view.duration); mark += step) {
     const label = step < 1 && mark % 1 ? `${minutes(mark)}.5` : minutes(mark);
     build(parts, "span", { class: "ruler", style: `left:${mark * zoom}px` }, label);

@@ -1,0 +1,227 @@
+"""The page: self-contained, escaped, everything in it; and, where a Chromium is installed, it runs without an error."""
+
+import base64
+import io
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from zoo.data.talks import Segment, Talk, Word
+from zoo.errors import ZooError
+from zoo.report.markup import headline, json_block
+from zoo.report.page import ReportSegment, ReportStream, write_report
+from zoo.report.payload import lags, payload, units_per_segment
+from zoo.report.results import KnobValue, Row
+from zoo.types import Instance
+
+HOSTILE = "</script><b>bold</b>&amp;"
+CONTEXT = {"command": "python evaluate.py a=<b>", "git commit": "0123abc"}
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    rate, length = 16_000, 6.0
+    tone = 0.1 * np.sin(2 * np.pi * 440 * np.arange(int(rate * (length + 1))) / rate)
+    soundfile.write(tmp_path / "talk.wav", tone.astype(np.float32), rate)
+    words = (Word("one", 0.5, 0.9), Word(HOSTILE, 1.0, 1.5), Word("three", 3.2, 3.8))
+    segments = (Segment(0.5, 2.0, f"one {HOSTILE}", words[:2]), Segment(3.0, 2.0, "three", words[2:]))
+    return Talk("talk <1>", tmp_path / "talk.wav", length, "en", segments, offset=1.0)
+
+
+def instance(*units: str, delays: tuple[float, ...], unit: str = "word", text: str | None = None) -> Instance:
+    elapsed = tuple(delay + 0.25 for delay in delays)
+    text = " ".join(units) if text is None else text
+    return Instance(0, "talk", 6.0, text, units, delays, elapsed, unit=unit)
+
+
+def row(m: float | None = 2, *, kind: str = "system", flags: tuple[str, ...] = (), **scores: float | None) -> Row:
+    knob = None if m is None else KnobValue("m", m)
+    scores = {"BLEU": 50.0, "StreamLAAL": 1.5, "StreamLAAL_CA": 1.75} | scores
+    return Row(
+        "infinisst", knob, "minitalks", "tst", "en", "de", scores, {"BLEU": "tok:13a"}, "i", kind=kind, flags=flags
+    )
+
+
+@pytest.fixture
+def stream(talk: Talk) -> ReportStream:
+    written = instance("eins", "zwei", HOSTILE, "drei", delays=(2.0, 2.0, 4.0, 5.0))
+    first = ReportSegment(0.5, 2.0, f"one {HOSTILE}", "eins zwei", "eins zwei")
+    return ReportStream(0, written, talk, (first, ReportSegment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei")))
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, and the text of each script by id."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.source, self.tags, self.scripts, self.text = path.read_text(encoding="utf-8"), [], {}, ""
+        self._script: str | None = None
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self._script = dict(attrs).get("id") or "code"
+            self.scripts[self._script] = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._script = None if tag == "script" else self._script
+
+    def handle_data(self, text: str) -> None:
+        if self._script:
+            self.scripts[self._script] += text
+        else:
+            self.text += text
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return json.loads(self.scripts["report-data"])
+
+
+def written(path: Path, rows: list[Row], streams: list[ReportStream], **options: Any) -> Page:
+    size = write_report(path, rows=rows, streams=streams, title="Minitalks <i>", context=CONTEXT, **options)
+    assert path.stat().st_size == size
+    assert [entry.name for entry in path.parent.iterdir() if "partial" in entry.name] == []
+    return Page(path)
+
+
+def test_page_is_self_contained_and_under_its_policy(tmp_path: Path, stream: ReportStream) -> None:
+    page = written(tmp_path / "report.html", [row()], [stream])
+    for tag, attributes in page.tags:
+        assert "src" not in attributes, tag
+        assert str(attributes.get("href", "#")).startswith(("#", "data:,")), tag
+    assert set(re.findall(r"https?://[^\s\"']+", page.source)) <= {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import\(", page.source)
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_hostile_text_stays_text(tmp_path: Path, stream: ReportStream) -> None:
+    page = written(tmp_path / "report.html", [row(flags=(HOSTILE,))], [stream])
+    assert set(page.scripts) == {"audio-0", "report-data", "code"}
+    assert page.data["streams"][0]["units"] == ["eins", "zwei", HOSTILE, "drei"]
+    assert page.data["talks"][0]["words"][1] == [HOSTILE, 1.0, 1.5]
+    assert sum(tag == "b" for tag, _ in page.tags) == 1  # the knob
+    assert not any(tag == "i" for tag, _ in page.tags)
+    assert "python evaluate.py a=<b>" in page.text
+    assert "Minitalks <i>" in page.text
+    assert json.loads(json_block({"a": HOSTILE + "\u2028"})) == {"a": HOSTILE + "\u2028"}
+    assert not set("<>&\u2028") & set(json_block({"a": HOSTILE + "\u2028"}))
+
+
+def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
+    rows = [row(1, flags=("writes nothing before the end",)), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)]
+    page = written(tmp_path / "report.html", rows, [])
+    assert "Flagged: writes nothing before the end" in page.text
+    assert "offline upper bound, no latency" in page.text
+    values = [attributes["data-value"] for tag, attributes in page.tags if tag == "td"]
+    assert values[:3] == ["50.0", "", "1.5"]  # BLEU, chrF, StreamLAAL of the system
+    assert values[6:9] == ["60.0", "", ""]
+    assert "no system has a healthy row" in headline(rows)[0]
+    assert "reaches 50.0 BLEU with a StreamLAAL of 1.50 s" in headline([row(3), rows[1]])[0]
+    assert "upper bound is 60.0" in headline([row(3), rows[1]])[0]
+
+
+def test_audio_is_the_talk_s_part_of_its_file_and_small(tmp_path: Path, stream: ReportStream) -> None:
+    page = written(tmp_path / "report.html", [row()], [stream])
+    packed = base64.b64decode(page.scripts["audio-0"])
+    samples, rate = soundfile.read(io.BytesIO(packed))
+    assert rate == 16_000
+    assert abs(len(samples) / rate - 6.0) < 0.2  # the file has 7 s; MP3 pads
+    assert np.abs(samples).max() > 0.05
+    assert len(packed) < 6.3 * 24_000 / 8
+
+
+def test_page_stays_under_its_limit_and_says_so(tmp_path: Path, stream: ReportStream) -> None:
+    other = replace(stream, talk=replace(stream.talk, name="second"))
+    bare = written(tmp_path / "bare.html", [row()], [stream, other], audio_talks=0)
+    assert [talk["audio"] for talk in bare.data["talks"]] == [False, False]
+    size = (tmp_path / "bare.html").stat().st_size
+    limited = written(tmp_path / "limited.html", [row()], [stream, other], max_bytes=size + 30_000)
+    assert [talk["audio"] for talk in limited.data["talks"]] == [True, False]
+    assert (tmp_path / "limited.html").stat().st_size <= size + 30_000
+    assert "audio-1" not in limited.scripts
+    one = written(tmp_path / "one.html", [row()], [stream, other], audio_talks=1)
+    assert [talk["audio"] for talk in one.data["talks"]] == [True, False]
+
+
+def test_missing_audio_is_a_sentence_and_leaves_no_page(tmp_path: Path, stream: ReportStream) -> None:
+    lost = replace(stream, talk=replace(stream.talk, audio=tmp_path / "lost.wav"))
+    with pytest.raises(ZooError, match="lost"):
+        written(tmp_path / "report.html", [row()], [lost])
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_lag_is_the_delay_behind_an_even_pace(stream: ReportStream) -> None:
+    # segment 1: 2 s for 2 units, due at 0.5 and 1.5; segment 2: 2 s for max(2 written, 1 reference), due at 3 and 4
+    assert lags(stream) == pytest.approx([1.5, 0.5, 1.0, 1.0])
+
+
+def test_units_that_are_not_the_hypotheses_get_no_lag(stream: ReportStream) -> None:
+    lost = replace(stream, segments=stream.segments[:1])
+    assert units_per_segment(lost) is None
+    assert lags(lost) == [None] * 4
+    encoded = payload([row()], [lost])["streams"][0]
+    assert (encoded["counts"], encoded["hypotheses"]) == (None, ["eins zwei"])
+
+
+def test_characters_keep_the_gaps_of_foreign_words(talk: Talk) -> None:
+    characters = tuple("你好JoZhou")
+    written = instance(*characters, delays=(2.0,) * 8, unit="char", text="你好 Jo Zhou")
+    segments = (ReportSegment(0.5, 2.0, "s", "你好", "你好Jo Zhou"), ReportSegment(3.0, 2.0, "t", "", ""))
+    encoded = payload([row()], [ReportStream(0, written, talk, segments)])["streams"][0]
+    assert "".join(encoded["units"]) == "你好 Jo Zhou"
+    assert (encoded["counts"], encoded["separator"]) == ([8, 0], "")
+
+
+def test_payload_stores_talks_and_writes_once(stream: ReportStream) -> None:
+    data = payload([row(1), row(2)], [stream, replace(stream, row=1)])
+    assert (len(data["talks"]), len(data["references"]), len(data["streams"])) == (1, 1, 2)
+    assert data["streams"][0]["writes"] == [[2, 2.0, 2.25], [1, 4.0, 4.25], [1, 5.0, 5.25]]
+    assert data["axes"] == {"quality": ["BLEU"], "latency": ["StreamLAAL"]}
+
+
+def test_a_talk_of_nothing_and_no_rows_are_legal(tmp_path: Path, talk: Talk) -> None:
+    silent = ReportStream(0, instance(delays=()), talk)
+    assert written(tmp_path / "report.html", [row()], [silent]).data["streams"][0]["units"] == []
+    assert written(tmp_path / "report.html", [], []).data["rows"] == []
+
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+PROBE = """<script>
+addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
+addEventListener("load", () => {
+  const press = (query) => document.querySelector(query).click();
+  press('input[name="mode"][value="aware"]');
+  press('input[name="clock"][value="aware"]');
+  press('.scores thead button[data-score="BLEU"]');
+  press("#in");
+  press("#timeline .word");
+  document.querySelector("#timeline").dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
+  document.body.setAttribute("data-probed", document.querySelectorAll(".point").length);
+});
+</script></head>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
+    path = tmp_path / "report.html"
+    written(path, [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)], [stream])
+    path.write_text(path.read_text(encoding="utf-8").replace("</head>", PROBE, 1), encoding="utf-8")
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", "--dump-dom", path.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert 'data-probed="2"' in dom
+    assert not re.search("<body[^>]*data-failed", dom)
+    assert "StreamLAAL_CA, seconds" in dom
+    assert len(re.findall('<span class="word lag-[0-4]', dom)) == 4
+    assert "0:06 / 0:06" in dom
