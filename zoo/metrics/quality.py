@@ -59,7 +59,13 @@ class BLEU(CorpusQuality):
     """sacreBLEU with the language's tokenizer."""
 
     def __init__(self, language: Language, **kwargs: Any) -> None:
-        super().__init__(SacreBLEU(tokenize=language.bleu_tokenizer), **kwargs)
+        try:
+            scorer = SacreBLEU(tokenize=language.bleu_tokenizer)
+        except RuntimeError as error:  # sacreBLEU's way of saying that MeCab is missing
+            raise ZooError(
+                f"BLEU for {language.name} needs sacreBLEU's extras: pip install 'sacrebleu[ja]'."
+            ) from error
+        super().__init__(scorer, **kwargs)
 
 
 class ChrF(CorpusQuality):

@@ -1,0 +1,68 @@
+"""Computation-aware times on cases worked out by hand."""
+
+import pytest
+
+from zoo.errors import ZooError
+from zoo.metrics.elapsed import fbk_elapsed, finish_times, omnisteval_elapsed, under
+from zoo.types import ChunkTime, Instance
+
+CHUNKS = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.1))
+
+
+def stream(chunks: tuple[ChunkTime, ...] = CHUNKS, chunk_of: tuple[int, ...] = (0, 2, 2)) -> Instance:
+    return Instance(
+        0, "t", 3.0, "a b c", ("a", "b", "c"), (1.0, 3.0, 3.0), (9.0, 9.0, 9.0), "", chunk_of=chunk_of, chunks=chunks
+    )
+
+
+@pytest.mark.parametrize(
+    ("convention", "finished"),
+    [
+        ("queue", [1.5, 4.0, 4.1]),  # the third chunk waits for the second
+        ("cumulative", [1.5, 4.5, 5.6]),
+        ("chunk", [1.5, 4.0, 3.1]),  # the backlog is forgotten
+    ],
+)
+def test_conventions(convention: str, finished: list[float]) -> None:
+    assert finish_times(CHUNKS, convention) == pytest.approx(finished)  # type: ignore[arg-type]
+    derived = under(stream(), convention)  # type: ignore[arg-type]
+    assert derived.elapsed == pytest.approx([finished[0], finished[2], finished[2]])
+    assert derived.convention == convention
+
+
+def test_queue_drains_when_the_system_catches_up() -> None:
+    chunks = [ChunkTime(1.0, 2.5), *(ChunkTime(float(second), 0.2) for second in range(2, 6))]
+    assert finish_times(chunks, "queue") == pytest.approx([3.5, 3.7, 3.9, 4.2, 5.2])
+
+
+def test_recorded_log_keeps_its_own_times() -> None:
+    recorded = Instance(0, "t", 1.0, "a", ("a",), (1.0,), (7.0,), convention="cumulative")
+    assert under(recorded, "queue") == recorded
+
+
+def test_unknown_convention_and_wrong_counts() -> None:
+    with pytest.raises(ZooError, match="queue, cumulative, chunk"):
+        under(stream(), "wall")  # type: ignore[arg-type]
+    with pytest.raises(ZooError, match=r"'t'.*3 units.*2 chunk"):
+        under(stream(chunk_of=(0, 1)), "queue")
+
+
+def test_fbk_rule() -> None:
+    # as is; same raw elapsed keeps the lag of 1; 6.5 - 3 + 2
+    assert fbk_elapsed([2, 2, 4], [3, 3, 6.5], [0, 0, 0]) == [3, 3, 5.5]
+
+
+def test_fbk_rule_takes_the_lag_after_clamping() -> None:
+    # first: 3 - 3 = 0 with delay 2 - 3 -> 0, so no lag is left; then 0 + 5 - 3. Unclamped it would be 1 + 5 - 3.
+    assert fbk_elapsed([2, 5], [3, 3], [3, 3]) == [0, 2]
+
+
+def test_omnisteval_rule_never_goes_back() -> None:
+    assert omnisteval_elapsed([2, 2, 4], [3, 3, 6.5]) == [3, 3, 5.5]
+    assert omnisteval_elapsed([2, 5], [9, 10]) == [9, 9]
+
+
+def test_nothing_written() -> None:
+    assert fbk_elapsed([], [], []) == []
+    assert omnisteval_elapsed([], []) == []
+    assert finish_times([], "queue") == []

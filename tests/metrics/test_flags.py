@@ -1,0 +1,54 @@
+"""What makes a row degenerate."""
+
+from zoo.metrics.flags import flags, longest_loop
+from zoo.metrics.signature import Score
+from zoo.types import Instance
+
+
+def stream(units: str, delays: list[float], elapsed: list[float] | None = None, reference: str = "") -> Instance:
+    words = tuple(units.split())
+    return Instance(0, "talk", 100.0, units, words, tuple(delays), tuple(elapsed or delays), reference)
+
+
+HEALTHY = stream("a b c d", [10, 30, 60, 90], [11, 31, 61, 91], "a b c e")
+
+
+def scores(**values: float | None) -> dict[str, Score]:
+    return {name: Score(name, value, "") for name, value in values.items()}
+
+
+def test_healthy() -> None:
+    assert flags([HEALTHY], scores(StreamLAAL=1.0, StreamLAAL_CA=1.2, BLEU=20.0)) == []
+
+
+def test_silence() -> None:
+    (silent, *_) = flags([HEALTHY, stream("", [])], {})
+    assert silent == "writes nothing for 1 of 2 streams (talk)"
+
+
+def test_too_little() -> None:
+    assert "references have 20" in flags([stream("a", [10], reference="x " * 20)], {})[0]
+
+
+def test_all_at_the_end() -> None:
+    assert "at the end" in flags([stream("a b", [100, 100])], {})[0]
+    assert flags([stream("a b", [90, 100])], {}) == []
+
+
+def test_loops() -> None:
+    looped = stream("a " + "b c " * 7, [10.0] * 15)
+    assert "7 times" in flags([looped], {})[0]
+    assert longest_loop(("sehr",) * 5) is None
+    assert longest_loop(("a",) * 12) == (("a",), 12)
+    assert longest_loop(tuple("abcdefgh")) is None
+
+
+def test_clocks_that_cannot_be() -> None:
+    assert "elapsed below delay" in flags([stream("a b", [10, 20], [11, 19])], {})[0]
+    assert "backwards" in flags([stream("a b", [20, 10])], {})[0]
+
+
+def test_scores_that_cannot_be() -> None:
+    assert "below StreamLAAL" in flags([HEALTHY], scores(StreamLAAL=2.0, StreamLAAL_CA=1.0))[0]
+    assert "negative" in flags([HEALTHY], scores(StreamLAAL=-0.5))[0]
+    assert "not defined" in flags([HEALTHY], scores(StreamLAAL=None))[0]

@@ -1,0 +1,262 @@
+"""Logs of other tools and our own."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.metrics.elapsed import under
+from zoo.metrics.references import ReferenceSegment
+from zoo.report.instance_log import read_log, write_log
+from zoo.report.reference_files import read_references, references_of
+from zoo.types import ChunkTime, Instance
+
+DE, ZH = language("de"), language("zh")
+RECORD = {
+    "index": 0,
+    "prediction": "eins zwei",
+    "delays": [1000.0, 2500.0],
+    "elapsed": [1500.0, 3500.0],
+    "prediction_length": 2,
+    "reference": "eins drei",
+    "source": ["wavs/2022.acl-long.110.wav", "samplerate: 16000 Hz"],
+    "source_length": 3000.0,
+}
+
+
+def log(folder: Path, *records: Any) -> Path:
+    path = folder / "instances.log"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in {**RECORD, **values}.items() if value is not ...}
+
+
+def test_simuleval_line(tmp_path: Path) -> None:
+    (stream,) = read_log(log(tmp_path, RECORD), language=DE)
+    assert stream == Instance(
+        index=0,
+        talk="2022.acl-long.110",
+        source_length=3.0,
+        text="eins zwei",
+        units=("eins", "zwei"),
+        delays=(1.0, 2.5),
+        elapsed=(1.5, 3.5),
+        reference="eins drei",
+        convention="cumulative",
+    )
+
+
+@pytest.mark.parametrize("elapsed", [..., [], None, [0, 0]])
+def test_log_without_elapsed_times(tmp_path: Path, elapsed: object) -> None:
+    (stream,) = read_log(log(tmp_path, changed(elapsed=elapsed)), language=DE)
+    assert stream.elapsed == ()
+
+
+def test_spaces_around_and_between_words(tmp_path: Path) -> None:
+    (stream,) = read_log(log(tmp_path, changed(prediction=" eins  zwei \n")), language=DE)
+    assert stream.units == ("eins", "zwei")
+    assert stream.text == "eins  zwei"
+
+
+@pytest.mark.parametrize(
+    ("prediction", "delays", "kept"),
+    [
+        ("你好AI", 4, (0, 1, 2, 3)),
+        ("你好 AI", 5, (0, 1, 3, 4)),
+        ("你好 AI", 4, (0, 1, 2, 3)),
+        ("你好AI ", 4, (0, 1, 2, 3)),
+    ],
+)
+def test_characters_with_and_without_delays_for_spaces(
+    tmp_path: Path, prediction: str, delays: int, kept: tuple[int, ...]
+) -> None:
+    times = [1000.0 * (index + 1) for index in range(delays)]
+    (stream,) = read_log(log(tmp_path, changed(prediction=prediction, delays=times, elapsed=times)), language=ZH)
+    assert stream.units == tuple("你好AI")
+    assert stream.delays == tuple(position + 1.0 for position in kept)
+
+
+def test_order_of_index_and_names(tmp_path: Path) -> None:
+    records = [changed(index=index, source=f"talk{index}.mp3") for index in (2, 0, 1)]
+    assert [stream.talk for stream in read_log(log(tmp_path, *records), language=DE)] == ["talk0", "talk1", "talk2"]
+    (text_input,) = read_log(log(tmp_path, changed(index=7, source="one two .")), language=DE)
+    assert text_input.talk == "7"
+
+
+def test_empty_prediction(tmp_path: Path) -> None:
+    (stream,) = read_log(log(tmp_path, changed(prediction="", delays=[], elapsed=[])), language=DE)
+    assert stream.units == ()
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([changed(delays=[1.0])], r"'2022.acl-long.110' has 2 words but 1 delays"),
+        ([changed(elapsed=[1.0])], "2 delays but 1 elapsed"),
+        ([changed(source_length=...)], "no 'source_length'"),
+        ([changed(delays=...)], "no 'delays'"),
+        ([changed(delays=["x", "y"])], "not a list of numbers"),
+        ([changed(prediction=None)], "not text"),
+        ([RECORD, RECORD], "index 0 twice"),
+        ([changed(intervals=[[0, 1]])], "speech output"),
+        ([[1, 2]], "line 1, is not a JSON object"),
+        ([], "is empty"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, records: list[Any], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        read_log(log(tmp_path, *records), language=DE)
+
+
+def test_what_is_no_log(tmp_path: Path) -> None:
+    with pytest.raises(ZooError, match="There is no log"):
+        read_log(tmp_path / "none.log", language=DE)
+    path = tmp_path / "x.log"
+    path.write_text('{"index": 0\n', encoding="utf-8")
+    with pytest.raises(ZooError, match="line 1, is not JSON"):
+        read_log(path, language=DE)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ZooError, match="not a text file"):
+        read_log(path, language=DE)
+    with pytest.raises(ZooError, match="simuleval, omnisteval, simulstream"):
+        read_log(path, language=DE, format="csv")  # type: ignore[arg-type]
+
+
+def simulation(**values: Any) -> Instance:
+    chunks = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.125))
+    stream = Instance(
+        4, "a talk", 3.0, "eins zwei", ("eins", "zwei"), (1.0, 3.0), (1.5, 4.125), "ref", chunk_of=(0, 2), chunks=chunks
+    )
+    return replace(stream, **values)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        simulation(),
+        simulation(batched=True),
+        simulation(
+            text="你好 AI",
+            units=tuple("你好AI"),
+            unit="char",
+            delays=(1.0, 1.0, 3.0, 3.0),
+            elapsed=(1.5, 1.5, 4.125, 4.125),
+            chunk_of=(0, 0, 2, 2),
+        ),
+        simulation(text="", units=(), delays=(), elapsed=(), chunk_of=()),
+        simulation(chunks=(), chunk_of=(), convention="cumulative"),
+    ],
+)
+def test_what_we_write_we_read(tmp_path: Path, stream: Instance) -> None:
+    write_log(tmp_path / "instances.log", [stream])
+    assert read_log(tmp_path / "instances.log", language=ZH if stream.unit == "char" else DE) == [stream]
+
+
+def test_what_we_write_is_simulevals(tmp_path: Path) -> None:
+    write_log(tmp_path / "instances.log", [simulation()])
+    record = json.loads((tmp_path / "instances.log").read_text(encoding="utf-8"))
+    assert record["delays"] == [1000.0, 3000.0]
+    assert record["elapsed"] == [1500.0, 5625.0], "SimulEval's are cumulative: audio read and all compute so far"
+    assert record["prediction"] == "eins zwei"
+    assert record["prediction_length"] == 2
+    assert record["source"][0] == "a talk.wav"
+    assert record["source_length"] == 3000.0
+    assert under(simulation(), "cumulative").elapsed == (1.5, 5.625)
+
+
+def test_omnisteval_segments(tmp_path: Path) -> None:
+    record = {"index": 5, "docid": 1, "segid": 2, "prediction": "a b", "reference": "a", "source_length": 900.0}
+    (stream,) = read_log(
+        log(tmp_path, {**record, "emission_cu": [-100.0, 300.0], "emission_ca": [0.5, 400.0]}),
+        language=DE,
+        format="omnisteval",
+    )
+    assert (stream.talk, stream.delays, stream.elapsed) == ("1-2", (-0.1, 0.3), (0.0005, 0.4))
+    (empty,) = read_log(log(tmp_path, {**record, "prediction": ""}), language=DE, format="omnisteval")
+    assert empty.units == ()
+
+
+def chunk(second: float, written: list[str], deleted: list[str] | None = None, client: int = 9) -> dict[str, Any]:
+    return {
+        "id": client,
+        "total_audio_processed": second,
+        "computation_time": 0.5,
+        "generated_tokens": written,
+        "deleted_tokens": deleted or [],
+    }
+
+
+HEAD = {"id": 9, "metadata": {"wav_name": "x/talk.one.wav"}}
+
+
+def test_simulstream_retranslation(tmp_path: Path) -> None:
+    lines = [
+        {"model_loading_time": 1.0},
+        HEAD,
+        chunk(2.0, ["▁Hal", "lo", "▁Wel"]),
+        chunk(4.0, ["t", "▁wie"]),  # the last word grows: it is written now
+        chunk(6.0, ["▁was", "."], ["▁wie"]),
+    ]
+    (stream,) = read_log(log(tmp_path, *lines), language=DE, format="simulstream")
+    assert stream.talk == "talk.one"
+    assert stream.units == ("Hallo", "Welt", "was.")
+    assert stream.delays == (2.0, 4.0, 6.0)
+    assert stream.elapsed == (2.5, 4.5, 6.5)
+    assert stream.source_length == 6.0
+    assert [time.compute for time in stream.chunks] == [0.5, 0.5, 0.5]
+
+
+def test_simulstream_takes_everything_back(tmp_path: Path) -> None:
+    lines = [HEAD, chunk(2.0, ["a", "b"]), chunk(4.0, [], ["a", "b"]), chunk(6.0, ["c"])]
+    (stream,) = read_log(log(tmp_path, *lines), language=DE, format="simulstream")
+    assert (stream.units, stream.delays) == (("c",), (6.0,))
+
+
+def test_simulstream_counts_spaces_between_characters(tmp_path: Path) -> None:
+    (stream,) = read_log(log(tmp_path, HEAD, chunk(2.0, ["你", " ", "A"])), language=ZH, format="simulstream")
+    assert stream.units == ("你", " ", "A")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([HEAD, chunk(2.0, ["a"]), HEAD], "'talk.one' twice"),
+        ([HEAD, {**HEAD, "id": 10}], "'talk.one' twice"),
+        ([HEAD, chunk(4.0, ["a"]), chunk(2.0, ["b"])], "goes back in time"),
+        ([HEAD, chunk(4.0, ["a"]), chunk(5.0, [], ["b"])], "takes back tokens at 5 s"),
+        ([chunk(4.0, ["a"])], "client 9 before its metadata"),
+    ],
+)
+def test_simulstream_mistakes(tmp_path: Path, lines: list[Any], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        read_log(log(tmp_path, *lines), language=DE, format="simulstream")
+
+
+def test_reference_files(tmp_path: Path) -> None:
+    segments, texts = tmp_path / "s.yaml", tmp_path / "r.txt"
+    segments.write_text(
+        "- {duration: 2.5, offset: 0.5, speaker_id: a, wav: x/2022.acl-long.1.wav}\n"
+        "- {duration: 1, offset: 3, speaker_id: a, wav: 2022.acl-long.1.wav}\n",
+        encoding="utf-8",
+    )
+    texts.write_text("eins\nzwei \n", encoding="utf-8")
+    references = read_references(segments, texts)
+    assert references == {"2022.acl-long.1": [ReferenceSegment(0.5, 2.5, "eins"), ReferenceSegment(3.0, 1.0, "zwei")]}
+    assert references_of([simulation(talk="2022.acl-long.1")], references) == [references["2022.acl-long.1"]]
+    with pytest.raises(ZooError, match=r"'a talk' has no reference.*2022\.acl-long\.1"):
+        references_of([simulation()], references)
+    texts.write_text("eins\n", encoding="utf-8")
+    with pytest.raises(ZooError, match=r"2 segments but .* 1 lines"):
+        read_references(segments, texts)
+    with pytest.raises(ZooError, match="no file"):
+        read_references(tmp_path / "none.yaml", texts)
+    segments.write_text("a: 1\n", encoding="utf-8")
+    with pytest.raises(ZooError, match="not a list of segments"):
+        read_references(segments, texts)

@@ -1,0 +1,97 @@
+"""Says why a row of results must not be trusted. Knows no model; judges only what was written and when."""
+
+from collections.abc import Mapping, Sequence
+
+from zoo.metrics.rules import plain_length
+from zoo.metrics.signature import Score
+from zoo.types import Instance, Seconds
+
+END_SHARE = 0.95  # of the source: what is written later is written at the end
+LATE_SHARE = 0.9  # of all units
+SHORT_SHARE = 0.2  # of the reference's length
+LOOP_SPAN = 10  # longest n-gram looked for
+LOOP_TIMES = 6  # repetitions in a row that no text of ours has
+LOOP_UNITS = 12  # and units they cover
+TOLERANCE: Seconds = 1e-6
+
+
+def flags(instances: Sequence[Instance], scores: Mapping[str, Score]) -> list[str]:
+    """One short sentence per finding; an empty list for a healthy row."""
+    findings = [
+        _empty(instances),
+        _short(instances),
+        _late(instances),
+        _loops(instances),
+        _impossible_times(instances),
+        *_impossible_scores(scores),
+    ]
+    return [finding for finding in findings if finding]
+
+
+def _empty(instances: Sequence[Instance]) -> str:
+    silent = [instance.talk for instance in instances if not instance.units]
+    return f"writes nothing for {len(silent)} of {len(instances)} streams ({silent[0]})" if silent else ""
+
+
+def _short(instances: Sequence[Instance]) -> str:
+    known = [instance for instance in instances if instance.reference]
+    asked = sum(plain_length(instance.reference, instance.unit) for instance in known)
+    written = sum(len(instance.units) for instance in known)
+    return f"writes {written} units where the references have {asked}" if written < SHORT_SHARE * asked else ""
+
+
+def _late(instances: Sequence[Instance]) -> str:
+    units = sum(len(instance.units) for instance in instances)
+    late = sum(delay >= END_SHARE * stream.source_length for stream in instances for delay in stream.delays)
+    return f"writes {100 * late / units:.0f} % of its {units} units at the end" if late > LATE_SHARE * units else ""
+
+
+def _loops(instances: Sequence[Instance]) -> str:
+    for instance in instances:
+        loop = longest_loop(instance.units)
+        if loop:
+            phrase, times = loop
+            joined = ("" if instance.unit == "char" else " ").join(phrase)
+            return f"repeats {joined!r} {times} times in a row ({instance.talk})"
+    return ""
+
+
+def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
+    """The phrase (1 to 10 units) said most often in a row, and how often; None if nothing is said like a broken record.
+
+    Counting is one pass per length: ``run`` is how many units in a row equal the one ``span`` before them.
+    """
+    best: tuple[tuple[str, ...], int] | None = None
+    for span in range(1, LOOP_SPAN + 1):
+        run = 0
+        for position in range(span, len(units)):
+            run = run + 1 if units[position] == units[position - span] else 0
+            times = run // span + 1
+            if times >= LOOP_TIMES and times * span >= LOOP_UNITS and (best is None or times > best[1]):
+                best = (tuple(units[position - span + 1 : position + 1]), times)
+    return best
+
+
+def _impossible_times(instances: Sequence[Instance]) -> str:
+    for instance in instances:
+        if any(after < before for before, after in zip(instance.delays, instance.delays[1:], strict=False)):
+            return f"delays go backwards ({instance.talk})"
+        if instance.elapsed and any(
+            aware < ideal - TOLERANCE for aware, ideal in zip(instance.elapsed, instance.delays, strict=True)
+        ):
+            return f"writes before it has heard: elapsed below delay ({instance.talk})"
+    return ""
+
+
+def _impossible_scores(scores: Mapping[str, Score]) -> list[str]:
+    findings: list[str] = []
+    for name, score in scores.items():
+        twin = scores.get(name.removesuffix("_CA"))
+        if name.endswith("_CA") and score.value is not None and twin is not None and twin.value is not None:
+            if score.value < twin.value - TOLERANCE:
+                findings.append(f"{name} {score.value:.3f} is below {twin.name} {twin.value:.3f}")
+        elif name == "StreamLAAL" and score.value is not None and score.value < 0:
+            findings.append(f"StreamLAAL {score.value:.3f} s is negative")
+        elif name in ("StreamLAAL", "LAAL") and score.value is None:
+            findings.append(f"{name} is not defined: no unit can be scored")
+    return findings
