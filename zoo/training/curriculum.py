@@ -1,8 +1,8 @@
 """What is trained when: stages, their learning rates and the shape of each step's batch. Pure functions of the step."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -30,7 +30,6 @@ class Stage:
     schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
     """
 
-    name: str
     objective: str
     trains: Sequence[str]
     steps: int
@@ -41,6 +40,7 @@ class Stage:
     warmup_steps: int = 60
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     hold: float = 0.5
+    name: str = ""  # its key in the curriculum
 
     def factor(self, step: int) -> float:
         """Learning-rate factor in [0, 1] at ``step`` of this stage."""
@@ -60,12 +60,12 @@ class Stage:
 
 
 class Curriculum:
-    """Stages one after the other, addressed by the global step."""
+    """Named stages one after the other, addressed by the global step."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Mapping[str, Stage]) -> None:
         if not stages:
             raise ZooError("A training needs at least one stage.")
-        self.stages = tuple(stages)
+        self.stages = tuple(replace(stage, name=name) for name, stage in stages.items())
 
     @property
     def steps(self) -> int:

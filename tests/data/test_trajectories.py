@@ -1,0 +1,84 @@
+"""Trajectories and robust segments from small cases worked out by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from zoo import audio
+from zoo.data.robust_segments import RobustSegments
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.data.trajectories import chunked_words, emission_times, merged
+from zoo.errors import ZooError
+from zoo.types import SAMPLE_RATE
+
+ENDS = (1.0, 1.5, 2.0, 3.0)
+
+
+def segment(alignment: tuple[tuple[int, ...], ...], *, offset: float = 0.5) -> Segment:
+    words = tuple(Word(f"s{i}", end - 0.4, end) for i, end in enumerate(ENDS))
+    target = Target("", words=tuple(f"t{i}" for i in range(len(alignment))), alignment=alignment)
+    return Segment(offset, 2.5, "s0 s1 s2 s3", words, {"de": target})
+
+
+def times(alignment: tuple[tuple[int, ...], ...]) -> list[float]:
+    return [time for _, time in emission_times(segment(alignment), "de")]
+
+
+def test_a_word_waits_for_its_latest_source_word() -> None:
+    assert times(((0,), (0, 2), (3,))) == [1.0, 2.0, 3.0]
+
+
+def test_times_never_go_back() -> None:
+    assert times(((2,), (0,), (3,))) == [2.0, 2.0, 3.0]
+
+
+def test_an_unaligned_word_goes_with_the_next_aligned_one_and_a_trailing_one_with_the_last() -> None:
+    assert times(((), (1,), (), ())) == [1.5, 1.5, 3.0, 3.0]
+
+
+def test_a_segment_without_alignment_or_translation_is_refused_by_name() -> None:
+    bare = Segment(0, 1, "hello", (), {"de": Target("hallo", ("hallo",), ((0,),))})
+    with pytest.raises(ZooError, match="hello"):
+        emission_times(bare, "de")
+    with pytest.raises(ZooError, match="'es'"):
+        emission_times(segment(((0,),)), "es")
+
+
+def test_words_fall_into_the_chunk_in_which_their_source_ends() -> None:
+    turns = chunked_words([segment(((0,), (1,), (2,), (3,)))], "de", start=0.5, chunks=2, chunk_seconds=1.0)
+    # ends 1.0, 1.5, 2.0, 3.0 are 0.5, 1.0, 1.5, 2.5 after the start: the second falls on the border, the last outside
+    assert turns == [["t0"], ["t1", "t2"]]
+
+
+def test_merging_joins_consecutive_turns() -> None:
+    assert merged([["a"], [], ["b", "c"], ["d"], ["e"]], 2) == [["a"], ["b", "c", "d"], ["e"]]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    path = tmp_path / "talk.wav"
+    audio.write(path, torch.arange(5 * SAMPLE_RATE) / (5 * SAMPLE_RATE))
+    return Talk("talk", path, 5.0, "en", (segment(((0,), (1,), (2,), (3,))),))
+
+
+def test_a_stretch_never_starts_inside_an_utterance(talk: Talk) -> None:
+    segments = RobustSegments([talk], chunk_seconds=1.0)
+    assert segments.at(talk, 1.7, 2, lead=0.2).start == pytest.approx(0.3)
+    assert segments.at(talk, 1.7, 2, lead=9.0).start == 0.0
+    assert segments.at(talk, 3.5, 2).start == 3.5
+    assert segments.at(talk, 3.5, 2).turns("de") == [[], []]
+
+
+def test_a_stretch_past_the_end_of_the_talk_is_silent_there(talk: Talk) -> None:
+    samples = RobustSegments([talk], chunk_seconds=1.0).at(talk, 4.0, 3).samples()
+    assert samples.shape == (3 * SAMPLE_RATE,)
+    assert samples[: SAMPLE_RATE - 1].abs().min() > 0.7
+    assert samples[SAMPLE_RATE + 1 :].abs().max() == 0
+
+
+def test_draws_depend_on_the_generator_alone(talk: Talk) -> None:
+    segments = RobustSegments([talk], chunk_seconds=1.0)
+    drawn = [segments.draw(np.random.default_rng([7, 3]), 2).start for _ in range(2)]
+    assert drawn[0] == drawn[1]

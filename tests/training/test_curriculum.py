@@ -1,0 +1,44 @@
+"""Stages, learning rates and batch shapes are functions of the step alone."""
+
+import numpy as np
+import pytest
+
+from zoo.errors import ZooError
+from zoo.training.curriculum import Curriculum, Stage
+
+
+def stage(steps: int, **options: object) -> Stage:
+    given = {"warmup_steps": 10, "batch_seconds": 24.0, "chunks": [4, 8], "multipliers": [1, 3], "learning_rate": 1.0}
+    return Stage(objective="o", trains=["encoder"], steps=steps, **(given | options))  # type: ignore[arg-type]
+
+
+def test_the_global_step_finds_its_stage() -> None:
+    curriculum = Curriculum({"a": stage(5), "b": stage(7)})
+    assert curriculum.steps == 12
+    assert [(s.name, at) for s, at in map(curriculum.at, (0, 4, 5, 11, 20))] == [
+        ("a", 0),
+        ("a", 4),
+        ("b", 0),
+        ("b", 6),
+        ("b", 15),
+    ]
+
+
+def test_a_curriculum_needs_a_stage() -> None:
+    with pytest.raises(ZooError, match="stage"):
+        Curriculum({})
+
+
+def test_the_learning_rate_warms_up_holds_and_decays() -> None:
+    linear = stage(100, hold=0.5)
+    assert [linear.factor(step) for step in (0, 4, 9, 50)] == [0.1, 0.5, 1.0, 1.0]
+    assert linear.factor(75) == pytest.approx(0.5)
+    assert linear.factor(100) == pytest.approx(0.0)
+    assert stage(100, schedule="constant").factor(99) == 1.0
+    assert stage(100, schedule="cosine", hold=0.0).factor(50) == pytest.approx(0.5)
+
+
+def test_a_batch_has_one_length_that_its_multiplier_divides() -> None:
+    shapes = [stage(9).shape(np.random.default_rng(seed), 0.96) for seed in range(50)]
+    assert {(shape.chunks, shape.multiplier) for shape in shapes} == {(4, 1), (3, 3), (8, 1), (6, 3)}
+    assert all(shape.streams == round(24 / (shape.chunks * 0.96)) for shape in shapes)
