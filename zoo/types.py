@@ -23,6 +23,7 @@ class Capability(StrEnum):
     ALIGNMENT = "alignment"  # attention of each target token over the kept source frames
     TRANSCRIPT = "transcript"  # a transcript of the kept source
     TURNS = "turns"  # the model itself ends its turn: READ is a token
+    PREFIX = "prefix"  # a hypothesis may be written in part; the next one follows that part and hears all kept audio
     SPEECH = "speech"  # states from which target speech can be made
     RECUT = "recut"  # kept audio can be cut at the front
     WORD_COUNT = "word_count"  # how many source words were heard

@@ -34,7 +34,7 @@ class Looks:
 class Truncating(Policy):
     """StreamUni: transcribe, truncate and look again at the tail, else keep k words behind the transcript."""
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.RECUT})
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
 
     def __init__(self, *, k: int) -> None:
         self.k = k

@@ -106,9 +106,9 @@ def test_alignments_and_states_are_asked_for_only_when_a_part_needs_them() -> No
         system = SYSTEMS[name]()
         run(system, TALK)
         seen[name] = system.backbone.needs
-    aligned = frozenset({Capability.ALIGNMENT})
+    aligned = {Capability.ALIGNMENT, Capability.PREFIX}
     assert seen == {
-        "local agreement": frozenset(),
+        "local agreement": {Capability.PREFIX},
         "alignatt": aligned,
         "simulu": aligned | {Capability.RECUT, Capability.SPEECH},
     }

@@ -10,7 +10,6 @@ from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.turn_taking import TurnTaking
-from zoo.policies.wait_k import WaitK
 from zoo.systems.base import StreamingSystem
 from zoo.systems.binding import bind
 from zoo.types import Capability
@@ -27,8 +26,8 @@ class Deaf(Scripted):
 
 def test_the_needs_of_all_parts_are_joined() -> None:
     needs = bind(Scripted(), AlignAtt(frames=2), VoiceActivity(), UnitSynthesizer())
-    assert needs == {Capability.ALIGNMENT, Capability.RECUT, Capability.SPEECH}
-    assert bind(Deaf(), WaitK(k=1), KeepAll()) == frozenset()
+    assert needs == {Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT, Capability.SPEECH}
+    assert bind(TurnTaker(), TurnTaking(), KeepAll()) == {Capability.TURNS}
 
 
 def test_a_policy_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
@@ -36,10 +35,10 @@ def test_a_policy_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
         bind(TurnTaker(), AlignAtt(frames=2), KeepAll())
     sentence, choices = str(refusal.value).removesuffix(".").split(": ")
     assert sentence == (
-        "Policy AlignAtt needs alignment, which backbone TurnTaker does not expose; policy choices that fit it"
+        "Policy AlignAtt needs alignment, prefix, which backbone TurnTaker does not expose; policy choices that fit it"
     )
-    assert {"local_agreement", "turn_taking", "wait_k"} <= set(choices.split(", "))
-    assert not {"alignatt", "base"} & set(choices.split(", "))
+    assert "turn_taking" in choices.split(", ")
+    assert not {"alignatt", "base", "local_agreement", "wait_k"} & set(choices.split(", "))
 
 
 def test_a_history_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
@@ -57,7 +56,7 @@ def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
 
 
 def test_a_system_refuses_before_it_loads() -> None:
-    with pytest.raises(ZooError, match="Truncating needs recut, transcript"):
+    with pytest.raises(ZooError, match="Truncating needs prefix, recut, transcript"):
         StreamingSystem(
             name="deaf",
             backbone=Deaf(),

@@ -14,7 +14,7 @@ from zoo.types import Capability, Decision, Frames, Request
 class AlignAtt(Policy):
     """Write up to the first token that attends most to one of the last ``frames`` source frames (section 3)."""
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT})
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX})
 
     def __init__(self, *, frames: Frames) -> None:
         """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError below 1."""

@@ -2,17 +2,20 @@
 Hypothesis Selection"). Knows nothing of sound: it compares what was said with what is said now."""
 
 from itertools import takewhile
+from typing import ClassVar
 
 from zoo.errors import ZooError
 from zoo.policies.base import Asking, Policy
 from zoo.streaming.session import Session
-from zoo.types import Decision, Request
+from zoo.types import Capability, Decision, Request
 
 Said = list[list[int]]  # the newest hypotheses, oldest first, without what has been written since
 
 
 class LocalAgreement(Policy):
     """Write the longest common prefix of the last ``n`` hypotheses, each conditioned on what is written."""
+
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
     def __init__(self, *, n: int = 2) -> None:
         """n: hypotheses that must agree. Raises ZooError below 2."""

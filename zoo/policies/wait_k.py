@@ -4,11 +4,12 @@ A fixed pre-decision: a chunk stands for a source word, whatever was said in it.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from zoo.errors import ZooError
 from zoo.policies.base import Asking, Policy
 from zoo.streaming.session import Session
-from zoo.types import Decision, Request
+from zoo.types import Capability, Decision, Request
 
 
 @dataclass(slots=True)
@@ -20,6 +21,8 @@ class Heard:
 
 class WaitK(Policy):
     """READ until ``k`` chunks were heard, then write ``words_per_chunk`` words per chunk."""
+
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
     def __init__(self, *, k: int, words_per_chunk: int = 1) -> None:
         """Raises ZooError when either is below 1."""

@@ -1,0 +1,90 @@
+"""Who may import whom, read from the source without running it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTRACT = {"zoo.types", "zoo.errors", "zoo.languages", "zoo.streaming.session"}
+MAY_IMPORT = {
+    "policies": {*CONTRACT, "zoo.policies"},
+    "history": {*CONTRACT, "zoo.history"},
+    "metrics": {*CONTRACT, "zoo.data.talks", "zoo.metrics"},
+}
+CONFIGURATION = {"train.py", "evaluate.py", "zoo/config.py"}
+RESOLVERS = {"zoo/tracking/launch.py"}  # names run folders for the configuration
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Every imported module; ``from a import b`` gives ``a.b``, for b may be a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide what is imported"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def imports(folder: str) -> list[tuple[str, str]]:
+    """(file, imported module) for all Python files below ``folder``."""
+    files = sorted((ROOT / folder).rglob("*.py"))
+    assert files, folder
+    return [(str(file.relative_to(ROOT)), name) for file in files for name in imported(ast.parse(file.read_text()))]
+
+
+def within(name: str, packages: set[str]) -> bool:
+    """Whether ``name`` is one of ``packages`` or inside one."""
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize("noun", MAY_IMPORT)
+def test_a_noun_imports_only_the_contract(noun: str) -> None:
+    wrong = [
+        (file, name)
+        for file, name in imports(f"zoo/{noun}")
+        if within(name, {"zoo"}) and not within(name, MAY_IMPORT[noun]) and name != "zoo.__version__"
+    ]
+    assert wrong == []
+
+
+def test_policies_and_histories_import_no_network_library() -> None:
+    found = [*imports("zoo/policies"), *imports("zoo/history")]
+    assert [name for _, name in found if within(name, {"transformers", "lightning", "torch.nn"})] == []
+
+
+def test_backbones_import_no_policy_history_or_system() -> None:
+    others = {f"zoo.{noun}" for noun in ("policies", "history", "systems", "metrics", "evaluation", "report")}
+    assert [(file, name) for file, name in imports("zoo/backbones") if within(name, others)] == []
+
+
+def test_types_and_streaming_memory_know_nothing_above_them() -> None:
+    for file in ("types.py", "errors.py", "languages.py", "streaming/session.py", "streaming/text.py"):
+        names = set(imported(ast.parse((ROOT / "zoo" / file).read_text())))
+        known = {*CONTRACT, "zoo.streaming.text"}
+        assert {name for name in names if within(name, {"zoo"}) and not within(name, known)} == set(), file
+
+
+def test_only_the_configuration_knows_hydra() -> None:
+    found = imports("zoo") + [
+        (name, module)
+        for name in ("train.py", "evaluate.py")
+        for module in imported(ast.parse((ROOT / name).read_text()))
+    ]
+    for library, files in (("hydra", CONFIGURATION), ("omegaconf", CONFIGURATION | RESOLVERS)):
+        assert [(file, name) for file, name in found if within(name, {library}) and file not in files] == []
+
+
+def test_only_the_simulation_and_training_read_the_clock() -> None:
+    silent = ("policies", "history", "backbones", "synthesizers", "systems")
+    found = [pair for noun in silent for pair in imports(f"zoo/{noun}") if within(pair[1], {"time", "datetime"})]
+    assert found == []
+
+
+def test_the_rules_catch_what_they_name() -> None:
+    tree = ast.parse("import zoo.systems.base\nfrom zoo.metrics import latency\nfrom zoo import types\n")
+    names = list(imported(tree))
+    assert names == ["zoo.systems.base", "zoo.metrics.latency", "zoo.types"]
+    assert [within(name, CONTRACT) for name in names] == [False, False, True]
+    assert not within("zoo.typescript", {"zoo.types"})
