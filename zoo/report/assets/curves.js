@@ -55,7 +55,7 @@ function drawChart() {
   }
   const width = Math.max(280, holder.clientWidth);
   const height = width < 600 ? 320 : 420;
-  const box = { left: 46, right: width - 12, top: 26, bottom: height - 44 };
+  const box = { left: 46, right: width - (width < 600 ? 34 : 16), top: 26, bottom: height - 44 };
   const [x0, x1] = chartRange(points.map((p) => p.x), 0.05);
   const [y0, y1] = chartRange([...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])], 0.5);
   const x = (value) => box.left + ((value - x0) / (x1 - x0)) * (box.right - box.left);
@@ -106,12 +106,18 @@ function drawPoint(layer, point, x, y, oracle) {
   const mark = build(layer, "svg:g", { class: row.flags.length ? "point flagged" : "point", transform: `translate(${x},${y})`, tabindex: 0, role: "img", "aria-label": lines.join(", ") });
   build(mark, "svg:circle", { r: 13, class: "target" });
   build(mark, "svg:path", { d: oracle ? CROSS : SHAPES[systemNames.indexOf(row.system) % SHAPES.length], class: "shape" });
-  build(mark, "svg:text", { x: 8, y: 17 }, row.knob + (row.flags.length ? " !" : ""));
+  build(mark, "svg:text", { x: 8, y: 17 }, knobText(row) + (row.flags.length ? " !" : ""));
   const box = () => mark.getBoundingClientRect();
   mark.addEventListener("pointermove", (event) => showTip(lines, event.clientX, event.clientY));
   mark.addEventListener("pointerleave", hideTip);
   mark.addEventListener("focus", () => showTip(lines, box().left, box().bottom));
   mark.addEventListener("blur", hideTip);
+}
+
+// A long knob name would cover its neighbours: the value says enough, the tip has the rest.
+function knobText(row) {
+  const [name] = row.knob.split("=");
+  return name.length > 2 ? row.knob.slice(name.length + 1) : row.knob;
 }
 
 function pointLines(row) {
@@ -130,7 +136,7 @@ function drawLegend(groups, ceilings) {
     const swatch = build(button, "svg:svg", { width: 22, height: 12, viewBox: "-11 -6 22 12", "aria-hidden": "true" });
     build(swatch, "svg:path", { d: "M-11,0H11", class: "line" });
     build(swatch, "svg:path", { d: row.kind === "oracle" ? CROSS : SHAPES[systemNames.indexOf(row.system) % SHAPES.length], class: "shape" });
-    build(button, "span", {}, row.system);
+    build(button, "span", {}, row.knob ? `${row.system}, by ${row.knob.split("=")[0]}` : row.system);
     button.addEventListener("click", () => {
       if (shown) hiddenSystems.add(key);
       else hiddenSystems.delete(key);

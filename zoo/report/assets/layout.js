@@ -62,7 +62,7 @@ function flow(write, view, font, room) {
   for (const width of [Math.max(room, 84), 160, 280, 480]) {
     lines = [{ words: [], width: 0 }];
     for (let unit = write.first; unit < write.first + write.count; unit += 1) {
-      const wide = textWidth(view.units[unit], font) + 4;
+      const wide = textWidth(view.units[unit], font) + (view.separator ? 4 : 1);
       let line = lines[lines.length - 1];
       if (line.words.length && line.width + space + wide > width) lines.push((line = { words: [], width: 0 }));
       const left = line.words.length ? line.width + space : 0;

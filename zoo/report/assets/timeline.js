@@ -12,7 +12,7 @@ function showTimeline(view, keep = null) {
   const source = layoutSource(view.words, timeline.zoom, font);
   const written = layoutWritten(view, timeline.zoom, font);
   const split = TOP + (view.words.length ? source.lanes : 1) * LANE + 26;
-  Object.assign(timeline, { view, layout: { source, written, split, height: split + 18 + written.lanes * LANE } });
+  Object.assign(timeline, { view, layout: { source, written, split, height: split + 20 + (written.lanes + (written.writes.some((write) => write.folded) ? 1 : 0)) * LANE } });
   holder.replaceChildren();
   const last = Math.max(view.duration, ...written.items.slice(-40).map((item) => (item.x + item.width) / timeline.zoom));
   timeline.sheet = build(holder, "div", { class: "sheet", style: `width:${Math.ceil(last * timeline.zoom) + 24}px;height:${timeline.layout.height}px` });
@@ -92,7 +92,7 @@ function drawWord(parts, item) {
   const { view, layout } = timeline;
   const top = layout.split + 18 + item.lane * LANE;
   const lag = view.lags[item.unit];
-  const node = build(parts, "span", { class: `word ${lagClass(lag)}`, lang: view.target, style: `left:${item.x}px;top:${top}px;width:${item.width}px`, "data-unit": item.unit }, item.text);
+  const node = build(parts, "span", { class: `word ${view.separator ? "" : "char "}${lagClass(lag)}`, lang: view.target, style: `left:${item.x}px;top:${top}px;width:${item.width}px`, "data-unit": item.unit }, item.text);
   node.addEventListener("click", () => seek(item.time));
   tipFor(node, () => unitLines(view, item.unit), (on) => markLag(item, on));
   return node;
@@ -148,7 +148,11 @@ function stepWord(step) {
   const { times } = timeline.view;
   const moments = [...new Set(times)].sort((a, b) => a - b);
   const next = step > 0 ? moments.find((moment) => moment > clock.time + 0.01) : moments.findLast((moment) => moment < clock.time - 0.01);
-  if (next !== undefined) seek(next);
+  if (next === undefined) return;
+  seek(next);
+  const { view } = timeline;
+  const units = view.units.filter((_, unit) => times[unit] === next);
+  byId("say").textContent = `At ${seconds(next)}: ${units.join(view.separator)}`;
 }
 
 function setUpTimeline() {
