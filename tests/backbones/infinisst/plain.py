@@ -8,7 +8,8 @@ from transformers import PreTrainedModel
 def turned(x: Tensor, position: int, base: float = 10_000.0) -> Tensor:
     """Rotary position of (..., head size), written with complex numbers."""
     half = x.shape[-1] // 2
-    angles = position * base ** -(torch.arange(half, dtype=torch.float64) / half)
+    frequencies = 1.0 / base ** (torch.arange(half, dtype=torch.float32) / half)  # single precision in checkpoints too
+    angles = position * frequencies.double()
     pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angles), angles)
     return torch.cat([pairs.real, pairs.imag], dim=-1)
 

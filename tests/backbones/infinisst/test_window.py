@@ -72,7 +72,7 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(make: Callable[..., Infi
         ours = our_turn(backbone, state, prompt, said, size)
         assert len(ours) == len(said)
         for position, token in enumerate(said):
-            torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)  # norms and frequencies are float32
+            torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)  # the norms compute in float32
             if token != END:
                 expected = plain.feed(embed(torch.tensor(token)))
         pending = [END]
