@@ -129,6 +129,7 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     assert "no system has a healthy row" in headline(rows)[0]
     assert "reaches 50.0 BLEU with a StreamLAAL of 1.50 s" in headline([row(3), rows[1]])[0]
     assert "upper bound is 60.0" in headline([row(3), rows[1]])[0]
+    assert headline([row(3, StreamLAAL=None)]) == ["minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."]
 
 
 def test_audio_is_the_talk_s_part_of_its_file_and_small(tmp_path: Path, stream: ReportStream) -> None:

@@ -142,6 +142,7 @@ def _stream(
         "talk": talks.setdefault(talk_key(stream), len(talks)),
         "references": references.setdefault(texts, len(references)),
         "separator": " " if instance.unit == "word" else "",
+        "aware": bool(instance.elapsed),
         "convention": instance.convention + (", batched" if instance.batched else ""),
         "units": _spaced(instance),
         "writes": list(_writes(instance)),

@@ -56,8 +56,8 @@ function drawChart() {
   const width = Math.max(280, holder.clientWidth);
   const height = width < 600 ? 320 : 420;
   const box = { left: 46, right: width - (width < 600 ? 34 : 16), top: 26, bottom: height - 44 };
-  const [x0, x1] = chartRange(points.map((p) => p.x), 0.05);
-  const [y0, y1] = chartRange([...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])], 0.5);
+  const [x0, x1] = chartRange(points.map((p) => p.x), 0.25);
+  const [y0, y1] = chartRange([...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])], 2);
   const x = (value) => box.left + ((value - x0) / (x1 - x0)) * (box.right - box.left);
   const y = (value) => box.bottom - ((value - y0) / (y1 - y0)) * (box.bottom - box.top);
   const svg = build(holder, "svg:svg", { width, height, role: "group", "aria-label": `${chart.quality} against ${latencyName()}` });

@@ -5,9 +5,10 @@ function makeView(stream) {
   const talk = data.talks[stream.talk];
   const view = { ...stream, ...talk, target: data.rows[stream.row].target, references: data.references[stream.references] };
   Object.assign(view, { delays: [], elapsed: [], writes: [], segmentOf: [] });
+  const aware = state.mode === "aware" && stream.aware;
   let first = 0;
   for (const [count, delay, elapsed] of stream.writes) {
-    const time = state.mode === "aware" ? elapsed : delay;
+    const time = aware ? elapsed : delay;
     view.writes.push({ first, count, time });
     for (let unit = 0; unit < count; unit += 1) {
       view.delays.push(delay);
@@ -15,7 +16,7 @@ function makeView(stream) {
     }
     first += count;
   }
-  view.times = state.mode === "aware" ? view.elapsed : view.delays;
+  view.times = aware ? view.elapsed : view.delays;
   view.lags = stream.lags.map((lag, unit) => (lag === null ? null : lag + view.times[unit] - view.delays[unit]));
   (stream.counts ?? []).forEach((count, segment) => { for (let unit = 0; unit < count; unit += 1) view.segmentOf.push(segment); });
   return view;
@@ -27,6 +28,7 @@ function showStream() {
   const at = state.view && clock.talk === state.talk ? clock.time : 0;
   if (clock.talk !== state.talk) loadTalk(state.talk);
   state.view = makeView(stream);
+  document.querySelector('input[name="clock"]').closest("fieldset").hidden = !stream.aware;
   byId("talk-flag").textContent = row.flags.length ? `Flagged: ${row.flags.join("; ")}.` : "";
   byId("seek").max = clock.duration;
   byId("audio-note").textContent = data.talks[state.talk].audio ? "" : "This talk's audio was left out to keep the page small; the clock runs in silence.";

@@ -101,7 +101,8 @@ function drawWord(parts, item) {
 function unitLines(view, unit) {
   const lag = view.lags[unit];
   const segment = view.segmentOf[unit];
-  const lines = [view.units[unit].trim(), `delay ${seconds(view.delays[unit])}`, `elapsed ${seconds(view.elapsed[unit])} (${view.convention})`];
+  const lines = [view.units[unit].trim(), `delay ${seconds(view.delays[unit])}`];
+  if (view.aware) lines.push(`elapsed ${seconds(view.elapsed[unit])} (${view.convention})`);
   if (lag !== null) lines.push(`lag ${seconds(lag)} behind an even pace`);
   if (segment !== undefined) lines.push(`segment ${segment + 1}`);
   return lines;
@@ -175,6 +176,6 @@ function setUpTimeline() {
   byId("in").addEventListener("click", () => zoomTimeline(1.5));
   byId("out").addEventListener("click", () => zoomTimeline(1 / 1.5));
   const scale = byId("scale");
-  build(scale, "span", {}, "Lag behind an evenly paced translation:");
+  build(scale, "span", {}, "A thin line marks the moment of a write; its words run on from there. Lag behind an evenly paced translation:");
   LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
 }
