@@ -62,9 +62,15 @@ def test_case_counts_unless_the_rules_fold_it() -> None:
 
 
 def test_folding_touches_ascii_only() -> None:
-    # mweralign 1.4.1 folds bytes: it takes O for o but not Ö for ö. If it did, "Öde" would be a hit for the first segment
+    # mweralign 1.4.1 folds bytes: it takes O for o but not Ö for ö. If it did, Öde went to the first
     assert words("x Öde y", ["x öde", "Öde y"], "simulstream") == ["x", "Öde y"]
     assert words("x Ode y", ["x ode", "Ode y"], "simulstream") == ["x Ode", "y"]
+
+
+def test_no_break_spaces_part_words_only_for_us() -> None:
+    # "b\u00a0c" is one word for tools in C++: nothing of the hypothesis is in the second reference
+    assert words("a b c d", ["a", "b\u00a0c", "d"]) == ["a", "b c", "d"]
+    assert words("a b d", ["a b", "b\u00a0b", "d"], "simuleval") == ["a b", "", "d"]
 
 
 def test_characters_with_latin_runs() -> None:

@@ -62,7 +62,8 @@ def score_talks(
 
     language: the target. convention: how elapsed times follow from chunk times; a recorded log without chunk times
     keeps its own. rules: whose counting (``zoo.metrics.rules``). repair: read cumulative elapsed times as FBK
-    (StreamLAAL_CA) and OmniSTEval (Long..._CA) do, else as they are. sync: add up over ranks (then every rank calls).
+    (StreamLAAL_CA) and OmniSTEval (Long..._CA) do, else as they are. sync: add up over ranks (then
+    every rank calls, each with a talk in which something was written).
     Raises ZooError for a talk without reference, twice in the list, or with unequal numbers of units and times.
     """
     if resegmentation not in get_args(Resegmentation):

@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from string import ascii_lowercase, ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase, whitespace
 from typing import Literal
 
 from zoo.errors import ZooError
@@ -21,6 +21,7 @@ Resegmentation = Literal["mwer", "soft"]
 
 # mweralign folds the case of ASCII letters only
 FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
+ASCII_SPACE = str.maketrans(dict.fromkeys(whitespace, " "))
 
 
 def mwer(units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules) -> list[range]:
@@ -38,11 +39,10 @@ def mwer(units: Sequence[str], references: Sequence[str], *, language: Language,
 
 
 def _reference_tokens(text: str, *, unit: UnitKind, rules: Rules) -> list[str]:
-    if unit == "word":
-        return text.split()
-    if rules.latin_runs:
+    if unit == "char" and rules.latin_runs:
         return ["".join(group) for group in _latin_runs(text)]
-    return list("".join(text.split()))
+    words = text.translate(ASCII_SPACE).split(" ") if rules.ascii_space else text.split()
+    return [word for word in words if word] if unit == "word" else list("".join(words))
 
 
 def _latin_runs(units: Sequence[str]) -> list[tuple[str, ...]]:

@@ -13,7 +13,8 @@ class Rules:
 
     length: number of units in a reference. clamp: StreamLAAL sets times before a segment's start to 0.
     cased: re-segmentation by mWER tells upper from lower case. latin_runs: for char units it takes a run of Latin
-    letters and spaces as one token. spaces: a space between characters is a unit. bare: references in
+    letters and spaces as one token. ascii_space: only ASCII white space parts the tokens of a reference (C++ tools keep
+    words with a no-break space whole). spaces: a space between characters is a unit. bare: references in
     characters lose their spaces before anything is scored.
     """
 
@@ -22,6 +23,7 @@ class Rules:
     clamp: bool = True
     cased: bool = True
     latin_runs: bool = False
+    ascii_space: bool = False
     spaces: bool = False
     bare: bool = False
 
@@ -55,9 +57,11 @@ RULES: dict[str, Rules] = {
     rules.name: rules
     for rules in (
         Rules("zoo", plain_length),
-        Rules("simuleval", simuleval_length),  # also FBK StreamLAAL v2.0
+        Rules("simuleval", simuleval_length, ascii_space=True),  # also FBK StreamLAAL v2.0
         Rules("omnisteval", omnisteval_length, bare=True),
-        Rules("simulstream", simulstream_length, clamp=False, cased=False, latin_runs=True, spaces=True),
+        Rules(
+            "simulstream", simulstream_length, clamp=False, cased=False, latin_runs=True, ascii_space=True, spaces=True
+        ),
     )
 }
 

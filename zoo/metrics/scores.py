@@ -93,7 +93,8 @@ class Scorer:
             metric.update(timing)
         if name.endswith("_CA"):
             facts |= {"elapsed": self.aware.convention, "batched_": "batched" if self.aware.batched else None}
-        counted = {"unit": self.language.unit, "length": self.rules.name}
+        whole = isinstance(metric, StartOffset | EndOffset)
+        counted = {} if whole else {"unit": self.language.unit, "length": self.rules.name}
         return Score(name, value_of(metric), signature(name, **(counted | self.facts | facts)))
 
     def streams(self, instances: Sequence[Instance]) -> list[Score]:

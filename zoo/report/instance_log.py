@@ -11,13 +11,13 @@ from typing import Any, Literal, get_args
 from zoo.errors import ZooError, unknown
 from zoo.languages import Language
 from zoo.metrics.elapsed import under
+from zoo.report.reference_files import recording_name
 from zoo.report.simulstream_log import Detokenizer, read_simulstream
 from zoo.types import ChunkTime, Instance, Seconds
 
 LogFormat = Literal["simuleval", "omnisteval", "simulstream"]
 
 MS = 1000.0
-AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
 
 
 def write_log(path: Path, instances: Iterable[Instance]) -> None:
@@ -147,14 +147,13 @@ def _omnisteval(record: dict[str, Any], path: Path, language: Language) -> Insta
 
 
 def _talk(record: dict[str, Any]) -> str:
-    """Our own key, else the recording's name without folder and audio suffix, else the index (text input)."""
+    """Our own key, else the recording's name, else (text input has none) the index."""
     if "talk" in record:
         return str(record["talk"])
     source = record.get("source")
-    first = source[0] if isinstance(source, list) and source else source
-    if not isinstance(first, str) or not first.lower().endswith(AUDIO_SUFFIXES):
-        return str(record["index"])
-    return Path(first).name.rpartition(".")[0]
+    if isinstance(source, list) and source:
+        return recording_name(str(source[0]))
+    return recording_name(source) if isinstance(source, str) and source and " " not in source else str(record["index"])
 
 
 def _seconds(record: dict[str, Any], key: str, path: Path, talk: str) -> list[Seconds]:

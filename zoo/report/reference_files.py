@@ -9,6 +9,8 @@ from zoo.errors import ZooError
 from zoo.metrics.references import ReferenceSegment
 from zoo.types import Instance
 
+AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
+
 
 def read_references(segments: Path, texts: Path) -> dict[str, list[ReferenceSegment]]:
     """Reference segments by talk. The YAML lists offset, duration (seconds) and wav; line i belongs to entry i.
@@ -27,7 +29,7 @@ def read_references(segments: Path, texts: Path) -> dict[str, list[ReferenceSegm
     talks: dict[str, list[ReferenceSegment]] = {}
     for entry, line in zip(entries, lines, strict=True):
         segment = ReferenceSegment(float(entry["offset"]), float(entry["duration"]), line.strip())
-        talks.setdefault(_stem(str(entry["wav"])), []).append(segment)
+        talks.setdefault(recording_name(str(entry["wav"])), []).append(segment)
     return talks
 
 
@@ -41,8 +43,7 @@ def references_of(
     return [references[instance.talk] for instance in instances]
 
 
-def _stem(name: str) -> str:
-    """``a/2022.acl-long.110.wav`` -> ``2022.acl-long.110``; a name without audio suffix stays whole."""
-    base = Path(name).name
-    stem, dot, suffix = base.rpartition(".")
-    return stem if dot and suffix.isalpha() else base
+def recording_name(path: str) -> str:
+    """``a/2022.acl-long.110.wav`` -> ``2022.acl-long.110``: no folder, no audio suffix, any other dot stays."""
+    base = Path(path).name
+    return base.rpartition(".")[0] if base.lower().endswith(AUDIO_SUFFIXES) else base

@@ -8,6 +8,7 @@ from typing import Any
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.elapsed import under
+from zoo.report.reference_files import recording_name
 from zoo.types import ChunkTime, Instance
 
 Detokenizer = Callable[[Sequence[str]], str]
@@ -38,7 +39,7 @@ def read_simulstream(
     streams: dict[object, Stream] = {}
     for record in records:
         if "metadata" in record:
-            talk = Path(record["metadata"]["wav_name"]).stem
+            talk = recording_name(str(record["metadata"]["wav_name"]))
             if record["id"] in streams or talk in {stream.talk for stream in streams.values()}:
                 raise ZooError(f"{path} has talk {talk!r} twice: two runs were written to one log.")
             streams[record["id"]] = Stream(talk)
