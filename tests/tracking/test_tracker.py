@@ -1,6 +1,8 @@
 """One offline W&B run, read back from the file it wrote."""
 
 import json
+import os
+import signal
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +107,16 @@ def test_failing_job_is_finished_with_its_code_and_resumed(tmp_path: Path, wandb
     assert [path.name for path in starts] == [f"run-{run.id}.wandb"] * 2
     assert yaml.safe_load((run.folder / "config.yaml").read_text()) == {"seed": 1}
     assert yaml.safe_load((run.folder / "config.2.yaml").read_text()) == {"seed": 1, "steps": 9}
+
+
+def test_sigterm_ends_through_finally(tmp_path: Path, wandb_records: Reader) -> None:
+    run = open_run(tmp_path / "run", kind="train")
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit), track(run, config={}):
+        os.kill(os.getpid(), signal.SIGTERM)
+    (ended,) = [record.exit for record in wandb_records(run.folder) if record.WhichOneof("record_type") == "exit"]
+    assert ended.exit_code == 143
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def _run(folder: Path) -> Run:

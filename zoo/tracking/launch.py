@@ -6,12 +6,15 @@ Lightning starts), doing one job or the jobs of a multirun.
 
 import os
 import secrets
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from types import FrameType
 
 from omegaconf import OmegaConf
 
@@ -19,6 +22,7 @@ from zoo.errors import ZooError
 
 RUN_VARIABLE = "SIMULZOO_RUN"  # the main process hands its run folder to the children that Lightning starts
 LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"  # a shared name set by hand, for launchers we cannot ask (srun, mpirun)
+_TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell counts it
 _STORE_KEY = "simulzoo/launch"
 # What Lightning's launcher writes into the environment; left there, the next job of a multirun takes itself for a child
 # of a launcher that is gone and waits for it for ever.
@@ -98,6 +102,23 @@ def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[N
         if saved["LOCAL_RANK"] is None and "LOCAL_RANK" in os.environ:
             _leave_process_group()
         _restore(saved)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM (a scheduler's time limit, a W&B agent's stop) end the job as an exception does: through finally."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may have handlers
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from lightning.pytorch.loggers.logger import Logger
 
 from zoo.tracking import artifacts
 from zoo.tracking.csv_logger import CsvLogger
-from zoo.tracking.launch import default_environment, job
+from zoo.tracking.launch import default_environment, job, terminable
 from zoo.tracking.provenance import git_state, provenance
 from zoo.tracking.run import Run
 from zoo.tracking.wandb_logger import WandbLogger, WandbSettings, start
@@ -51,6 +51,7 @@ class Tracker:
 
     def __enter__(self) -> Self:
         self._surroundings.enter_context(job(self.run.folder, multirun=self.run.multirun, overrides=self._overrides))
+        self._surroundings.enter_context(terminable())
         try:
             if self.run.main:
                 self._start()
