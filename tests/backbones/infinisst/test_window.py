@@ -24,7 +24,7 @@ def plain_decoder(*arguments: object):
 
 def new_state(backbone: InfiniSST) -> StreamState:
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder))
+    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION)
 
 
 def ids(count: int, seed: int) -> list[int]:
@@ -53,7 +53,7 @@ def our_turn(backbone: InfiniSST, state: StreamState, prompt: list[int], said: l
     turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
     config = Recorded(beams=1)
     (answer,) = search(turn, config, written=[[]], limits=[20], end=END)
-    close(state, turn.prefilled(0), answer, instruction=INSTRUCTION, end=END)
+    close(state, turn.prefilled(0), answer, end=END)
     return [step[0] for step in STEPS]
 
 
@@ -85,7 +85,7 @@ def close_turn(state: StreamState, positions: int, tokens: list[int], cached: in
     """A turn of ``positions`` prompt positions whose first ``cached`` answer tokens have keys."""
     grown = torch.cat([state.cache, torch.randn(*state.cache.shape[:3], positions, 4).to(state.cache)], dim=3)
     generated = torch.zeros(*state.cache.shape[:3], cached, 4).to(state.cache)
-    close(state, grown, Answer(tokens, True, generated), instruction=INSTRUCTION, end=END)
+    close(state, grown, Answer(tokens, True, generated), end=END)
 
 
 @torch.inference_mode()

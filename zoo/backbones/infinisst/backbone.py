@@ -82,8 +82,8 @@ class InfiniSST(Backbone):
             embedding_std=self.embedding_std,
             dtype=self.dtype,
         )
-        embedding = self.decoder.get_input_embeddings().embedding_dim
-        self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=embedding).to(self.dtype)
+        adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.config.hidden_size)
+        self.adapter = adapter.to(self.dtype)
         if self.checkpoint is not None:
             self._read(Path(self.checkpoint) / WEIGHTS)
 
@@ -145,13 +145,9 @@ class InfiniSST(Backbone):
         encoded = self.encoder.stream([state.encoder for state in states], blocks)
         for state in states:
             slide(state, self.window, self.decoder)
-        instructions = [
-            self.prompt.instruction(source=session.source, target=session.target, multiplier=size)
-            for session, size in zip(sessions, chunks, strict=True)
-        ]
         prompts = [
-            self._embed((state.pending if state.anchor is not None else instruction) + self.prompt.turn(size), frames)
-            for state, instruction, size, frames in zip(states, instructions, chunks, encoded, strict=True)
+            self._embed(self._opening(session, size) + self.prompt.turn(size), frames)
+            for session, size, frames in zip(sessions, chunks, encoded, strict=True)
         ]
         turn = Turn(self.decoder, states, prompts)
         answers = search(
@@ -162,10 +158,17 @@ class InfiniSST(Backbone):
             end=self.prompt.end_of_turn,
         )
         for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
-            close(
-                state, turn.prefilled(index), answer, instruction=len(instructions[index]), end=self.prompt.end_of_turn
-            )
+            close(state, turn.prefilled(index), answer, end=self.prompt.end_of_turn)
         return answers
+
+    def _opening(self, session: Session, chunks: int) -> list[int]:
+        """Ids in front of a turn: the instruction at first, then the end of the turn before."""
+        state: StreamState = session.backbone
+        if state.anchor is not None:
+            return state.pending
+        ids = self.prompt.instruction(source=session.source, target=session.target, multiplier=chunks)
+        state.instruction = len(ids)
+        return ids
 
     def _embed(self, ids: list[int], frames: Tensor) -> Tensor:
         """(len(ids), embedding): token embeddings with the adapter's where the ids say speech."""
@@ -184,7 +187,7 @@ class InfiniSST(Backbone):
         )
 
     def _starts_word(self, token: int, target: Language) -> bool:
-        piece = self.tokenizer.convert_ids_to_tokens(token)
+        piece = str(self.tokenizer.convert_ids_to_tokens(token))
         return target.unit == "char" or piece.startswith(("\u0120", "\u2581"))  # the signs for a space in front
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
@@ -198,7 +201,7 @@ class InfiniSST(Backbone):
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def _tied(self) -> set[str]:
         """Names in the state dict that share their storage with an earlier one."""

@@ -1,7 +1,7 @@
 """The causal LM under InfiniSST: how it is made and how its positions turn. Knows no prompt, window or audio."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ def build_decoder(
     """
     if isinstance(model, str):
         decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation="sdpa")
-        if decoder.get_input_embeddings().num_embeddings < vocabulary:
+        if decoder.config.vocab_size < vocabulary:
             decoder.resize_token_embeddings(vocabulary)
     else:
         fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
@@ -35,10 +35,15 @@ def build_decoder(
     return decoder
 
 
+def rotary_of(decoder: PreTrainedModel) -> "Rotary":
+    """The rotary angles of a decoder made by ``build_decoder``."""
+    return cast(Rotary, decoder.get_submodule("model.rotary_emb"))
+
+
 class Rotary(nn.Module):
     """Rotary angles in double precision, so that positions may grow for hours; otherwise what the LM itself uses."""
 
-    def __init__(self, rotary: nn.Module) -> None:
+    def __init__(self, rotary: Any) -> None:
         super().__init__()
         if rotary.rope_type not in STATIC_ROPE:
             raise ZooError(f"RoPE type {rotary.rope_type!r} is not supported; choose one of: {', '.join(STATIC_ROPE)}.")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from zoo.backbones.infinisst.decoder import rotary_of
 from zoo.backbones.infinisst.encoder import EncoderState
 
 
@@ -73,8 +74,8 @@ def empty_cache(decoder: PreTrainedModel) -> Tensor:
     """(layers, 2, heads, 0, head size) of zeros, in the decoder's type and on its device."""
     attention = decoder.model.layers[0].self_attn
     heads = attention.k_proj.out_features // attention.head_dim
-    weight = decoder.get_input_embeddings().weight
-    return weight.new_zeros(len(decoder.model.layers), 2, heads, 0, attention.head_dim)
+    shape = (len(decoder.model.layers), 2, heads, 0, attention.head_dim)
+    return torch.zeros(shape, dtype=decoder.dtype, device=decoder.device)
 
 
 def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
@@ -82,27 +83,26 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
     excess = state.kept - state.instruction - config.size
     if config.unit == "turns":
         excess = _whole_turns(state.turns, excess)
-    if excess <= 0:
+    if excess <= 0 or state.anchor is None:
         return
     state.dropped += excess
     instruction, rest = state.cache[..., : state.instruction, :], state.cache[..., state.instruction + excess :, :]
     state.cache = torch.cat([instruction, rest], dim=3)
-    state.cache[:, 0, :, : state.instruction] = decoder.model.rotary_emb.shift(state.anchor, state.dropped)
+    state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(state.anchor, state.dropped)
     while state.turns and excess >= state.turns[0]:
         excess -= state.turns.pop(0)
     if excess:
         state.turns[0] -= excess
 
 
-def close(state: StreamState, prefilled: Tensor, answer: Answer, *, instruction: int, end: int) -> None:
+def close(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
     """Take a turn into the window.
 
-    prefilled: (layers, 2, heads, kept + prompt, head size). instruction: its length, used at the first turn.
-    end: the end-of-turn id. What of the answer has no keys yet, and its end, goes in front of the next prompt.
+    prefilled: (layers, 2, heads, kept + prompt, head size). end: the end-of-turn id. What of the answer has no keys
+    yet, and its end, goes in front of the next prompt.
     """
     if state.anchor is None:
-        state.instruction = instruction
-        state.anchor = prefilled[:, 0, :, :instruction].clone()
+        state.anchor = prefilled[:, 0, :, : state.instruction].clone()
     before = max(state.kept, state.instruction)
     first = state.dropped + prefilled.shape[3]
     state.written += [(first + index, token) for index, token in enumerate(answer.tokens)]
