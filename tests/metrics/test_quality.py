@@ -39,6 +39,7 @@ def test_japanese_is_cut_by_mecab() -> None:
     assert "tok:ja-mecab" in BLEU(language("ja")).signature()
 
 
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_nothing_to_score() -> None:
     metric = BLEU(language("de"))
     assert math.isnan(float(metric.compute()))

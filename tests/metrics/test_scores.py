@@ -7,7 +7,7 @@ import pytest
 from zoo.data.talks import Segment, Target
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.metrics.longform import score_talks
+from zoo.metrics.longform import score_talks, since
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.sentences import score_sentences
 from zoo.types import ChunkTime, Instance
@@ -56,6 +56,11 @@ def test_all_rules_run_and_sign(resegmentation: str, rules: str) -> None:
     assert f"reseg:{resegmentation}" in scores["BLEU"].signature
     assert "elapsed:queue" in scores["StreamLAAL_CA"].signature
     assert all(score.name == name and "simulzoo:" in score.signature for name, score in scores.items())
+
+
+def test_a_unit_at_the_end_of_its_segment_is_at_the_end() -> None:
+    assert since(27.4, [33.66]) == (6.26,)
+    assert 33.66 - 27.4 < 6.26, "in seconds it is not"
 
 
 def test_clamp_is_a_rule() -> None:

@@ -136,7 +136,8 @@ def _segments(
 def since(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, ...]:
     """Seconds from ``offset``, subtracted in milliseconds as the tools do.
 
-    A unit written exactly at a segment's end must compare as such: 3.408 - 0.59 is not 2.818, 3408 - 590 is 2818.
+    A unit written exactly at a segment's end must compare as such: 33.66 - 27.4 is not 6.26, but
+    33660 - 27400 is 6260.
     """
     start = offset * MS
     return tuple((round(time * MS, 6) - start) / MS for time in times)
