@@ -1,0 +1,198 @@
+"""python benchmarks/one_chunk.py [--step N] [override ...]: one chunk's way through the zoo, with the real shapes.
+
+Streams the first talk of the test set through InfiniSST, watches one step on its way from samples to words, then
+follows these words into the Instance and the scores of the whole talk. The table is the one of docs/one_chunk.md.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from zoo.backbones.infinisst.adapter import CHUNK_EMBEDDINGS
+from zoo.backbones.infinisst.backbone import InfiniSST
+from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, CHUNK_SAMPLES
+from zoo.config import build, compose, machine
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.evaluation.sources import reference_segments, sources
+from zoo.metrics.longform import score_talks
+from zoo.streaming.simulate import flagged, simulate
+from zoo.systems.base import StreamingSystem
+from zoo.types import SAMPLE_RATE, Hypothesis, Instance
+
+Line = tuple[str, str, str]  # stage, what it holds, value
+
+
+@dataclass(slots=True)
+class Seen:
+    """What passed by in one step: output shapes by module name, and the answer of the backbone."""
+
+    shapes: dict[str, list[int]]
+    hypothesis: Hypothesis | None = None
+
+
+@contextmanager
+def watched(backbone: InfiniSST) -> Iterator[Seen]:
+    """Look at the modules and at ``decode`` while the step goes through them; nothing is changed."""
+    seen = Seen({})
+    modules = {
+        "convolutions": backbone.encoder.feature_extractor,
+        "encoder": backbone.encoder.encoder,
+        "adapter": backbone.adapter,
+    }
+
+    def look(name: str) -> Any:
+        def note(module: nn.Module, inputs: Any, output: Any) -> None:
+            tensor = output if isinstance(output, Tensor) else output[0]
+            seen.shapes[name] = list(tensor.shape)
+
+        return note
+
+    hooks = [module.register_forward_hook(look(name)) for name, module in modules.items()]
+    decode = backbone.decode
+
+    def answered(*arguments: Any) -> list[Hypothesis]:
+        hypotheses = decode(*arguments)
+        seen.hypothesis = hypotheses[0]
+        return hypotheses
+
+    backbone.decode = answered  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        del backbone.decode  # the class's own shows again
+        for hook in hooks:
+            hook.remove()
+
+
+def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int, list[Line]]:
+    """Number of the step shown (``step``, or the second one that writes) and a line per station."""
+    backbone = system.backbone
+    if not isinstance(backbone, InfiniSST):
+        raise ZooError(f"This walk goes through InfiniSST; the system's backbone is {type(backbone).__name__}.")
+    [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
+    session, received, writes = system.open(talk.name), 0, 0
+    for number, chunk in enumerate(flagged(source.chunks)):
+        waiting, state = session.audio.numel(), session.backbone
+        before = state.kept, state.next_position
+        received += chunk.samples.numel()
+        with watched(backbone) as seen:
+            [action] = system.step([session], [chunk])
+        writes += bool(action.text)
+        if number == step or (step is None and writes == 2):
+            begin = (received - chunk.samples.numel()) / SAMPLE_RATE
+            end = received / SAMPLE_RATE
+            words = [word for segment in talk.segments for word in segment.words if begin < word.end <= end]
+            lines = [
+                ("Talk.segments", "source words that end in this step", " ".join(word.text for word in words)),
+                *listening(seen, received, begin=begin, samples=chunk.samples.numel(), waiting=waiting),
+                *speaking(backbone, seen, before=before, state=state, m=system.latency_multiplier),
+                ("Action.text", "what TextStream adds to the talk", repr(action.text)),
+                ("Emission.delay", "seconds of source received", f"{end:.3f}"),
+            ]
+            return number, lines
+    raise ZooError(f"Talk {talk.name!r} has no step {step}." if step is not None else "Nothing was written twice.")
+
+
+def listening(seen: Seen, received: int, *, begin: float, samples: int, waiting: int) -> list[Line]:
+    """From samples to embeddings."""
+    end = received / SAMPLE_RATE
+    return [
+        ("SpeechChunk.samples", f"{begin:.2f} to {end:.2f} s of the talk", f"{samples}"),
+        ("Session.audio", f"kept from before: {waiting}", f"{waiting + samples}"),
+        ("FeatureExtractor", "batch, channels, frames of 20 ms", shape(seen, "convolutions")),
+        ("StreamingEncoder", "batch, frames, hidden", shape(seen, "encoder")),
+        ("Adapter", "batch, embeddings of 80 ms, decoder width", shape(seen, "adapter")),
+    ]
+
+
+def speaking(backbone: InfiniSST, seen: Seen, *, before: tuple[int, int], state: Any, m: int) -> list[Line]:
+    """From prompt positions to token ids."""
+    hypothesis = seen.hypothesis
+    assert hypothesis is not None
+    pieces = backbone.tokenizer.convert_ids_to_tokens(hypothesis.token_ids.tolist())
+    return [
+        ("Prompt.turn", "ids of the user's turn: speech and the marks around it", str(len(backbone.prompt.turn(m)))),
+        ("StreamState.cache", "decoder positions kept before the turn", str(before[0])),
+        ("position", "of the turn's first token in the stream", str(before[1])),
+        ("Hypothesis.token_ids", " ".join(pieces), str(hypothesis.token_ids.tolist())),
+        ("Hypothesis.word_starts", "", "".join("01"[start] for start in hypothesis.word_starts.tolist())),
+        ("Decision.write", "turn_taking writes the whole turn", str(hypothesis.new)),
+        ("StreamState.cache", "decoder positions kept after the turn", str(state.kept)),
+        (
+            "EncoderState.cache",
+            "layers, keys and values, heads, frames, head size",
+            str(list(state.encoder.cache.shape)),
+        ),
+    ]
+
+
+def arriving(instance: Instance, system: StreamingSystem, talk: Talk, number: int) -> list[Line]:
+    """From the emission to the Instance and the scores of the talk."""
+    target = system.target_language
+    mine = [unit for unit, chunk in enumerate(instance.chunk_of) if chunk == number]
+    result = score_talks([instance], [reference_segments(talk, target)], language=target)
+    chunk = instance.chunks[number]
+    lines = [
+        ("Instance.units", f"{len(mine)} of {len(instance.units)}", " ".join(instance.units[unit] for unit in mine)),
+        ("Instance.delays", "seconds, ideal", " ".join(f"{instance.delays[unit]:.3f}" for unit in mine)),
+        ("Instance.elapsed", "seconds, with compute", " ".join(f"{instance.elapsed[unit]:.3f}" for unit in mine)),
+        ("ChunkTime.compute", "seconds for this step", f"{chunk.compute:.4f}"),
+    ]
+    for segment in result.segments:
+        if any(abs(segment.offset + delay - chunk.arrival) < 1e-6 for delay in segment.delays):
+            delays = " ".join(f"{delay:.2f}" for delay in segment.delays)
+            lines.append(("ScoredSegment", f"hypothesis at {segment.offset:.2f} s", segment.hypothesis))
+            lines.append(("", "reference", segment.reference))
+            lines.append(("", "delays from the segment's start (s)", delays))
+    scores = {name: result.scores[name].value for name in ("BLEU", "StreamLAAL", "StreamLAAL_CA", "RTF")}
+    return lines + [(name, "of the whole talk", f"{value:.3f}") for name, value in scores.items() if value is not None]
+
+
+def shape(seen: Seen, name: str) -> str:
+    """The shape that module ``name`` gave, or a dash where it was not asked."""
+    return str(seen.shapes[name]) if name in seen.shapes else "–"
+
+
+def main() -> None:
+    """Stream, print the walk, end with one line of JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--step", type=int, help="which step to show, from 0 (default: the second one that writes)")
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
+    arguments = parser.parse_args()
+    cfg = compose("evaluate", arguments.overrides)
+    system: StreamingSystem = build(cfg.system)
+    system.configure_model()
+    system.to(machine(cfg)).eval()
+    [talk] = build(cfg.data).talks(cfg.evaluation.split, limit=1)
+    number, lines = walk(system, talk, step=arguments.step)
+    [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
+    [instance] = simulate(system, [source])
+    table = Table(
+        "station", "what", "value", title=f"{talk.name}, step {number}, m = {system.latency_multiplier}", box=None
+    )
+    for line in [*lines, *arriving(instance, system, talk, number)]:
+        table.add_row(*line)
+    Console(width=140).print(table)
+    facts = {"benchmark": "one_chunk", "system": system.name, "talk": talk.name, "step": number}
+    grid = {"samples": CHUNK_SAMPLES, "frames": CHUNK_FRAMES, "embeddings": CHUNK_EMBEDDINGS}
+    print(json.dumps(facts | grid | {"compute_seconds": round(instance.chunks[number].compute, 4)}))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ZooError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
