@@ -15,15 +15,24 @@ from zoo.training.module import Training
 
 
 class StreamingEvaluation(Callback):
-    """Scores ``talks`` every ``every_steps`` optimizer steps from ``first_step`` on, and after the last one.
+    """Scores ``talks`` every ``every_steps`` optimizer steps from ``first_step`` on, and after ``last_step``.
 
     Logs ``dev/<source>-<target>/<score>`` at the system's current knob setting; streams advance in lockstep.
     """
 
-    def __init__(self, *, talks: Sequence[Talk], every_steps: int, first_step: int = 0, batch_size: int = 8) -> None:
+    def __init__(
+        self,
+        *,
+        talks: Sequence[Talk],
+        every_steps: int,
+        first_step: int = 0,
+        last_step: int | None = None,
+        batch_size: int = 8,
+    ) -> None:
         self._talks = talks
         self.every_steps = every_steps
         self.first_step = first_step
+        self.last_step = last_step
         self.batch_size = batch_size
 
     def on_train_batch_end(
@@ -38,7 +47,7 @@ class StreamingEvaluation(Callback):
         assert isinstance(module, Training)
         step = trainer.global_step
         due = step >= self.first_step and step % self.every_steps == 0
-        if due or step == module.curriculum.steps:
+        if due or step == self.last_step:
             scores = self.evaluate(module)
             module.log_dict(scores, rank_zero_only=True)
             shown = ", ".join(f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items())

@@ -22,7 +22,9 @@ def export(
     if (folder / "model.safetensors").exists():
         raise ZooError(f"{folder} already holds an exported model; move it away first.")
     system.backbone.save(folder, DTYPES[dtype])
-    described: dict[str, Any] = {name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")}
+    described: dict[str, Any] = {
+        name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")
+    }
     described["backbone"] = {**described["backbone"], "checkpoint": None, "tokenizer": None}  # they lie beside it
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
     (folder / "README.md").write_text(card(system, command=command, dtype=dtype))

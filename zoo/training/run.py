@@ -36,6 +36,7 @@ class TrainingSettings:
     dev_talks: int | None = 2
     evaluate_every_steps: int = 400
     evaluate_from_step: int = 0
+    evaluate_last: bool = True
     save_every_steps: int = 100
     keep_best: int = 1
     data_workers: int = 1
@@ -78,7 +79,10 @@ def fit(
         workers=settings.data_workers,
     )
     evaluation = StreamingEvaluation(
-        talks=dev, every_steps=settings.evaluate_every_steps, first_step=settings.evaluate_from_step
+        talks=dev,
+        every_steps=settings.evaluate_every_steps,
+        first_step=settings.evaluate_from_step,
+        last_step=settings.curriculum.steps if settings.evaluate_last else None,
     )
     trainer = lightning.Trainer(
         max_steps=settings.curriculum.steps,
