@@ -163,6 +163,12 @@ def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
     assert instance.delays == pytest.approx(frames(12, 15, 15, 24, 24))
 
 
+def test_a_flush_opens_the_policy_anew() -> None:
+    system = build(policy=WaitK(k=3), history=pauses(), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
+    # Chunk 3 begins with the pause: flushed, and its rest is the first of the next segment's three chunks.
+    assert run(system, [1, 2, 0, 3, 4, 5]).delays == pytest.approx(frames(12, 12, 20, 24, 24))
+
+
 def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
     system = build(policy=AlignAtt(frames=1), history=pauses(), chunk_seconds=30 * FRAME_SECONDS)
     session = system.open("talk")

@@ -173,6 +173,29 @@ def test_a_boundary_is_rounded_up_to_a_frame_and_the_next_segment_still_ends(fra
     assert 0 < second <= stream.kept_frames
 
 
+def test_speech_of_a_flushed_segment_does_not_count_for_the_next() -> None:
+    history = activity()
+    stream = listening(history, [0.9] * 4 + [0.0] * 5)
+    assert history.boundary(stream) == 5
+    stream.forget(Cut(frames=5))
+    assert history.boundary(stream) is None  # four silent windows, in which nothing was said
+    assert len(stream.history.windows) == 4
+
+
+def test_scoring_goes_on_behind_a_cut_that_went_further() -> None:
+    scored: list[Tensor] = []
+    history = activity(voice=lambda: lambda window: scored.append(window) or 0.9)
+    stream = session(frame_samples=1600)
+    stream.history = history.open()
+    heard = torch.arange(6000, dtype=torch.float32)
+    stream.receive(SpeechChunk(heard[:3000]))
+    history.boundary(stream)
+    stream.forget(Cut(frames=2))  # all 3000 samples, though only 2560 were scored
+    stream.receive(SpeechChunk(heard[3000:]))
+    history.boundary(stream)
+    assert [int(window[0]) for window in scored[5:]] == [3000, 3512, 4024, 4536, 5048]
+
+
 def test_silero_hears_no_speech_in_silence_and_streams_do_not_mix() -> None:
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(10, WINDOW, generator=generator) * 0.1
