@@ -1,0 +1,88 @@
+"""What the pages say is true: examples run, YAML binds, commands compose, files and links exist."""
+
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from zoo.config import compose, plain
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+PAGES = [page for page in PAGES if page.is_file()]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = re.compile(r"<[^<>]+>")
+COMMAND = re.compile(r"python (train|evaluate)\.py\b([^\n`#]*)")
+PATH = re.compile(r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`")
+MADE_LATER = ("checkpoints/",)  # by a training
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return [body for name, body in FENCE.findall(page.read_text(encoding="utf-8")) if name == language]
+
+
+def commands() -> Iterator[tuple[str, str, str]]:
+    """(page, entry point, what follows it) of every command on every page; longer lines may end in a backslash."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        yield from ((page.name, name, rest) for name, rest in COMMAND.findall(text))
+
+
+def overrides(rest: str) -> list[str]:
+    """The overrides of a command line, with the first choice of each sweep and any value for a placeholder."""
+    words = shlex.split(PLACEHOLDER.sub("placeholder", rest).replace("...", ""))
+    given = [word for word in words if "=" in word and not word.startswith("-")]
+    swept = "-m" in words or "--multirun" in words
+    return [re.sub(r"=([^\[{]*?),.*", r"=\1", word) if swept else word for word in given]
+
+
+def example(page: Path) -> dict[str, Any]:
+    """The namespace after all Python blocks of a page."""
+    names: dict[str, Any] = {"__name__": f"docs.{page.stem}"}
+    for number, block in enumerate(blocks(page, "python")):
+        exec(compile(block, f"{page.name}[{number}]", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("add_a_*.md")), ids=lambda page: page.stem)
+def test_examples_run(page: Path) -> None:
+    names = example(page)
+    for block in blocks(page, "yaml"):
+        node = yaml.safe_load(block)
+        name = node.pop("_target_").rpartition(".")[2]
+        inspect.signature(names[name]).bind(**node)
+
+
+@pytest.mark.parametrize(("page", "name", "rest"), sorted(set(commands())))
+def test_commands_compose(page: str, name: str, rest: str) -> None:
+    assert plain(compose(name, overrides(rest)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_exist(page: Path) -> None:
+    named = [path for path in PATH.findall(page.read_text(encoding="utf-8")) if not path.startswith(MADE_LATER)]
+    assert [path for path in named if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE)) <= targets
+
+
+def test_overrides_are_read_from_a_command() -> None:
+    assert overrides(" system=infinisst data.root=<folder> ") == ["system=infinisst", "data.root=placeholder"]
+    assert overrides(" -m seed=0,1,2 evaluation.oracle_k=[1,3]") == ["seed=0", "evaluation.oracle_k=[1,3]"]
+    assert overrides(" ... key=value --flag") == ["key=value"]
