@@ -87,9 +87,17 @@ class Hypothesis:
     @property
     def attended(self) -> Tensor:
         """(prefix + new,) int64: the frame each token attends to most. Raises ValueError without an alignment."""
+        return self._aligned().argmax(dim=1)
+
+    @property
+    def frames(self) -> Frames:
+        """Source frames the alignment covers. Raises ValueError without one."""
+        return self._aligned().shape[1]
+
+    def _aligned(self) -> Tensor:
         if self.alignment is None:
             raise ValueError("The backbone answered without the alignment it was asked for.")
-        return self.alignment.argmax(dim=1)
+        return self.alignment
 
     def whole_words(self, tokens: int) -> int:
         """Largest number <= ``tokens`` of new tokens that does not split a word (a finished hypothesis ends in one)."""

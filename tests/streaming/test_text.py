@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from zoo.streaming.text import TextStream
 
@@ -103,6 +104,49 @@ def test_bytes_that_can_never_be_whole_are_dropped() -> None:
 def test_emoji_of_four_bytes_over_three_tokens() -> None:
     data = list("ok 🎉!".encode())
     assert pushes(TextStream(decode=utf8, separator=" "), data[:4], data[4:6], data[6:]) == ["ok ", "", "🎉!"]
+
+
+TEXTS = [
+    "Der alte Mann liest, naja, ein Buch 🎉 im Garten.",
+    "你好,世界!我们学习 AI 技术。",
+    "  zwei  Leerzeichen\nund Zeilen",
+]
+
+
+def byte_level(texts: list[str]) -> Tokenizer:
+    """A byte-level BPE with hardly any merges: most characters are several tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=280, initial_alphabet=alphabet))
+    return tokenizer
+
+
+def metaspace(texts: list[str]) -> Tokenizer:
+    """As sentencepiece with byte fallback: a sign for each space, bytes for characters it does not know."""
+    pieces = sorted({character for text in texts for character in text if character.isascii()} | {"▁"})
+    vocabulary = {piece: index for index, piece in enumerate([*pieces, *(f"<0x{byte:02X}>" for byte in range(256))])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return tokenizer
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("train", [byte_level, metaspace])
+def test_real_decoders_lose_nothing_however_the_tokens_are_split(
+    train: Callable[[list[str]], Tokenizer], text: str
+) -> None:
+    tokenizer = train(TEXTS)
+    ids = tokenizer.encode(text).ids
+    whole = tokenizer.decode(ids).lstrip()
+    assert whole.split() == text.split()
+    for size in (1, 2, 3, 5, 8):
+        pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
+        assert "".join(pushes(TextStream(decode=tokenizer.decode, separator=" "), *pieces)) == whole
 
 
 def test_nothing_pushed_is_nothing_written() -> None:

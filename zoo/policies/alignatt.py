@@ -27,6 +27,6 @@ class AlignAtt(Policy):
         hypothesis = yield Request()
         if session.ended:
             return Decision(write=hypothesis.new)
-        late = hypothesis.attended[hypothesis.prefix :] >= session.frames - self.frames
+        late = hypothesis.attended[hypothesis.prefix :] >= hypothesis.frames - self.frames
         stop = int(late.nonzero()[0]) if bool(late.any()) else hypothesis.new
         return Decision(write=hypothesis.whole_words(stop))

@@ -42,11 +42,18 @@ class TextStream:
         return self._join(text)
 
     def _settle(self) -> None:
-        """Move the pending ids to the context, which keeps its last few: enough to show a space before what follows."""
+        """Move the pending ids to the context, which keeps only the last few.
+
+        They must decode to text, else a space before what follows is lost, and begin with a whole character: with
+        byte fallback, one broken byte breaks the whole run of bytes it stands in.
+        """
         context = self._context + self._pending
-        recent = context[-CONTEXT_TOKENS:]
-        self._context = recent if self._decode(recent).strip() else context
-        self._pending, self._shown = [], 0
+        for recent in (context[-size:] for size in range(CONTEXT_TOKENS, len(context))):
+            text = self._decode(recent)
+            if text.strip() and UNFINISHED not in text:
+                context = recent
+                break
+        self._context, self._pending, self._shown = context, [], 0
 
     def _join(self, text: str) -> str:
         if self._begins:
