@@ -51,7 +51,7 @@ def work(cfg):
 
 register_resolvers()
 
-@hydra.main(version_base="1.3", config_path="conf", config_name="app")
+@hydra.main(version_base="1.3", config_path="conf", config_name="train")
 def main(cfg):
     try:
         work(cfg)
@@ -78,7 +78,7 @@ def app(tmp_path: Path) -> Path:
     folder = tmp_path / "app"
     (folder / "conf").mkdir(parents=True)
     (folder / "train.py").write_text(APP)
-    (folder / "conf" / "app.yaml").write_text(CONFIG)
+    (folder / "conf" / "train.yaml").write_text(CONFIG)
     return folder
 
 
