@@ -58,7 +58,7 @@ def said(answer: Answer) -> list[int]:
 
 @pytest.mark.parametrize("limit", [1, 4, 12])
 def test_greedy_is_hugging_faces(make: Callable[..., InfiniSST], limit: int) -> None:
-    backbone = make(end_scale=1.5)
+    backbone = make(seed=1)
     lengths = set()
     for seed in range(12):
         embeddings = prompt(backbone, seed)
@@ -66,7 +66,7 @@ def test_greedy_is_hugging_faces(make: Callable[..., InfiniSST], limit: int) -> 
         assert said(answer) == theirs(backbone, embeddings, PLAIN, limit)
         assert answer.generated.shape[3] == len(said(answer)) - 1
         lengths.add((len(answer.tokens), answer.finished))
-    assert len(lengths) > 1
+    assert len(lengths) > (2 if limit > 4 else 1)
 
 
 @pytest.mark.filterwarnings("ignore:Passing")
@@ -76,12 +76,12 @@ def test_greedy_is_hugging_faces(make: Callable[..., InfiniSST], limit: int) -> 
     [{}, {"length_penalty": 0.0}, {"length_penalty": 2.0}, {"no_repeat_ngram": 2}, {"repetition_penalty": 1.5}],
 )
 def test_beam_search_is_hugging_faces(make: Callable[..., InfiniSST], beams: int, changes: dict) -> None:
-    backbone, config = make(end_scale=1.5), dataclasses.replace(PLAIN, beams=beams, **changes)
+    backbone, config = make(seed=1), dataclasses.replace(PLAIN, beams=beams, **changes)
     lengths = set()
     for seed in range(10):
         embeddings = prompt(backbone, seed)
-        (answer,) = ours(backbone, [embeddings], config, [7])
-        assert said(answer) == theirs(backbone, embeddings, config, 7), seed
+        (answer,) = ours(backbone, [embeddings], config, [12])
+        assert said(answer) == theirs(backbone, embeddings, config, 12), seed
         assert answer.generated.shape[3] == len(said(answer)) - 1
         lengths.add((len(answer.tokens), answer.finished))
     assert len(lengths) > 1
@@ -89,7 +89,7 @@ def test_beam_search_is_hugging_faces(make: Callable[..., InfiniSST], beams: int
 
 def test_a_wide_beam_finds_the_best_of_all_answers(make: Callable[..., InfiniSST]) -> None:
     """Two steps over the whole vocabulary, enumerated."""
-    backbone = make(end_scale=2.0)
+    backbone = make(seed=1)
     config = dataclasses.replace(PLAIN, beams=132)
     for seed in range(4):
         embeddings = prompt(backbone, seed)
@@ -106,9 +106,28 @@ def test_a_wide_beam_finds_the_best_of_all_answers(make: Callable[..., InfiniSST
         assert said(answer) == expected
 
 
+@torch.inference_mode()
+@pytest.mark.parametrize("beams", [1, 2, 4])
+def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams: int) -> None:
+    """Whatever rows the winning beam has passed through."""
+    backbone = make(seed=1)
+    lengths = set()
+    for seed in range(8):
+        embeddings = prompt(backbone, seed)
+        (answer,) = ours(backbone, [embeddings], dataclasses.replace(PLAIN, beams=beams), [12])
+        cached = said(answer)[:-1]
+        state = StreamState(encoder=EncoderState(torch.zeros(0), torch.zeros(0)), cache=empty_cache(backbone.decoder))
+        turn = Turn(backbone.decoder, [state], [embeddings])
+        for token in cached:
+            turn.step([token])
+        torch.testing.assert_close(answer.generated, turn.generated(0), rtol=0, atol=1e-6)
+        lengths.add(len(cached))
+    assert len(lengths) > 2
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 def test_streams_of_a_batch_do_not_see_each_other(make: Callable[..., InfiniSST], beams: int) -> None:
-    backbone, config = make(end_scale=1.5), SearchConfig(beams=beams, no_repeat_ngram=3)
+    backbone, config = make(seed=1), SearchConfig(beams=beams, no_repeat_ngram=3)
     prompts = [prompt(backbone, seed, length) for seed, length in ((0, 3), (1, 9), (2, 5))]
     limits = [8, 2, 5]
     together = ours(backbone, prompts, config, limits)
