@@ -49,14 +49,15 @@ class Request:
     """What a policy asks of a backbone.
 
     audio_end: look only at kept frames before this one (frames; None: all kept frames).
-    transcript: force this transcript instead of transcribing (None: the backbone's own, if it uses one).
+    transcript: (n,) ids of source tokens, from the answer to a TRANSCRIPT request, to force instead of transcribing
+    (None: the backbone's own, if it uses one).
     max_words: decode no further than needed to know this many new target words whole, which includes the token that
     begins the next one (None: until the model closes its sentence or turn).
     """
 
     stage: Stage = Stage.TRANSLATION
     audio_end: Frames | None = None
-    transcript: str | None = None
+    transcript: Tensor | None = None
     max_words: int | None = None
 
 
@@ -68,7 +69,7 @@ class Hypothesis:
     prefix: number of kept, already written tokens that stand before ``token_ids``.
     finished: the model closed its sentence or turn. alignment: (prefix + new, frames) or None.
     states: (prefix + new, width) decoder states that speech is made from (SPEECH), or None.
-    An answer to a TRANSCRIPT request has a transcript and no tokens.
+    transcript: its text. The answer to a TRANSCRIPT request has source tokens throughout, and no prefix.
     """
 
     token_ids: Tensor

@@ -18,17 +18,16 @@ DURATION = 4  # samples of speech per unit
 class Looks:
     """The last transcripts with the frame at which each was made, and the words written of this sentence."""
 
-    queue: list[tuple[str, Frames]] = field(default_factory=list)
+    queue: list[tuple[Hypothesis, Frames]] = field(default_factory=list)
     words: int = 0
 
-    def truncation(self) -> tuple[str, Frames] | None:
+    def truncation(self) -> tuple[Hypothesis, Frames] | None:
         """Where StreamUni cuts: a sentence that the newest transcript has gone beyond, or silence."""
-        (newest, frames) = self.queue[-1]
-        for transcript, end in self.queue[-2:-4:-1]:
-            if transcript.endswith(".") and newest.startswith(f"{transcript} "):
-                return transcript, end
-        silent = len(self.queue) == 3 and len({transcript for transcript, _ in self.queue}) == 1
-        return (newest, frames) if silent else None
+        texts = [transcript.transcript or "" for transcript, _ in self.queue]
+        for text, look in list(zip(texts, self.queue, strict=True))[-2:-4:-1]:
+            if text.endswith(".") and texts[-1].startswith(f"{text} "):
+                return look
+        return self.queue[-1] if len(texts) == 3 and len(set(texts)) == 1 else None
 
 
 class Truncating(Policy):
@@ -43,19 +42,19 @@ class Truncating(Policy):
         return Looks()
 
     def decide(self, session: Session, state: Looks) -> Asking:
-        transcript = (yield Request(stage=Stage.TRANSCRIPT)).transcript or ""
+        transcript = yield Request(stage=Stage.TRANSCRIPT)
         state.queue = [*state.queue[-2:], (transcript, session.frames)]
         if (truncation := state.truncation()) is not None:
             transcript, end = truncation
-            whole = yield Request(audio_end=end, transcript=transcript)
+            whole = yield Request(audio_end=end, transcript=transcript.token_ids)
             state.queue, state.words = [], 0
             return Decision(write=whole.new, cut=Cut(tokens=whole.prefix + whole.new, frames=end), again=True)
         if session.ended:
-            return Decision(write=(yield Request(transcript=transcript)).new)
-        allowed = len(transcript.split()) - self.k - state.words
+            return Decision(write=(yield Request(transcript=transcript.token_ids)).new)
+        allowed = int(transcript.word_starts.sum()) - self.k - state.words
         if allowed <= 0:
             return Decision(write=0)
-        hypothesis = yield Request(transcript=transcript, max_words=allowed)
+        hypothesis = yield Request(transcript=transcript.token_ids, max_words=allowed)
         write = hypothesis.first_words(allowed)
         state.words += int(hypothesis.word_starts[hypothesis.prefix :][:write].sum())
         return Decision(write=write)

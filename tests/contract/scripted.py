@@ -15,7 +15,7 @@ from torch import Tensor
 from zoo.backbones.base import Backbone
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source
-from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Stage, no_tokens
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Stage
 
 FRAME = 512
 WORD_FRAMES = 4
@@ -92,7 +92,10 @@ class Scripted(Backbone):
         heard = listen(session.look(request.audio_end))
         transcript = " ".join(transcribe(word) for word in heard)
         if request.stage is Stage.TRANSCRIPT:
-            return Hypothesis(no_tokens(), torch.zeros(0, dtype=torch.bool), transcript=transcript)
+            source_ids = torch.tensor([word.word for word in heard], dtype=torch.long)
+            return Hypothesis(source_ids, torch.ones(len(heard), dtype=torch.bool), transcript=transcript)
+        if request.transcript is not None:
+            assert request.transcript.tolist() == [word.word for word in heard]
         prefix = session.prefix.numel()
         tokens = [token for word in heard for token in translate(word)][prefix:]
         finished = all(word.part == WORD_FRAMES for word in heard)

@@ -80,6 +80,18 @@ def test_a_boundary_at_the_end_of_what_is_kept_leaves_nothing_to_ask() -> None:
     assert len(system.backbone.requests) == 2
 
 
+def test_a_boundary_of_no_frames_ends_nothing() -> None:
+    class Zero(History):
+        """Says that a segment has ended where it began."""
+
+        def boundary(self, session: Session) -> Frames | None:
+            return 0
+
+    system = build(policy=AlignAtt(frames=1), history=Zero())
+    session = system.open("talk")
+    assert steps(system, session, [speak([1]), speak([2])]) == ["", "w1en"]
+
+
 def test_looking_again_ends_when_the_audio_does() -> None:
     class Nibble(Policy):
         """Cuts a frame at every look."""
@@ -92,6 +104,28 @@ def test_looking_again_ends_when_the_audio_does() -> None:
     session = system.open("talk")
     assert steps(system, session, [speak([1])]) == [""]
     assert (len(system.backbone.requests), session.audio.numel()) == (4, 0)
+
+
+def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:
+    class Transcribing(Policy):
+        """Asks for a transcript, then reads."""
+
+        def decide(self, session: Session, state: None) -> Asking:
+            transcript = yield Request(stage=Stage.TRANSCRIPT)
+            assert transcript.new == 1
+            return Decision(write=0)
+
+    class Mute(Synthesizer):
+        """Must not be asked."""
+
+        def speak(self, session: Session, hypothesis: Hypothesis, written: int) -> Tensor:
+            raise AssertionError("spoke a transcript")
+
+    history = Recorder()
+    system = build(policy=Transcribing(), history=history, synthesizer=Mute())
+    session = system.open("talk")
+    assert steps(system, session, [speak([1])]) == [""]
+    assert (session.prefix.numel(), history.asked) == (0, [None])
 
 
 class Recorder(History):

@@ -42,7 +42,7 @@ class Backbone(nn.Module, ABC):
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """The first ``tokens`` (0 when READ) new tokens of ``hypothesis`` were written: keep that part of the caches.
 
-        ``hypothesis`` is the last one answered, of either stage; its tokens join ``session.prefix`` after this call.
+        ``hypothesis`` is the last translation answered; its tokens join ``session.prefix`` after this call.
         """
         return
 

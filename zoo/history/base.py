@@ -24,7 +24,7 @@ class History:
         return None
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        """What to forget after a write. ``hypothesis``: the last one answered; its written tokens are already in
+        """What to forget after a write. ``hypothesis``: the last translation; its written tokens are already in
         ``session.prefix``, and its ``alignment`` rows begin with the kept prefix. None: nothing was asked, or the
         policy has cut by itself, so that the rows no longer fit."""
         return Cut()

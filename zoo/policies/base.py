@@ -14,7 +14,7 @@ class Policy(ABC):
     """A small coroutine per decision: ``hypothesis = yield Request(...)`` asks, ``return Decision(...)`` decides.
 
     The system answers the requests of all live streams in one batch. ``Decision.write`` counts new tokens of the
-    last hypothesis that was answered. What a stream must remember between decisions lives in the state of ``open``.
+    last translation that was answered. What a stream must remember between decisions lives in the state of ``open``.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()

@@ -16,7 +16,7 @@ from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
-from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Hypothesis, Request, Samples, Seconds, SpeechChunk
+from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Hypothesis, Request, Samples, Seconds, SpeechChunk, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class StreamingSystem(lightning.LightningModule):
         written: list[Action] = []
         if session.last_samples == 0 and not session.source_ended:
             return Action()  # nothing new was heard: a second look at the same audio is no new evidence
-        while session.kept_frames and (end := self.history.boundary(session)) is not None:
+        while session.kept_frames and (end := self.history.boundary(session)):
             session.horizon = end
             yield from self._advance(session, written)
             self._forget(session, Cut(tokens=session.prefix.numel(), frames=session.frames))
@@ -160,17 +160,23 @@ class StreamingSystem(lightning.LightningModule):
                 return None if decision.cut else hypothesis
 
     def _decide(self, session: Session) -> Generator[Request, Hypothesis, tuple[Hypothesis | None, Decision]]:
-        """Run the policy once; where no audio is left to look at, there is nothing to ask."""
+        """Run the policy once, to its decision and the translation it is about (None: it asked for none).
+
+        Where no audio is left to look at, there is nothing to ask.
+        """
         if session.frames == 0:
             return None, Decision(write=0)
         asking = self.policy.decide(session, session.policy)
-        hypothesis: Hypothesis | None = None
+        answer: Hypothesis | None = None
+        translation: Hypothesis | None = None
         while True:
             try:
-                request = asking.send(hypothesis)  # type: ignore[arg-type]
+                request = asking.send(answer)  # type: ignore[arg-type]
             except StopIteration as stop:
-                return hypothesis, stop.value
-            hypothesis = yield request
+                return translation, stop.value
+            answer = yield request
+            if request.stage is Stage.TRANSLATION:
+                translation = answer
 
     def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Action:
         if hypothesis is None:
@@ -179,7 +185,7 @@ class StreamingSystem(lightning.LightningModule):
             raise ValueError(f"The hypothesis follows {hypothesis.prefix} tokens; {session.prefix.numel()} are kept.")
         speech = self.synthesizer.speak(session, hypothesis, tokens) if self.synthesizer else None
         new = hypothesis.token_ids[:tokens]
-        text = session.text.push(new, fresh=hypothesis.prefix == 0) if tokens else ""
+        text = session.text.push(new, fresh=hypothesis.prefix == 0)
         self.backbone.commit(session, hypothesis, tokens)
         session.prefix = torch.cat([session.prefix, new.to(session.prefix)])
         return Action(text=text, speech=speech)
