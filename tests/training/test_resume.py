@@ -44,6 +44,11 @@ def command(folder: Path, *extra: str) -> list[str]:
     return [sys.executable, str(ROOT / "train.py"), *TINY, f"hydra.run.dir={folder}", *extra]
 
 
+def run(arguments: list[str], folder: Path) -> None:
+    done = subprocess.run(arguments, cwd=folder, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def losses(folder: Path) -> dict[int, float]:
     """Loss by step; where a resumed run took a step again, the later row."""
     with (folder / "metrics.csv").open() as file:
@@ -54,7 +59,7 @@ def losses(folder: Path) -> dict[int, float]:
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(whole), cwd=tmp_path, check=True, capture_output=True, text=True)
+    run(command(whole), tmp_path)
     expected = losses(whole)
     assert sorted(expected) == list(range(sum(STEPS.values())))
 
@@ -69,7 +74,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL, "the run ended before it could be killed: give it more steps"
     assert max(losses(broken)) < max(expected)
 
-    subprocess.run(command(broken, f"resume={broken}"), cwd=tmp_path, check=True, capture_output=True, text=True)
+    run(command(broken, f"resume={broken}"), tmp_path)
     resumed = losses(broken)
     assert sorted(resumed) == sorted(expected)
     for step, loss in expected.items():

@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from zoo.errors import unknown
+from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
@@ -23,6 +25,10 @@ class Backbone(nn.Module, ABC):
 
     def load(self) -> None:
         """Create modules and read weights. Called once, from the system's ``configure_model``."""
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write what ``load`` reads to ``folder``. Raises ZooError where a backbone cannot be exported."""
+        raise ZooError(f"{type(self).__name__} cannot be exported.")
 
     def open(self, session: Session) -> Any:
         """The backbone's state for a new stream (caches)."""
@@ -62,3 +68,11 @@ class Backbone(nn.Module, ABC):
                 raise unknown("part of the backbone", name, children)
         for name, child in children.items():
             child.requires_grad_(name in names)
+
+
+@runtime_checkable
+class FrameEncoder(Protocol):
+    """A backbone whose encoder can be trained on its own, frame by frame."""
+
+    def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
+        """(batch, n) samples to (batch, frames, hidden) of the last and of a middle layer; blocks of m chunks."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from zoo.backbones.base import Backbone
+from zoo.backbones.base import Backbone, FrameEncoder
 from zoo.data.robust_segments import Stretch
 from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
@@ -49,6 +49,8 @@ class FrameLabels(Objective):
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Collect the label sets of the training talks. Raises ZooError when they carry no phonemes."""
+        if not isinstance(backbone, FrameEncoder):
+            raise ZooError(f"The encoder of {type(backbone).__name__} cannot be trained frame by frame.")
         phonemes = {word.text for talk in talks for word in talk.labels.get("phonemes", ())}
         if not phonemes:
             raise ZooError("The training talks carry no phoneme times; the frame_labels objective needs them.")
@@ -69,6 +71,7 @@ class FrameLabels(Objective):
 
     def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
         """``phonemes``, ``words`` and their sum; ``word_accuracy`` over frames that carry a word."""
+        assert isinstance(backbone, FrameEncoder), "prepare has checked it"
         hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
         phonemes = functional.cross_entropy(
             self.heads["phonemes"](middle).float().flatten(0, 1), batch.phonemes.flatten()

@@ -1,19 +1,22 @@
 """train.py's work: from a configuration to a trained, exported model. Exact to resume."""
 
+import contextlib
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.callbacks.progress import progress_bar
 from zoo.config import Config, build, is_multirun, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
 from zoo.data.minitalks.frozen import content_hash
+from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import Run, RunIdentity, open_run, stamp
 from zoo.tracking.tracker import Tracker, track
 from zoo.training.export import export
-from zoo.training.run import TrainingSettings, checkpoints, fit, last_checkpoint
+from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
 
 def train(cfg: Config) -> None:
@@ -29,7 +32,7 @@ def train(cfg: Config) -> None:
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
     with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
-        module = fit(
+        kept = fit(
             system=system,
             corpus=corpus,
             settings=settings,
@@ -41,26 +44,31 @@ def train(cfg: Config) -> None:
             resume=checkpoint,
         )
         if run.main:
-            finish(module.system, cfg, run, tracker)
+            finish(system, kept, cfg, run, tracker)
 
 
-def finish(system: StreamingSystem, cfg: Config, run: Run, tracker: Tracker) -> None:
+def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run, tracker: Tracker) -> None:
     """Export the last weights and hand the kept checkpoints to the tracker."""
     folder = export(system, run.folder / "export", config=plain(cfg), command=overrides(), dtype=cfg.export_dtype)
     stamp(run, folder)
-    kept = checkpoints(run.folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
     print(f"exported: {folder}\nevaluate: python evaluate.py backbone.checkpoint={folder}")
 
 
-def tokenizer_folder(run: Run, talks: Any, target: str, vocabulary_size: int) -> Path:
-    """Train the target tokenizer into the run folder, once. Raises ZooError when a talk has no such translation."""
+def tokenizer_folder(run: Run, talks: Sequence[Talk], target: str, vocabulary_size: int) -> Path:
+    """Train the target tokenizer into the run folder, once. Raises ZooError when no talk has such a translation.
+
+    Ranks of one launch train the same tokenizer; whoever is first puts it in place.
+    """
     folder = run.folder / "tokenizer"
-    if not folder.is_dir():
-        texts = [
-            segment.targets[target].text for talk in talks for segment in talk.segments if target in segment.targets
-        ]
-        if not texts:
-            raise ZooError(f"The training talks have no {target!r} translations.")
-        train_tokenizer(texts, vocabulary_size=vocabulary_size).save_pretrained(folder)
+    if folder.is_dir():
+        return folder
+    segments = [segment for talk in talks for segment in talk.segments]
+    texts = [segment.targets[target].text for segment in segments if target in segment.targets]
+    if not texts:
+        raise ZooError(f"The training talks have no {target!r} translations.")
+    with tempfile.TemporaryDirectory(dir=run.folder) as made:
+        train_tokenizer(texts, vocabulary_size=vocabulary_size).save_pretrained(Path(made) / "tokenizer")
+        with contextlib.suppress(OSError):  # another rank was first
+            (Path(made) / "tokenizer").rename(folder)
     return folder

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import lightning
+from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -41,11 +42,11 @@ class Training(lightning.LightningModule):
         """Create or load the backbone's weights."""
         self.system.configure_model()
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """AdamW with the stage's learning rate at every step."""
         optimizer = AdamW(self.parameters(), lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
         schedule = LambdaLR(optimizer, self.learning_rate)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        return {"optimizer": optimizer, "lr_scheduler": LRSchedulerConfigType(scheduler=schedule, interval="step")}
 
     def learning_rate(self, step: int) -> float:
         """Learning rate at global ``step``."""

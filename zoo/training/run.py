@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
@@ -48,14 +49,17 @@ def fit(
     system: StreamingSystem,
     corpus: Corpus,
     settings: TrainingSettings,
-    trainer_options: Mapping[str, object],
+    trainer_options: Mapping[str, Any],
     folder: Path,
     seed: int,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
-) -> Training:
-    """Train and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them. Returns the trained module."""
+) -> list[Path]:
+    """Train ``system`` and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them.
+
+    Returns the checkpoints that top-k keeps, best first.
+    """
     lightning.seed_everything(seed, workers=True)
     talks = corpus.talks(settings.train_split, limit=settings.train_talks)
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
@@ -84,20 +88,22 @@ def fit(
         first_step=settings.evaluate_from_step,
         last_step=settings.curriculum.steps if settings.evaluate_last else None,
     )
+    last, best = savers(settings, folder, evaluation.monitor(system))
     trainer = lightning.Trainer(
         max_steps=settings.curriculum.steps,
         logger=list(loggers) or False,
-        callbacks=[evaluation, RandomState(), *savers(settings, folder, evaluation.monitor(system)), *callbacks],
+        callbacks=[evaluation, RandomState(), last, best, *callbacks],
         use_distributed_sampler=False,
         enable_model_summary=False,
         default_root_dir=str(folder),
         **trainer_options,
     )
     trainer.fit(module, datamodule=data, ckpt_path=None if resume is None else str(resume), weights_only=True)
-    return module
+    ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
+    return [Path(path) for path, _ in ranked]
 
 
-def savers(settings: TrainingSettings, folder: Path, monitor: str) -> list[Callback]:
+def savers(settings: TrainingSettings, folder: Path, monitor: str) -> tuple[ModelCheckpoint, ModelCheckpoint]:
     """The last state, to go on from, and the best by development BLEU."""
     last = ModelCheckpoint(
         dirpath=folder / CHECKPOINTS,
@@ -116,7 +122,7 @@ def savers(settings: TrainingSettings, folder: Path, monitor: str) -> list[Callb
         save_on_train_epoch_end=False,
         save_weights_only=True,
     )
-    return [last, best]
+    return last, best
 
 
 def last_checkpoint(folder: Path) -> Path:
@@ -125,8 +131,3 @@ def last_checkpoint(folder: Path) -> Path:
     if not path.is_file():
         raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
     return path
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """The best checkpoints that top-k keeps, best first by name."""
-    return sorted((folder / CHECKPOINTS).glob("best-*.ckpt"), reverse=True)
