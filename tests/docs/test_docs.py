@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from zoo.config import compose, plain
+from zoo.config import build, compose, plain
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
@@ -42,6 +42,17 @@ def overrides(rest: str) -> list[str]:
     return [re.sub(r"=([^\[{]*?),.*", r"=\1", word) if swept else word for word in given]
 
 
+def mentioned() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """(page, entry point, overrides) of every inline ``key=value ...`` whose first key the configuration knows."""
+    roots = {name: {*compose(name), "experiment"} for name in ("evaluate", "train")}
+    for page in PAGES:
+        for span in re.findall(r"`(\+?[a-z_]+[\w.]*=[^`\n]+)`", page.read_text(encoding="utf-8")):
+            root = re.split(r"[.=]", span.lstrip("+"))[0]
+            name = next((name for name, known in roots.items() if root in known), None)
+            if name is not None:
+                yield page.name, name, tuple(overrides(span))
+
+
 def example(page: Path) -> dict[str, Any]:
     """The namespace after all Python blocks of a page."""
     names: dict[str, Any] = {"__name__": f"docs.{page.stem}"}
@@ -62,6 +73,14 @@ def test_examples_run(page: Path) -> None:
 @pytest.mark.parametrize(("page", "name", "rest"), sorted(set(commands())))
 def test_commands_compose(page: str, name: str, rest: str) -> None:
     assert plain(compose(name, overrides(rest)))
+
+
+@pytest.mark.parametrize(("page", "name", "given"), sorted(set(mentioned())))
+def test_overrides_compose(page: str, name: str, given: tuple[str, ...]) -> None:
+    cfg = compose(name, list(given))
+    assert plain(cfg)
+    for part in (cfg.backbone, cfg.evaluation) if name == "evaluate" else (cfg.training,):
+        build(part)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
