@@ -3,11 +3,12 @@
 from omegaconf import DictConfig
 
 from zoo.config import entry_point
-from zoo.evaluation.job import evaluate
 
 
 def main(cfg: DictConfig) -> None:
     """One evaluation; see conf/evaluate.yaml for what can be chosen."""
+    from zoo.evaluation.job import evaluate  # slow to import: a mistyped key is told at once
+
     evaluate(cfg)
 
 

@@ -3,11 +3,12 @@
 from omegaconf import DictConfig
 
 from zoo.config import entry_point
-from zoo.training.job import train
 
 
 def main(cfg: DictConfig) -> None:
     """One training; see conf/train.yaml for what can be chosen."""
+    from zoo.training.job import train  # slow to import: a mistyped key is told at once
+
     train(cfg)
 
 

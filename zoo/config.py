@@ -1,48 +1,77 @@
 """From a command line to objects: the only module that knows Hydra. Turns every mistake into one sentence, exit 2."""
 
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hydra
-import torch
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from zoo.errors import ZooError
+from zoo.arguments import check_arguments
+from zoo.errors import ZooError, unknown
 from zoo.tracking.launch import register_resolvers
+
+if TYPE_CHECKING:
+    import torch  # seconds of import that a mistyped key need not wait for
 
 Config = DictConfig
 CONF = Path(__file__).resolve().parent.parent / "conf"
 BAD_INPUT = 2  # exit code of a mistake a person can correct
+_LINK = re.compile(r"\$\{(\w+)\}")
+_HINTS = ("To append", "See https", "full_key", "object_type", "reference_type", "Config search path", "Set the")
 
 
 def build(node: DictConfig) -> Any:
-    """Instantiate a config node that names a ``_target_``. Raises ZooError on a key the target does not know."""
+    """Instantiate a config node that names a ``_target_``. Raises ZooError on keys and values the target refuses."""
+    name = str(node._get_full_key(None))
+    _check_values(OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node), where=f"{name}.")
     try:
         return instantiate(node, _convert_="all")
     except HydraException as error:
-        cause = error.__cause__
-        while isinstance(cause, HydraException) and cause.__cause__ is not None:
-            cause = cause.__cause__
-        if isinstance(cause, ZooError):
-            raise cause from error
-        if isinstance(cause, TypeError):
-            raise ZooError(f"{_sentence(cause)} (in the configuration of {node.get('_target_', 'a part')}).") from error
+        for cause in _causes(error):
+            if isinstance(cause, ZooError):
+                raise cause from error
+            if isinstance(cause, TypeError | ValueError):
+                raise ZooError(f"{_sentence(cause).rstrip('.')} (in the configuration of {name!r}).") from error
         raise
+
+
+def _check_values(node: Any, written: Any, *, where: str) -> None:
+    """Check a resolved node and all parts in it against the annotations of their targets.
+
+    written: the same before resolving; a part that stands elsewhere (``${backbone}``) goes by the name it has there.
+    """
+    if not isinstance(node, Mapping):
+        return
+    values = {str(name): value for name, value in node.items() if name != "_target_"}
+    if "_target_" in node:
+        check_arguments(get_object(node["_target_"]), values, where=where)
+    for name, value in values.items():
+        below = written[name] if isinstance(written, Mapping) else None
+        link = _LINK.fullmatch(below) if isinstance(below, str) else None
+        _check_values(value, below, where=f"{link[1]}." if link else f"{where}{name}.")
 
 
 def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
     """The configuration an entry point would get from these overrides; for benchmarks and tests."""
     _register()
-    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        return hydra.compose(config_name, overrides=list(given))
+    running = GlobalHydra.instance()
+    outer = running.hydra
+    running.clear()  # inside an entry point Hydra is at work already
+    try:
+        with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+            return hydra.compose(config_name, overrides=list(given))
+    finally:
+        GlobalHydra.instance().hydra = outer
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:
@@ -59,18 +88,34 @@ def overrides() -> list[str]:
 
 def is_multirun() -> bool:
     """Whether this job is one of a multirun."""
-    return HydraConfig.get().mode == RunMode.MULTIRUN
+    return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
 
 
-def machine(cfg: DictConfig) -> torch.device:
-    """The device a configuration names (``auto``: a GPU if there is one); sets the number of CPU threads too."""
+def machine(cfg: DictConfig) -> "torch.device":
+    """The device a configuration names (``auto``: a GPU if there is one); sets the number of CPU threads too.
+
+    Raises ZooError for a device that this machine lacks, and for a seed or number of threads that is none.
+    """
+    import torch
+
+    _check_number(cfg, "seed", least=0)
     if cfg.threads is not None:
+        _check_number(cfg, "threads", least=1)
         torch.set_num_threads(cfg.threads)
     name = ("cuda" if torch.cuda.is_available() else "cpu") if cfg.device == "auto" else cfg.device
     try:
-        return torch.device(name)
-    except RuntimeError as error:
-        raise ZooError(f"Unknown device {name!r}; choose one of: auto, cpu, cuda, cuda:0, ...") from error
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()  # a device may have a name and not be there
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+        raise unknown("device", name, found) from error
+    return device
+
+
+def _check_number(cfg: DictConfig, key: str, *, least: int) -> None:
+    value = cfg[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ZooError(f"{key} must be a whole number of at least {least}, not {value!r}.")
 
 
 def run_folder() -> Path:
@@ -82,20 +127,31 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``; exit code 2 on a mistake."""
     _register()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # raise instead of printing and leaving with code 1
+    working = False
 
     def guarded(cfg: DictConfig) -> None:
+        nonlocal working
+        working = True
         try:
             job(cfg)
         except ZooError as error:
             _leave(str(error))
+        finally:
+            _withdraw(run_folder())
+        working = False
 
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
     except (HydraException, OmegaConfBaseException) as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else None
-        _leave(_sentence(error) + (f" {_sentence(cause)}" if cause and str(cause) not in str(error) else ""))
-    except PermissionError as error:
-        _leave(f"Cannot write to {error.filename}: {error.strerror}.")
+        _leave(_explained(error, config_name))
+    except ValueError as error:
+        if working:
+            raise
+        _leave(_sentence(error))  # Hydra says so of choices and flags that make no sense
+    except OSError as error:
+        if working:
+            raise
+        _leave(f"Cannot write to the run folder {error.filename}: {error.strerror}; choose another one.")
 
 
 def _register() -> None:
@@ -103,13 +159,57 @@ def _register() -> None:
     OmegaConf.register_new_resolver("repository", lambda path: str(CONF.parent / path), replace=True)
 
 
+def _withdraw(folder: Path) -> None:
+    """Remove the folder that Hydra made if nothing came into it, and its parents below here if that empties them."""
+    here = Path.cwd()
+    for place in (folder, *(parent for parent in folder.parents if here in parent.parents)):
+        try:
+            place.rmdir()
+        except OSError:
+            return
+
+
+def _explained(error: HydraException | OmegaConfBaseException, config_name: str) -> str:
+    """One sentence about what is wrong with the command line, naming the choices where there are some."""
+    for cause in _causes(error):
+        if isinstance(cause, ZooError):
+            return str(cause)
+    if isinstance(error, OverrideParseException):
+        reason = _sentence(error).removeprefix(f"Error parsing override '{error.override}'").strip()
+        return f"Cannot read {error.override!r} ({reason}); write key=value, in quotes if it has spaces or brackets."
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+        group, _, name = error.missing_cfg_file.rpartition("/")
+        return str(unknown(group, name, error.options))
+    found = re.match(r"Could not override '([^'@]+)'", str(error))
+    if found and (keys := _siblings(config_name, found[1])):
+        return str(unknown("key", found[1], keys))
+    sentences = dict.fromkeys(_sentence(item) for item in (error, *_causes(error)))
+    return " ".join(sentences)
+
+
+def _siblings(config_name: str, key: str) -> list[str]:
+    """The keys beside ``key`` in the configuration without it, written in full."""
+    parent = key.rpartition(".")[0]
+    given = [item for item in sys.argv[1:] if "=" in item and not item.startswith(("-", key, "+" + key))]
+    try:
+        cfg = compose(config_name, given)
+        beside = OmegaConf.select(cfg, parent) if parent else cfg
+    except (HydraException, OmegaConfBaseException):
+        return []
+    prefix = f"{parent}." if parent else ""
+    return [f"{prefix}{name!s}" for name in beside if name != "_target_"] if isinstance(beside, DictConfig) else []
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    while (cause := error.__cause__) is not None:
+        yield cause
+        error = cause
+
+
 def _sentence(error: BaseException) -> str:
     """A message on one line, without Hydra's hints about its own syntax."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    kept = [
-        line for line in lines if not line.startswith(("To append", "See https", "full_key", "object_type", "set the"))
-    ]
-    return " ".join(kept)
+    return " ".join(line for line in lines if not line.startswith(_HINTS))
 
 
 def _leave(message: str) -> None:

@@ -1,81 +1,131 @@
 """evaluate.py's work: from a configuration to a run folder with results, logs, plots and a page."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import torch
+from rich.console import Console
 
-from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
+from zoo.config import Config, build, compose, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
 from zoo.data.minitalks.frozen import content_hash
-from zoo.evaluation.runner import Evaluator, Settings
+from zoo.data.talks import Talk
+from zoo.evaluation.runner import Evaluator, Settings, knob_values
+from zoo.evaluation.sources import check_talks
 from zoo.report.page import write_report
 from zoo.report.plots import plot_curves
 from zoo.report.results import Row
-from zoo.report.table import print_table
+from zoo.report.table import by_system, print_table
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.provenance import provenance
-from zoo.tracking.run import CARD, open_run, run_id_of
+from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker, track
 
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
+TABLE_WIDTH = 100  # columns, where no terminal says how wide it is
 
 
 def evaluate(cfg: Config) -> None:
-    """Evaluate the configured system and print the table and where everything lies. Raises ZooError on bad input."""
+    """Evaluate what is configured and print the table and where everything lies. Raises ZooError on bad input."""
     settings: Settings = build(cfg.evaluation)
-    system: StreamingSystem = build(cfg.system)
+    device, logger = machine(cfg), build(cfg.logger)
+    choices = {build(choice.system): choice for choice in chosen(cfg)}
     corpus: Corpus = build(cfg.data)
-    torch.manual_seed(cfg.seed)
-    system.configure_model()
-    system.to(machine(cfg))
-    talks = corpus.talks(settings.split, limit=settings.talks)
+    talks = prepare(list(choices), corpus, settings)
     run = open_run(run_folder(), kind="evaluate", multirun=is_multirun())
     facts = {"corpus_hash": content_hash(talks), "convention": settings.convention, "batch_size": settings.batch_size}
-    with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
-        declare_model(tracker, cfg.backbone.get("checkpoint"))
+    with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger) as tracker:
         evaluator = Evaluator(corpus=corpus.name, talks=talks, settings=settings, folder=run.folder)
-        for row in evaluator.run(system):
-            log_row(tracker, row)
+        for system, choice in choices.items():
+            torch.manual_seed(cfg.seed)
+            declare_model(tracker, plain(choice)["backbone"])
+            for row in evaluator.run(system.to(device)):
+                log_row(tracker, row, compared=len(choices) > 1)
+            system.cpu()
         for row in evaluator.oracles(system.target_language, system.source_language):
-            log_row(tracker, row)
+            log_row(tracker, row, compared=True)
         publish(evaluator, tracker, run.folder, facts)
 
 
-def declare_model(tracker: Tracker, checkpoint: str | None) -> None:
-    """Tell the tracker which training this evaluation rests on, where the checkpoint says so."""
+def chosen(cfg: Config) -> list[Config]:
+    """The configuration of each system: this one, or one per entry of ``compare`` with its overrides on top."""
+    if cfg.compare is None:
+        return [cfg]
+    return [compose("evaluate", [*overrides(), *entry, f"system.name={name}"]) for name, entry in cfg.compare.items()]
+
+
+def prepare(choices: Sequence[StreamingSystem], corpus: Corpus, settings: Settings) -> Sequence[Talk]:
+    """Find every mistake before long work and before anything is written; load weights and talks. Raises ZooError."""
+    for system in choices:
+        knob_values(system, settings)
+    ensure_writable(run_folder())
+    talks = corpus.talks(settings.split, limit=settings.talks)
+    for direction in {(system.source_language, system.target_language) for system in choices}:
+        check_talks(talks, source=direction[0], target=direction[1])
+    for system in choices:
+        system.configure_model()
+    return talks
+
+
+def declare_model(tracker: Tracker, backbone: Mapping[str, Any]) -> None:
+    """Tell the tracker which training this evaluation rests on, where the backbone's checkpoint says so."""
+    checkpoint = backbone.get("checkpoint")
     if checkpoint is not None and (Path(checkpoint) / CARD).is_file():
         tracker.use_checkpoint(Path(checkpoint), run_id=run_id_of(Path(checkpoint)))
 
 
-def log_row(tracker: Tracker, row: Row) -> None:
-    """Scores under stable keys such as ``tst/en-de/StreamLAAL``; reference rows keep their own name."""
+def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
+    """Scores under stable keys such as ``tst/en-de/StreamLAAL``; reference and compared rows keep their own name."""
     prefix = f"{row.split}/{row.source_language}-{row.target_language}"
-    if row.kind != "system":
+    if compared or row.kind != "system":
         prefix += "/" + row.system.replace(" ", "_")
     knob = None if row.knob is None else (row.knob.name, row.knob.value)
     tracker.log_scores(prefix, row.scores, knob=knob)
 
 
-def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: dict[str, object]) -> None:
+def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
     """Plots, page and table; the same to the tracker."""
     rows, streams = evaluator.evaluation.rows, evaluator.evaluation.streams
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
-    known = provenance()
-    context = {
-        "command": " ".join(["python", Path(sys.argv[0]).name, *overrides()]),
-        **{str(name): str(value) for name, value in facts.items()},
-        "git commit": str(known.get("git_commit")),
-        "machine": str(known.get("hardware")),
-    }
-    write_report(page, rows=rows, streams=streams, title=f"SimulZoo: {evaluator.corpus}", context=context)
+    write_report(page, rows=rows, streams=streams, title=f"SimulZoo: {evaluator.corpus}", context=context(facts))
     tracker.log_image("curves", png)
+    for group in by_system([row for row in rows if row.kind == "system"]):
+        log_curve(tracker, group)
     tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
     for path in (folder / "results.json", page):
         tracker.log_file(path)
-    print_table(rows)
-    print(f"results: {folder / 'results.json'}\nreport:  {page}")
+    console = Console()
+    print_table(rows, console=console if console.is_terminal else Console(width=TABLE_WIDTH))
+    print(f"results: {shown(folder / 'results.json')}\nreport:  {shown(page)}")
+
+
+def context(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What a reader of the page must know of this run."""
+    known = provenance()
+    git, hardware = known["git"], known["hardware"]
+    gpus = hardware["gpus"]
+    return {
+        "command": " ".join(["python", Path(sys.argv[0]).name, *overrides()]),
+        "date": f"{datetime.now():%Y-%m-%d %H:%M}",
+        **{name.replace("_", " "): str(value) for name, value in facts.items()},
+        "git commit": f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown",
+        "machine": ", ".join(
+            (hardware["cpu"], f"{hardware['usable_cores']} cores", f"{hardware['torch_threads']} threads", *gpus)
+        ),
+    }
+
+
+def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
+    """Quality over latency of one system, where both are defined."""
+    points = [(row.scores.get("StreamLAAL"), row.scores.get("BLEU")) for row in rows]
+    known = [(latency, quality) for latency, quality in points if latency is not None and quality is not None]
+    if known:
+        axis, values = zip(*known, strict=True)
+        tracker.log_curve(f"curves/{rows[0].system}", x=("StreamLAAL", axis), ys={"BLEU": values})
 
 
 def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
@@ -93,3 +143,8 @@ def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
         for stream in evaluator.evaluation.streams
         for segment in stream.segments
     ]
+
+
+def shown(path: Path) -> Path:
+    """``path`` as short as it goes from here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

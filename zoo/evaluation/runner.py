@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from zoo.metrics.flags import flags
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
@@ -16,6 +15,7 @@ from zoo.errors import ZooError, unknown
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.languages import Language
+from zoo.metrics.flags import flags
 from zoo.metrics.longform import ScoredSegment, score_talks
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.sentences import score_sentences
@@ -27,6 +27,7 @@ from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Convention, Instance, Samples, Seconds
 
+RowKind = Literal["system", "ceiling", "oracle"]
 View = Literal["talks", "segments"]
 Report = Callable[[Seconds], None]
 
@@ -58,8 +59,25 @@ class Settings:
         ):
             if value not in choices:
                 raise unknown(noun, value, choices)
-        if self.batch_size < 1:
-            raise ZooError(f"The batch size must be at least 1, not {self.batch_size}.")
+        for name, counts in (("batch_size", [self.batch_size]), ("talks", [self.talks]), ("oracle_k", self.oracle_k)):
+            for count in counts:
+                if count is not None and count < 1:
+                    raise ZooError(f"evaluation.{name} must be at least 1, not {count}.")
+        if self.knob_values is not None and not self.knob_values:
+            raise ZooError("evaluation.knob_values is empty; name at least one value, or null for the system's own.")
+
+
+def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float | None]:
+    """The knob's settings to evaluate (None: there is no knob). Raises ZooError for one that the system cannot take."""
+    given = settings.knob_values
+    if system.knob is None:
+        if given is not None:
+            raise ZooError(f"System {system.name!r} has no latency knob; leave evaluation.knob_values out.")
+        return [None]
+    values = list(system.knob.values if given is None else given)
+    for value in values:
+        system.knob.check(value)
+    return values
 
 
 @dataclass
@@ -86,48 +104,45 @@ class Evaluator:
     def run(self, system: StreamingSystem) -> Iterator[Row]:
         """A row per knob setting, then the system's upper bound."""
         system.eval()
-        for value in self._knob_values(system):
+        for value in knob_values(system, self.settings):
             if value is not None:
                 system.turn_knob(value)
             knob = None if value is None or system.knob is None else KnobValue(system.knob.name, value)
             name = system.name if knob is None else f"{system.name} {knob.name}={knob.value:g}"
             instances = self._stream(system, self.talks, name, chunk_samples=system.chunk_samples)
-            row = Row(system.name, knob, **self._facts(system), scores={}, signatures={}, instances="")
+            row = self._row(system.name, knob, system.source_language, system.target_language)
             yield self._scored(row, instances, self.talks, system.target_language)
         if self.settings.upper_bound:
             whole = sentences(self.talks) if self.settings.view == "talks" else self.talks
             instances = self._stream(system, whole, f"{system.name} offline", chunk_samples=None)
-            row = Row(f"{system.name} offline", None, **self._facts(system), scores={}, signatures={}, instances="")
+            row = self._row(f"{system.name} offline", None, system.source_language, system.target_language, "ceiling")
             yield self._ceiling(row, instances, whole, system.target_language)
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
         """The wait-k oracle's rows; none on talks without word times."""
         if not all(segment.words for talk in self.talks for segment in talk.segments):
             return
-        facts = {
-            "data": self.corpus,
-            "split": self.settings.split,
-            "source_language": source.code,
-            "target_language": target.code,
-        }
         for k in self.settings.oracle_k:
             instances = wait_k_oracle(self.talks, target, k)
-            knob = KnobValue("k", k)
-            row = Row("wait-k oracle", knob, **facts, scores={}, signatures={}, instances="", kind="oracle")
+            row = self._row("wait-k oracle", KnobValue("k", k), source, target, "oracle")
             yield self._scored(row, instances, self.talks, target)
 
-    def _knob_values(self, system: StreamingSystem) -> Sequence[float | None]:
-        if self.settings.knob_values is not None:
-            return list(self.settings.knob_values)
-        return [None] if system.knob is None else list(system.knob.values)
-
-    def _facts(self, system: StreamingSystem) -> dict[str, str]:
-        return {
-            "data": self.corpus,
-            "split": self.settings.split,
-            "source_language": system.source_language.code,
-            "target_language": system.target_language.code,
-        }
+    def _row(
+        self, system: str, knob: KnobValue | None, source: Language, target: Language, kind: RowKind = "system"
+    ) -> Row:
+        """A row that waits for its scores."""
+        return Row(
+            system,
+            knob,
+            data=self.corpus,
+            split=self.settings.split,
+            source_language=source.code,
+            target_language=target.code,
+            scores={},
+            signatures={},
+            instances="",
+            kind=kind,
+        )
 
     def _stream(
         self, system: StreamingSystem, talks: Sequence[Talk], name: str, *, chunk_samples: Samples | None
@@ -146,14 +161,18 @@ class Evaluator:
             convention=self.settings.convention,
             resegmentation=self.settings.resegmentation,
         )
-        problems = flags(instances, result.scores) if row.kind == "system" else ()
-        return self._keep(row, instances, talks, result.scores, flagged=tuple(problems), segments=result.segments)
+        scores = dict(result.scores)
+        if self.settings.view == "segments":  # each stream is a sentence: the sentence metrics hold too
+            texts = [segment.text for segments in references for segment in segments]
+            scores |= score_sentences(instances, texts, language=target, convention=self.settings.convention)
+        problems = flags(instances, scores) if row.kind == "system" else ()
+        return self._keep(row, instances, talks, scores, flagged=tuple(problems), segments=result.segments)
 
     def _ceiling(self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language) -> Row:
         texts = [target.join(segment.text for segment in reference_segments(talk, target)) for talk in talks]
         scores = score_sentences(instances, texts, language=target, convention=self.settings.convention)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
-        return self._keep(replace(row, kind="ceiling"), instances, talks, quality, flagged=(), segments=None)
+        return self._keep(row, instances, talks, quality, flagged=(), segments=None)
 
     def _keep(
         self,

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from zoo import audio
 from zoo.data.talks import Talk
+from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment
 from zoo.streaming.simulate import Source
@@ -15,6 +16,19 @@ from zoo.types import Samples
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
     """The reference translations of a talk and where they are spoken. Raises ZooError where one is missing."""
     return [ReferenceSegment.of(segment, target=target.code, talk=talk.name) for segment in talk.segments]
+
+
+def check_talks(talks: Sequence[Talk], *, source: Language, target: Language) -> None:
+    """Read everything once, before long work. Raises ZooError for a talk of another source language, without a
+    reference or with audio that cannot be streamed."""
+    if not talks:
+        raise ZooError("There is no talk to evaluate.")
+    for talk in talks:
+        if talk.source_language != source.code:
+            raise ZooError(f"Talk {talk.name!r} is spoken in {talk.source_language!r}, not in {source.code!r}.")
+        if not any(segment.text.strip() for segment in reference_segments(talk, target)):
+            raise ZooError(f"Talk {talk.name!r} has no reference in {target.code!r}: all its segments are empty.")
+        audio.load(talk.audio, start=talk.offset, duration=talk.duration)
 
 
 def sources(talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None) -> Iterator[Source]:

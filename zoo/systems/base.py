@@ -21,11 +21,22 @@ from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Hypothesis, Reques
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """The setting that trades latency for quality: ``attribute`` of the system (dotted) takes each of ``values``."""
+    """The setting that trades latency for quality: ``attribute`` of the system (dotted) takes each of ``values``.
+
+    least: no value below makes sense.
+    """
 
     name: str
     attribute: str
-    values: tuple[float, ...]
+    values: Sequence[float]
+    least: float = 1
+
+    def check(self, value: float) -> None:
+        """Raise ZooError for a value that is too small, or no whole number where all of ``values`` are."""
+        whole = all(isinstance(known, int) for known in self.values)
+        if value < self.least or (whole and not isinstance(value, int)):
+            kind = "a whole number" if whole else "a number"
+            raise ZooError(f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +71,11 @@ class StreamingSystem(lightning.LightningModule):
         knob: Knob | None = None,
     ) -> None:
         super().__init__()
+        if chunk_seconds <= 0 or latency_multiplier < 1:
+            raise ZooError(
+                f"System {name!r} needs chunk_seconds above 0 and a latency_multiplier of at least 1, "
+                f"not {chunk_seconds} and {latency_multiplier}."
+            )
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
         self.name = name
         self.source_language = language(source_language)
@@ -90,9 +106,10 @@ class StreamingSystem(lightning.LightningModule):
         return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)
 
     def turn_knob(self, value: float) -> None:
-        """Set the latency knob. Raises ZooError when the system has none."""
+        """Set the latency knob. Raises ZooError when the system has none, or none that takes this value."""
         if self.knob is None:
             raise ZooError(f"System {self.name!r} has no latency knob.")
+        self.knob.check(value)
         *path, last = self.knob.attribute.split(".")
         owner: object = self
         for part in path:

@@ -19,7 +19,7 @@ from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template
 from zoo.backbones.infinisst.search import Answer, SearchConfig, search
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, empty_cache, recent, slide
-from zoo.errors import ZooError
+from zoo.errors import ZooError, unknown
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request
@@ -67,13 +67,26 @@ class InfiniSST(Backbone):
         self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
         self.checkpoint = checkpoint
         self.embedding_std = embedding_std
+        if not isinstance(getattr(torch, dtype, None), torch.dtype):
+            raise unknown("dtype", dtype, ("float32", "bfloat16", "float16", "float64"))
         self.dtype = getattr(torch, dtype)
         self.window = window
         self.search = search
 
     def load(self) -> None:
         """Create the three children and read what the constructor named. Raises ZooError on weights that do not fit."""
-        self.tokenizer = AutoTokenizer.from_pretrained(self.tokenizer_source)
+        if self.checkpoint is not None and not (Path(self.checkpoint) / WEIGHTS).is_file():
+            raise ZooError(
+                f"There is no trained InfiniSST in {self.checkpoint} (no {WEIGHTS}); train one for this language pair "
+                "with python train.py experiment=infinisst_minitalks target_language=..., or name another folder with "
+                "backbone.checkpoint=..."
+            )
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(self.tokenizer_source)
+        except (OSError, ValueError) as error:
+            raise ZooError(
+                f"No tokenizer could be loaded from {self.tokenizer_source}; it must be a folder or a name on the hub."
+            ) from error
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
         self.decoder = build_decoder(
@@ -209,8 +222,6 @@ class InfiniSST(Backbone):
         return {name for name, tensor in self.state_dict().items() if seen.setdefault(tensor.data_ptr(), name) != name}
 
     def _read(self, path: Path) -> None:
-        if not path.is_file():
-            raise ZooError(f"Checkpoint {str(path.parent)!r} has no {WEIGHTS}.")
         missing, unexpected = self.load_state_dict(load_file(path), strict=False)
         wrong = [*(set(missing) - self._tied()), *unexpected]
         if wrong:

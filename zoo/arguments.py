@@ -1,0 +1,73 @@
+"""Do plain configuration values fit the annotations of what they are for? Knows no Hydra and no part of the zoo."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from inspect import Parameter, signature
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from zoo.errors import ZooError, unknown
+
+NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "null"}
+
+
+def check_arguments(target: Callable[..., Any], values: Mapping[str, Any], *, where: str) -> None:
+    """Raise ZooError for the first of ``values`` that ``target`` does not know or does not declare to take.
+
+    where: what stands before the names of the values, such as ``evaluation.``. A target that cannot be asked (built-in,
+    annotated with names for type checkers only) is not checked.
+    """
+    try:
+        parameters = signature(target).parameters
+        hints = get_type_hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
+    except (NameError, TypeError, ValueError):
+        return
+    takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
+    for name, value in values.items():
+        if name not in parameters and not takes_all:
+            raise unknown("key", f"{where}{name}", [f"{where}{known}" for known in parameters])
+        if name in hints and not fits(value, hints[name]):
+            raise ZooError(f"{where}{name} must be {described(hints[name])}, not {_shown(value)}.")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a plain value (or a mapping with ``_target_``: a part yet to be made) can stand for ``hint``."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any or (isinstance(value, Mapping) and "_target_" in value):
+        return True
+    if origin is Literal:
+        return value in inner
+    if origin in (Union, UnionType):
+        return any(fits(value, choice) for choice in inner)
+    if hint in (int, float):
+        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+    if hint in (bool, str, NoneType):
+        return isinstance(value, hint)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(fits(item, inner[1]) for item in value.values())
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, list) and all(fits(item, inner[0]) for item in value)
+    if isinstance(hint, type):
+        return issubclass(hint, Path | Enum) or not isinstance(value, bool | int | float | str | list | None)
+    return True  # nothing that a plain value could contradict
+
+
+def described(hint: Any) -> str:
+    """An annotation in words: ``int | None`` -> "a whole number or null"."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin in (Union, UnionType):
+        return " or ".join(described(choice) for choice in inner)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a mapping"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return f"a list ({described(inner[0])} each)"
+    return NAMES.get(hint) or f"a {getattr(hint, '__name__', hint)}"
+
+
+def _shown(value: Any) -> str:
+    """As YAML writes it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
