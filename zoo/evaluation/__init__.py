@@ -1,0 +1,1 @@
+"""Systems x talks -> streams -> scores -> rows, and the rows to read them against."""

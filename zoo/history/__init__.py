@@ -1,0 +1,1 @@
+"""What to forget. Sees sessions and hypotheses, never a network."""

@@ -1,0 +1,1 @@
+"""How good and how late the words are. Reads instances, never a model."""

@@ -1,0 +1,1 @@
+"""What training optimises: batches from stretches of talks, losses from a forward pass."""

@@ -1,0 +1,1 @@
+"""When to write. Sees sessions and hypotheses, never a network."""

@@ -1,0 +1,1 @@
+"""Results for people: logs, tables, plots, the page. Computes no score."""

@@ -1,0 +1,1 @@
+"""Target speech for what is being written."""

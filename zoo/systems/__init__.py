@@ -1,0 +1,1 @@
+"""What a config names: backbone, policy and history bound together, or a recorded log."""
