@@ -1,12 +1,12 @@
 """Training batches as a pure function of (seed, step, rank): a resumed run sees what an uninterrupted one would see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import lightning
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.talks import Talk
@@ -41,6 +41,20 @@ class StepBatches(Dataset[Any]):
         return self.objectives[stage.objective].batch(stretches, shape.multiplier)
 
 
+class RemainingSteps(Sampler[int]):
+    """Global steps from ``first`` on. Its length counts all steps: Lightning resumes in the middle of *its* epoch."""
+
+    def __init__(self, *, first: int, steps: int) -> None:
+        self.first = first
+        self.steps = steps
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.steps))
+
+    def __len__(self) -> int:
+        return self.steps
+
+
 class TrainingData(lightning.LightningDataModule):
     """Batches from the trainer's global step onwards."""
 
@@ -71,7 +85,7 @@ class TrainingData(lightning.LightningDataModule):
         batches = StepBatches(
             segments, self._curriculum, self._objectives, seed=self._seed, rank=self.trainer.global_rank
         )
-        steps = range(self.trainer.global_step, self._curriculum.steps)
+        steps = RemainingSteps(first=self.trainer.global_step, steps=self._curriculum.steps)
         return DataLoader(
             batches,
             batch_size=None,

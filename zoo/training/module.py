@@ -6,7 +6,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLRSchedulerConfig
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
 from zoo.objectives.base import Objective
@@ -68,10 +68,13 @@ class Training(lightning.LightningModule):
         objective = self.objectives[stage.objective]
         assert isinstance(objective, Objective)
         losses = objective.losses(self.system.backbone, batch)
-        for name, value in losses.items():
-            self.log(f"train/{stage.name}/{name}", value.detach(), prog_bar=name == "loss")
+        self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
+        if self.global_step % self.trainer.log_every_n_steps == 0:
+            self._log({f"train/{stage.name}/{name}": float(value) for name, value in losses.items()})
         return losses["loss"]
 
-    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Log the learning rate of the step about to be taken."""
-        self.log("train/learning_rate", optimizer.param_groups[0]["lr"])
+    def _log(self, values: dict[str, float]) -> None:
+        """Straight to the loggers: ``self.log`` would repeat the last values of stages that are over."""
+        values["train/learning_rate"] = self.learning_rate(self.global_step)
+        for logger in self.loggers:
+            logger.log_metrics(values, step=self.global_step)
