@@ -7,7 +7,7 @@ from pathlib import Path
 
 from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.callbacks.progress import progress_bar
-from zoo.config import Config, build, is_multirun, overrides, plain, run_folder
+from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
 from zoo.data.minitalks.frozen import content_hash
 from zoo.data.talks import Talk
@@ -23,6 +23,7 @@ def train(cfg: Config) -> None:
     """Train (or go on with ``resume=<run folder>``) and export. Raises ZooError on bad input, before long work."""
     resume = None if cfg.resume is None else Path(cfg.resume)
     checkpoint = None if resume is None else last_checkpoint(resume)
+    machine(cfg)  # threads and seed are checked and set
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())

@@ -29,6 +29,7 @@ class Training(lightning.LightningModule):
         objectives: Mapping[str, Objective],
         weight_decay: float = 0.01,
         betas: tuple[float, float] = (0.9, 0.98),
+        log_every_steps: int = 20,
     ) -> None:
         super().__init__()
         self.system = system
@@ -36,6 +37,7 @@ class Training(lightning.LightningModule):
         self.curriculum = curriculum
         self.weight_decay = weight_decay
         self.betas = betas
+        self.log_every_steps = log_every_steps
         self._stage: Stage | None = None
 
     def configure_model(self) -> None:
@@ -69,7 +71,7 @@ class Training(lightning.LightningModule):
         assert isinstance(objective, Objective)
         losses = objective.losses(self.system.backbone, batch)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-        if self.global_step % self.trainer.log_every_n_steps == 0:
+        if self.global_step % self.log_every_steps == 0:
             self._log({f"train/{stage.name}/{name}": float(value) for name, value in losses.items()})
         return losses["loss"]
 

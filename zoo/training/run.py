@@ -38,6 +38,7 @@ class TrainingSettings:
     evaluate_every_steps: int = 400
     evaluate_from_step: int = 0
     evaluate_last: bool = True
+    log_every_steps: int = 20
     save_every_steps: int = 100
     keep_best: int = 1
     data_workers: int = 1
@@ -72,6 +73,7 @@ def fit(
         objectives=settings.objectives,
         weight_decay=settings.weight_decay,
         betas=(settings.betas[0], settings.betas[1]),
+        log_every_steps=settings.log_every_steps,
     )
     data = TrainingData(
         talks=talks,
