@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -222,7 +223,13 @@ class InfiniSST(Backbone):
         return {name for name, tensor in self.state_dict().items() if seen.setdefault(tensor.data_ptr(), name) != name}
 
     def _read(self, path: Path) -> None:
-        missing, unexpected = self.load_state_dict(load_file(path), strict=False)
+        try:
+            missing, unexpected = self.load_state_dict(load_file(path), strict=False)
+        except SafetensorError as error:
+            raise ZooError(f"{path} is damaged or no safetensors file ({error}).") from error
+        except RuntimeError as error:
+            first = str(error).splitlines()[1].strip()  # under a headline; one of many
+            raise ZooError(f"Checkpoint {str(path.parent)!r} does not fit the network: {first}") from error
         wrong = [*(set(missing) - self._tied()), *unexpected]
         if wrong:
             raise ZooError(f"Checkpoint {str(path.parent)!r} does not fit the network: {', '.join(sorted(wrong)[:5])}.")

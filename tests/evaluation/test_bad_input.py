@@ -1,0 +1,189 @@
+"""Mistakes of a person: one sentence that names the thing and the choices, exit code 2, nothing left and nothing lost.
+
+And odd audio that is legal: it gives a result.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.evaluation.conftest import Evaluate, Result
+
+ROOT = Path(__file__).resolve().parents[2]
+MISTAKES = {
+    "evaluation.talk=1": "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,",
+    "+evaluation.talk=1": "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,",
+    "nonsense=1": "Unknown key 'nonsense'; choose one of: data, backbone, policy, history, system, evaluation,",
+    "backbone.window.sise=1": "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,",
+    "+backbone.encoder.depth=1": "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,",
+    "system=nonsense": "Unknown system 'nonsense'; choose one of: infinisst.",
+    "data=nonsense": "Unknown data 'nonsense'; choose one of: minitalks, mustc.",
+    "experiment=nonsense": "Unknown experiment 'nonsense'; choose one of: demo,",
+    "nonsense": "Cannot read 'nonsense' (missing EQUAL at '<EOF>'); write key=value",
+    "evaluation.knob_values=[1": "Cannot read 'evaluation.knob_values=[1'",
+    "target_language=xx": "Unknown language 'xx'; choose one of: ar, ca, cs, de,",
+    "source_language=xx": "Unknown language 'xx'; choose one of: ar, ca, cs, de,",
+    "source_language=fr": "it has no folder fr-de/data",
+    "target_language=es": "it has no folder en-es/data",
+    "evaluation.split=nonsense": "has no split 'nonsense'; it has: tst-COMMON.",
+    "evaluation.view=words": "evaluation.view must be one of talks, segments, not 'words'.",
+    "evaluation.convention=fast": "evaluation.convention must be one of queue, cumulative, chunk, not 'fast'.",
+    "evaluation.resegmentation=none": "evaluation.resegmentation must be one of mwer, soft, not 'none'.",
+    "evaluation.batch_size=0": "evaluation.batch_size must be at least 1, not 0.",
+    "evaluation.batch_size=x": "evaluation.batch_size must be a whole number, not 'x'.",
+    "evaluation.talks=0": "evaluation.talks must be at least 1, not 0.",
+    "evaluation.talks=abc": "evaluation.talks must be a whole number or null, not 'abc'.",
+    "evaluation.upper_bound=2": "evaluation.upper_bound must be true or false, not 2.",
+    "evaluation.oracle_k=[0]": "evaluation.oracle_k must be at least 1, not 0.",
+    "evaluation.knob_values=[0]": "Knob m must be a whole number of at least 1, not 0.",
+    "evaluation.knob_values=[-1]": "Knob m must be a whole number of at least 1, not -1.",
+    "evaluation.knob_values=[1.5]": "Knob m must be a whole number of at least 1, not 1.5.",
+    "evaluation.knob_values=[]": "evaluation.knob_values is empty",
+    "evaluation.knob_values=[x]": "evaluation.knob_values must be a list (a number each) or null, not ['x'].",
+    "system.knob=null evaluation.knob_values=[1]": "System 'infinisst' has no latency knob",
+    "system.latency_multiplier=0": "needs chunk_seconds above 0 and a latency_multiplier of at least 1",
+    "threads=0": "threads must be a whole number of at least 1, not 0.",
+    "threads=many": "threads must be a whole number of at least 1, not 'many'.",
+    "seed=x": "seed must be a whole number of at least 0, not 'x'.",
+    "device=nonsense": "Unknown device 'nonsense'; choose one of: auto, cpu",
+    "device=meta": "Unknown device 'meta'; choose one of: auto, cpu",
+    "logger.mode=nonsense": "logger.mode must be one of online, offline, disabled or null, not 'nonsense'.",
+    "backbone.checkpoint=/nowhere": "There is no trained InfiniSST in /nowhere (no model.safetensors); train one",
+    "backbone.tokenizer=/nowhere": "No tokenizer could be loaded from /nowhere",
+    "backbone.encoder.hidden=32": "does not fit the network",
+    "data.root=null": "data=mustc needs data.root, the folder of your MuST-C download",
+    "data.root=/nowhere": "MuST-C is not in /nowhere: it has no folder en-de/data",
+    "target_language=${nonsense}": "Interpolation key 'nonsense' not found",
+    "hydra.run.dir=/proc/simulzoo": "Cannot write to the run folder /proc/simulzoo: No such file or directory",
+}
+UNFIT = {
+    "policy=alignatt": "Policy AlignAtt needs alignment, prefix, which backbone InfiniSST does not expose; policy "
+    "choices that fit it: turn_taking.",
+    "history=recent_words": "History RecentWords needs alignment, recut, which backbone InfiniSST does not expose; "
+    "history choices that fit it: keep_all.",
+}
+
+
+def refused(result: Result, sentence: str) -> None:
+    """Exit code 2, one line on stderr with the sentence in it, nothing on stdout."""
+    assert (result.code, result.out) == (2, ""), result
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert sentence in result.err
+
+
+def left(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("given", MISTAKES)
+def test_a_mistake_is_one_sentence(given: str, evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+    refused(evaluate(*mustc, *given.split(" ")), MISTAKES[given])
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", UNFIT)
+def test_what_does_not_fit_is_refused_before_weights_load(given: str, evaluate: Evaluate, here: Path) -> None:
+    refused(evaluate(given, "backbone.checkpoint=/nowhere"), UNFIT[given])
+    assert list(here.iterdir()) == []
+
+
+def test_a_missing_checkpoint_of_a_language_says_how_to_train(evaluate: Evaluate, here: Path) -> None:
+    result = evaluate("target_language=ca", "data=mustc", "data.root=/nowhere", "backbone.checkpoint=null", tiny=False)
+    refused(result, "InfiniSST needs a tokenizer")
+
+
+def test_a_folder_with_a_run_in_it_is_not_overwritten(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+    (here / "mine").mkdir()
+    card = json.dumps({"id": "abc", "kind": "evaluate", "name": "mine", "group": None})
+    (here / "mine" / "run.json").write_text(card)
+    refused(evaluate(*mustc, "hydra.run.dir=mine"), "already holds the run abc; choose another folder")
+    assert {path.name: path.read_text() for path in left(here)} == {"run.json": card}
+
+
+def test_a_missing_reference(evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+    text = corpus / "en-de" / "data" / "tst-COMMON" / "txt" / "tst-COMMON.de"
+    text.write_text("Eins zwei drei.\nVier fünf.\n\n\n")
+    refused(evaluate(*mustc), "Talk 'ted_2' has no reference in 'de': all its segments are empty.")
+    text.unlink()
+    refused(evaluate(*mustc), "tst-COMMON.de cannot be read (No such file or directory)")
+    assert list(here.iterdir()) == []
+
+
+def noise(seconds: float = 4.0, rate: int = 16_000, channels: int = 1) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-0.5, 0.5, (round(seconds * rate), channels)).astype(np.float32)
+
+
+def with_nan() -> np.ndarray:
+    samples = noise()
+    samples[30_000] = np.nan
+    return samples
+
+
+def truncate(path: Path) -> None:
+    soundfile.write(path, noise(), 16_000)
+    path.write_bytes(path.read_bytes()[:50_000])
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "empty file": (lambda path: path.write_bytes(b""), "is damaged or no audio"),
+    "no samples": (lambda path: soundfile.write(path, noise(0), 16_000), "has no samples"),
+    "NaN": (lambda path: soundfile.write(path, with_nan(), 16_000, subtype="FLOAT"), "has samples that are NaN"),
+    "truncated": (truncate, "is truncated"),
+    "no audio": (lambda path: path.write_text("hello"), "is damaged or no audio"),
+    "missing": (lambda path: path.unlink(), "does not exist"),
+}
+LEGAL: dict[str, Callable[[Path], object]] = {
+    "silent": lambda path: soundfile.write(path, 0 * noise(), 16_000),
+    "8 kHz stereo": lambda path: soundfile.write(path, noise(rate=8_000, channels=2), 8_000),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_broken_audio(kind: str, evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+    make, reason = BROKEN[kind]
+    path = corpus / "en-de" / "data" / "tst-COMMON" / "wav" / "ted_2.wav"
+    make(path)
+    result = evaluate(*mustc)
+    refused(result, reason)
+    assert str(path) in result.err
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", LEGAL)
+def test_odd_audio_is_translated(kind: str, evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+    LEGAL[kind](corpus / "en-de" / "data" / "tst-COMMON" / "wav" / "ted_2.wav")
+    assert evaluate(*mustc, "evaluation.knob_values=[2]", "hydra.run.dir=run").code == 0
+    (log,) = (here / "run" / "instances").glob("*-infinisst-m2/instances.log")
+    lengths = {record["talk"]: record["source_length"] for record in map(json.loads, log.read_text().splitlines())}
+    assert lengths == {"ted_1": 4000.0, "ted_2": 4000.0}
+
+
+def test_a_talk_of_a_tenth_of_a_second(evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+    split = corpus / "en-de" / "data" / "tst-COMMON"
+    soundfile.write(split / "wav" / "ted_1.wav", noise(0.1), 16_000)
+    for suffix, line in (
+        ("yaml", "- {duration: 0.1, offset: 0.0, speaker_id: s, wav: ted_1.wav}"),
+        ("en", "Yes."),
+        ("de", "Ja."),
+    ):
+        (split / "txt" / f"tst-COMMON.{suffix}").write_text(line + "\n")
+    assert evaluate(*mustc, "hydra.run.dir=run").code == 0
+    rows = json.loads((here / "run" / "results.json").read_text())
+    assert [row["knob"] for row in rows] == [{"name": "m", "value": m} for m in (1, 2, 3, 4)] + [None]
+    log = json.loads((here / "run" / rows[0]["instances"]).read_text())
+    assert log["source_length"] == 100.0
+    assert set(log["delays"]) <= {100.0}
+
+
+def test_the_process_itself_leaves_with_2(here: Path) -> None:
+    command = [sys.executable, str(ROOT / "evaluate.py"), "-m", "evaluation.nonsense=1,2"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=120)
+    refused(Result(done.returncode, done.stdout, done.stderr), "Unknown key 'evaluation.nonsense'; choose one of")
+    assert [path.name for path in left(here)] == ["multirun.yaml"]  # Hydra's, before it looks at any job
