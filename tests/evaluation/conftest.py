@@ -27,6 +27,10 @@ TINY = (
     "backbone.decoder.num_hidden_layers=1",
     "backbone.decoder.num_attention_heads=2",
     "backbone.decoder.num_key_value_heads=2",
+    "backbone.decoder.initializer_range=0.3",
+    "backbone.decoder.tie_word_embeddings=false",
+    "backbone.embedding_std=0.5",
+    "+backbone.search.tokens_per_chunk=5",
 )
 SEGMENTS = ((0.25, 1.5, "One two three.", "Eins zwei drei."), (2.0, 1.5, "Four five.", "Vier fünf."))
 
@@ -45,7 +49,7 @@ Evaluate = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint folder with random weights of the TINY shape."""
+    """A checkpoint folder with random weights of the TINY shape; what it writes is different nonsense for any audio."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = folder / "tokenizer"
     train_tokenizer([target for *_, target in SEGMENTS], vocabulary_size=280).save_pretrained(tokenizer)
