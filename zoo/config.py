@@ -136,7 +136,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
             job(cfg)
         except ZooError as error:
             _leave(str(error))
-        except OmegaConfBaseException as error:  # an interpolation that leads nowhere is found when it is used
+        except (HydraException, OmegaConfBaseException) as error:  # some of it is found only when it is used
             _leave(_explained(error, config_name))
         finally:
             _withdraw(run_folder())

@@ -9,10 +9,12 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from zoo.arguments import fits
 from zoo.config import Config, build, compose, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
 from zoo.data.minitalks.frozen import content_hash
 from zoo.data.talks import Talk
+from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator, Settings, knob_values
 from zoo.evaluation.sources import check_talks
 from zoo.report.page import write_report
@@ -52,9 +54,12 @@ def evaluate(cfg: Config) -> None:
 
 def chosen(cfg: Config) -> list[Config]:
     """The configuration of each system: this one, or one per entry of ``compare`` with its overrides on top."""
-    if cfg.compare is None:
+    entries = plain(cfg)["compare"]
+    if entries is None:
         return [cfg]
-    return [compose("evaluate", [*overrides(), *entry, f"system.name={name}"]) for name, entry in cfg.compare.items()]
+    if not entries or not fits(entries, Mapping[str, Sequence[str]]):
+        raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
+    return [compose("evaluate", [*overrides(), *entry, f"system.name={name}"]) for name, entry in entries.items()]
 
 
 def prepare(choices: Sequence[StreamingSystem], corpus: Corpus, settings: Settings) -> Sequence[Talk]:

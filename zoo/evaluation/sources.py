@@ -26,7 +26,9 @@ def check_talks(talks: Sequence[Talk], *, source: Language, target: Language) ->
     for talk in talks:
         if talk.source_language != source.code:
             raise ZooError(f"Talk {talk.name!r} is spoken in {talk.source_language!r}, not in {source.code!r}.")
-        offered = sorted(set.intersection(*(set(segment.targets) for segment in talk.segments)) if talk.segments else ())
+        offered = sorted(
+            set.intersection(*(set(segment.targets) for segment in talk.segments)) if talk.segments else ()
+        )
         if target.code not in offered:
             known = ", ".join(offered) or "none"
             raise ZooError(f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {known}.")

@@ -1,0 +1,120 @@
+"""Every YAML of conf composes and makes its object without a file and without a network; what is wrong says so."""
+
+import builtins
+import io
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from zoo.backbones.base import Backbone
+from zoo.config import CONF, build, compose
+from zoo.data.corpora import Corpus, MiniTalks, MustC
+from zoo.evaluation.runner import Settings
+from zoo.history.base import History
+from zoo.policies.base import Policy
+from zoo.systems.base import StreamingSystem
+from zoo.tracking.wandb_logger import WandbSettings
+from zoo.training.run import TrainingSettings
+
+ENTRY_POINTS = ("evaluate", "train")
+KINDS: dict[str, tuple[type, ...]] = {
+    "data": (MiniTalks, MustC),
+    "backbone": (Backbone,),
+    "policy": (Policy,),
+    "history": (History,),
+    "system": (StreamingSystem,),
+    "evaluation": (Settings,),
+    "training": (TrainingSettings,),
+    "trainer": (dict,),
+    "logger": (WandbSettings,),
+}
+EXPERIMENTS = {"demo": "evaluate", "infinisst_minitalks": "train"}
+APART = ("hydra/default.yaml", "wandb_sweep.yaml")  # Hydra's own, and W&B's own (tests/tracking/test_sweep.py)
+FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
+CHOICES = [(path.parts[0], path.stem) for path in FILES if path.parts[0] in KINDS]
+
+
+def entry_point(group: str) -> str:
+    return "train" if group in ("training", "trainer") else "evaluate"
+
+
+@contextmanager
+def no_disk_no_network() -> Iterator[None]:
+    """Opening a file, making a folder and connecting fail."""
+
+    def forbidden(*given: Any, **more: Any) -> Any:
+        raise AssertionError(f"a constructor touched {given[:1]}")
+
+    with (
+        mock.patch.object(builtins, "open", forbidden),
+        mock.patch.object(io, "open", forbidden),
+        mock.patch.object(os, "mkdir", forbidden),
+        mock.patch.object(socket.socket, "connect", forbidden),
+    ):
+        yield
+
+
+def made(node: DictConfig) -> Any:
+    """What the node makes: once to import its modules, once more under guard."""
+    build(node)
+    with no_disk_no_network():
+        return build(node)
+
+
+def test_every_file_is_one_of_those_tested_here() -> None:
+    known = {
+        *(f"{group}/{choice}.yaml" for group, choice in CHOICES),
+        *(f"experiment/{name}.yaml" for name in EXPERIMENTS),
+    }
+    known |= {f"{name}.yaml" for name in ENTRY_POINTS}
+    assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(APART) == known
+
+
+@pytest.mark.parametrize(("group", "choice"), CHOICES)
+def test_a_choice_makes_its_object(group: str, choice: str) -> None:
+    cfg = compose(entry_point(group), [f"{group}={choice}"])
+    assert isinstance(made(cfg[group]), KINDS[group])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_makes_all_its_objects(name: str) -> None:
+    cfg = compose(EXPERIMENTS[name], [f"experiment={name}", "backbone.tokenizer=somewhere"])
+    for group in KINDS:
+        if group in cfg:
+            assert isinstance(made(cfg[group]), KINDS[group]), group
+
+
+@pytest.mark.parametrize("target", ["de", "es", "zh"])
+def test_the_default_is_the_small_model_of_the_language_pair(target: str) -> None:
+    cfg = compose("evaluate", [f"target_language={target}"])
+    system: StreamingSystem = made(cfg.system)
+    assert (system.name, system.direction, system.chunk_samples) == ("infinisst", f"en-{target}", 2 * 15_360)
+    assert Path(cfg.backbone.checkpoint) == CONF.parent / "checkpoints" / f"infinisst_minitalks_en-{target}"
+    assert (cfg.data._target_, cfg.seed) == ("zoo.data.corpora.MiniTalks", 0)
+
+
+def test_the_command_of_the_readme_is_the_default() -> None:
+    assert compose("evaluate", ["system=infinisst", "data=minitalks"]) == compose("evaluate")
+    assert compose("train", ["experiment=infinisst_minitalks"]) == compose("train")
+
+
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+def test_every_value_can_be_resolved_and_no_key_is_mandatory(name: str) -> None:
+    cfg = compose(name)
+    OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    assert OmegaConf.missing_keys(cfg) == set()
+
+
+def test_the_sweep_of_a_knob_reaches_the_system() -> None:
+    cfg = compose("evaluate", ["system.latency_multiplier=3"])
+    assert build(cfg.system).chunk_samples == 3 * 15_360
+    corpus: Corpus = build(compose("evaluate", ["data=mustc", "data.root=/x", "target_language=zh"]).data)
+    assert isinstance(corpus, MustC)
+    assert (corpus.root, corpus.target_language) == ("/x", "zh")

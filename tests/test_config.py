@@ -1,0 +1,145 @@
+"""From the command line to a job: names, folders, exit codes. The job here does next to nothing."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hydra.core.global_hydra import GlobalHydra
+
+from zoo.config import Config, build, compose, entry_point, is_multirun, machine, overrides, plain, run_folder
+from zoo.errors import ZooError
+from zoo.tracking import launch
+
+Launch = Callable[..., int]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
+    """``start(job, "key=value", ...)``: run ``job`` as evaluate.py would, in an empty folder; the exit code."""
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.chdir(tmp_path)
+
+    def run(job: Callable[[Config], None], *given: str, name: str = "evaluate") -> int:
+        launch.launch_name.cache_clear()
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *given])
+        try:
+            entry_point(name, job)
+        except SystemExit as left:
+            return int(left.code or 0)
+        return 0
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["evaluate", "train"])
+def test_a_job_has_its_folder_and_overrides(start: Launch, name: str, tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    def job(cfg: Config) -> None:
+        seen.extend([overrides(), is_multirun(), cfg.seed, run_folder()])
+        (run_folder() / "result").touch()
+
+    assert start(job, "seed=3", name=name) == 0
+    assert seen[:3] == [["seed=3"], False, 3]
+    (folder,) = (tmp_path / "outputs" / name).iterdir()
+    assert seen[3] == folder
+    assert [path.name for path in folder.iterdir()] == ["result"]
+
+
+def test_the_jobs_of_a_multirun_share_a_launch_folder(start: Launch, tmp_path: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def job(cfg: Config) -> None:
+        seen.append((overrides(), is_multirun(), run_folder().name, run_folder().parent))
+
+    assert start(job, "-m", "seed=4,5") == 0
+    (launched,) = (tmp_path / "outputs" / "evaluate").iterdir()
+    assert seen == [(["seed=4"], True, "0", launched), (["seed=5"], True, "1", launched)]
+
+
+def test_a_mistake_leaves_nothing_and_exits_with_2(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def job(cfg: Config) -> None:
+        assert run_folder().is_dir()
+        raise ZooError("This is wrong; choose that.")
+
+    assert start(job) == 2
+    assert capsys.readouterr().err == "error: This is wrong; choose that.\n"
+    assert list(tmp_path.iterdir()) == []
+    assert start(job, "hydra.run.dir=a/b/c") == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mistake_found_late_keeps_what_was_written(start: Launch, tmp_path: Path) -> None:
+    def job(cfg: Config) -> None:
+        (run_folder() / "results.json").write_text("[]")
+        raise ZooError("Too late.")
+
+    assert start(job, "hydra.run.dir=mine") == 2
+    assert (tmp_path / "mine" / "results.json").read_text() == "[]"
+
+
+def test_a_mistake_of_ours_is_no_mistake_of_theirs(start: Launch) -> None:
+    def job(cfg: Config) -> None:
+        raise FileNotFoundError("a bug")
+
+    with pytest.raises(FileNotFoundError, match="a bug"):
+        start(job)
+
+
+def test_hydra_s_own_words_are_one_line(start: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    for given, words in (
+        (("system=infinisst,other",), "Ambiguous value for argument 'system=infinisst,other'"),
+        (("~nonsense",), "Could not delete from config. 'nonsense' does not exist."),
+        (("backbone=3",), "Config group override must be a string or a list. Got int"),
+        (("+seed=1",), "Could not append to config. An item is already at 'seed'."),
+        (("evaluation.talks.x=1",), "Could not override 'evaluation.talks.x'."),
+    ):
+        assert start(lambda cfg: None, *given) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"error: {words}"), err
+        assert err.count("\n") == 1
+
+
+def test_composing_inside_of_a_job(start: Launch) -> None:
+    seen: list[object] = []
+
+    def job(cfg: Config) -> None:
+        seen.append(compose("train", ["seed=9"]).seed)
+        seen.append(cfg.seed)
+        seen.append(overrides())
+        assert GlobalHydra.instance().is_initialized()
+
+    assert start(job, "seed=2") == 0
+    assert seen == [9, 2, ["seed=2"]]
+
+
+def test_machine() -> None:
+    threads = torch.get_num_threads()
+    try:
+        assert machine(compose("evaluate", ["threads=1", "device=cpu"])) == torch.device("cpu")
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(threads)
+    with pytest.raises(ZooError, match="seed must be a whole number of at least 0, not -1"):
+        machine(compose("evaluate", ["seed=-1"]))
+    with pytest.raises(ZooError, match=r"threads must be a whole number of at least 1, not True"):
+        machine(compose("evaluate", ["threads=true"]))
+
+
+def test_a_constructor_that_refuses_is_one_sentence() -> None:
+    with pytest.raises(ZooError, match=r"needs frames of at least 1, not 0"):
+        build(compose("evaluate", ["policy=alignatt", "policy.frames=0"]).policy)
+    with pytest.raises(ZooError, match=r"^policy\.frames must be a whole number, not 'x'\.$"):
+        build(compose("evaluate", ["policy=alignatt", "policy.frames=x"]).policy)
+    with pytest.raises(ZooError, match=r"missing 1 required .* 'frames' \(in the configuration of 'policy'\)"):
+        build(compose("evaluate", ["policy=alignatt", "~policy.frames"]).policy)
+
+
+def test_plain_is_resolved() -> None:
+    values = plain(compose("evaluate", ["target_language=zh"]))
+    assert values["system"]["target_language"] == "zh"
+    assert "hydra" not in values
