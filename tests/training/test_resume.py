@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = {"hearing": 8, "translating": 12, "together": 10}
+STEPS = {"hearing": 8, "translating": 12, "unbounded": 10}
 TINY = [
     "experiment=infinisst_minitalks",
     "logger=csv",

@@ -37,7 +37,7 @@ class Split:
 
 
 # In order of precedence: no sentence of an earlier split occurs in a later one.
-SPLITS = {"tst": Split(10, 75, 205), "dev": Split(6, 66, 100), "train": Split(240, 66, 115)}
+SPLITS = {"tst": Split(10, 75, 205), "dev": Split(6, 66, 100), "train": Split(480, 66, 115)}
 
 
 @dataclass(frozen=True, slots=True)
