@@ -72,7 +72,7 @@ class Training(lightning.LightningModule):
         losses = objective.losses(self.system.backbone, batch)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         if self.global_step % self.log_every_steps == 0:
-            self._log({f"train/{stage.name}/{name}": float(value) for name, value in losses.items()})
+            self._log({f"train/{stage.name}/{name}": float(value.detach()) for name, value in losses.items()})
         return losses["loss"]
 
     def _log(self, values: dict[str, float]) -> None:
