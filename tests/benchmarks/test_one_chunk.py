@@ -54,14 +54,17 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> StreamingSystem:
 def test_the_walk_shows_the_grid(script: ModuleType, system: StreamingSystem, talk: Talk) -> None:
     number, lines = script.walk(system, talk, step=1)
     found = {station: value for station, _, value in lines}
+    cfg = compose("evaluate").backbone
+    channels, hidden = cfg.encoder.conv_channels[-1], cfg.encoder.hidden
+    layers, heads, size = cfg.encoder.layers, cfg.encoder.heads, hidden // cfg.encoder.heads
     assert number == 1
     assert found["Talk.segments"] == "house."
     assert (found["SpeechChunk.samples"], found["Session.audio"]) == ("30720", "30720")
-    assert found["FeatureExtractor"] == "[1, 128, 96]"
-    assert found["StreamingEncoder"] == "[1, 96, 160]"
-    assert found["Adapter"] == "[1, 24, 160]"
+    assert found["FeatureExtractor"] == f"[1, {channels}, 96]"
+    assert found["StreamingEncoder"] == f"[1, 96, {hidden}]"
+    assert found["Adapter"] == f"[1, 24, {cfg.decoder.hidden_size}]"
     assert found["Prompt.turn"] == "27"
-    assert found["EncoderState.cache"] == "[4, 2, 4, 192, 40]"
+    assert found["EncoderState.cache"] == str([layers, 2, heads, 192, size])
     assert found["Emission.delay"] == "3.840"
 
 
