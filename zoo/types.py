@@ -26,7 +26,6 @@ class Capability(StrEnum):
     PREFIX = "prefix"  # a hypothesis may be written in part; the next one follows that part and hears all kept audio
     SPEECH = "speech"  # states from which target speech can be made
     RECUT = "recut"  # kept audio can be cut at the front
-    WORD_COUNT = "word_count"  # how many source words were heard
 
 
 class Stage(StrEnum):

@@ -23,7 +23,6 @@ TINY = [
     "training.save_every_steps=3",
     "training.evaluate_every_steps=1000",
     "training.evaluate_last=false",
-    "training.objectives.frame_labels.hidden_size=16",
     "backbone.encoder.hidden=16",
     "backbone.encoder.ff=32",
     "backbone.encoder.layers=2",

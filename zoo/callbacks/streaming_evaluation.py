@@ -49,7 +49,9 @@ class StreamingEvaluation(Callback):
         due = step >= self.first_step and step % self.every_steps == 0
         if due or step == self.last_step:
             scores = self.evaluate(module)
-            module.log_dict(scores, rank_zero_only=True)
+            module.log_dict(scores, rank_zero_only=True, logger=False)  # for the checkpoints that watch it
+            for logger in trainer.loggers:  # at once: Lightning would wait for its own interval
+                logger.log_metrics(scores, step=step)
             shown = ", ".join(f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items())
             trainer.print(f"step {step}: {shown}")
 

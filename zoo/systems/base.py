@@ -113,7 +113,7 @@ class StreamingSystem(lightning.LightningModule):
         *path, last = self.knob.attribute.split(".")
         owner: object = self
         for part in path:
-            owner = getattr(owner, part)
+            owner = getattr(owner, part, None)
         if not hasattr(owner, last):
             raise ZooError(f"The knob {self.knob.name!r} names {self.knob.attribute!r}, which {self.name!r} lacks.")
         setattr(owner, last, value)

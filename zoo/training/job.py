@@ -18,6 +18,8 @@ from zoo.tracking.tracker import Tracker, track
 from zoo.training.export import export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
+EVALUATED = ("backbone", "source_language=", "target_language=", "data=")  # overrides an evaluation must repeat
+
 
 def train(cfg: Config) -> None:
     """Train (or go on with ``resume=<run folder>``) and export. Raises ZooError on bad input, before long work."""
@@ -49,11 +51,14 @@ def train(cfg: Config) -> None:
 
 
 def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run, tracker: Tracker) -> None:
-    """Export the last weights and hand the kept checkpoints to the tracker."""
-    folder = export(system, run.folder / "export", config=plain(cfg), command=overrides(), dtype=cfg.export_dtype)
-    stamp(run, folder)
+    """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
+    folder = run.folder / "export"
+    if not folder.is_dir():  # a finished run that was resumed has nothing new to say
+        export(system, folder, config=plain(cfg), command=overrides(), dtype=cfg.export_dtype)
+        stamp(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    print(f"exported: {folder}\nevaluate: python evaluate.py backbone.checkpoint={folder}")
+    shape = [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith("backbone.checkpoint")]
+    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*shape, f'backbone.checkpoint={folder}'])}")
 
 
 def tokenizer_folder(run: Run, talks: Sequence[Talk], target: str, vocabulary_size: int) -> Path:

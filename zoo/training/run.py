@@ -101,6 +101,7 @@ def fit(
         **trainer_options,
     )
     trainer.fit(module, datamodule=data, ckpt_path=None if resume is None else str(resume), weights_only=True)
+    trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # whatever the interval, the end can be resumed
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
 

@@ -139,7 +139,7 @@ class InfiniSST(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """One turn per stream: all audio not heard yet, then words until the end of turn.
+        """One turn per stream: all audio not heard yet, then words until its end. Requests ask for nothing else.
 
         Heard audio leaves the session (the window lives here). Audio short of a whole chunk waits for more, or is
         filled up with zeros when the source has ended; a stream without a chunk says nothing.

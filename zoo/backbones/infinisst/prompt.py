@@ -36,7 +36,6 @@ LEAN = Template(
     assistant="<|assistant|>",
     speech="<|speech|>",
 )
-TEMPLATES = {"llama": Template(), "lean": LEAN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Prompt:
         return [*self._user, *speech, self.end_of_turn, *self._assistant]
 
     def answer(self, text: str) -> list[int]:
-        """Ids of a turn's translation and its end. Its first word carries no leading space."""
+        """Ids of a turn's translation and its end. The text has no leading space (a tokenizer may add its own)."""
         return [*self._ids(text.strip()), self.end_of_turn]
 
     def trajectory(
