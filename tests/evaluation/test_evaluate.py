@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.evaluation.conftest import TINY, Evaluate
 from zoo.languages import language
 from zoo.report.instance_log import read_log
@@ -46,7 +44,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, 
     assert labels == [
         ("infinisst", {"name": "m", "value": 4}, "system"),
         ("infinisst offline", None, "ceiling"),
-        *(("wait-k oracle", {"name": "k", "value": k}, "oracle") for k in (1, 3, 5)),
+        *(("wait-k oracle", {"name": "k", "value": k}, "oracle") for k in (1, 3, 5, 7)),
     ]
     assert all(set(row) >= REQUIRED for row in rows)
     assert {(row["data"], row["split"], row["source_language"], row["target_language"]) for row in rows} == {
@@ -56,7 +54,8 @@ def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, 
     scores = [row["scores"] for row in rows]
     assert {"BLEU", "chrF", "StreamLAAL", "StreamLAAL_CA", "LongYAAL", "RTF", "StartOffset"} <= set(scores[0])
     assert set(scores[1]) == {"BLEU", "chrF"}
-    assert [score["BLEU"] for score in scores[2:]] == pytest.approx([100] * 3)
+    known = [score["BLEU"] for score in scores[2:]]  # late disambiguators: waiting must pay
+    assert 0 < known[0] < known[1] - 10 < known[2] - 20
     assert scores[2]["StreamLAAL"] < scores[3]["StreamLAAL"] < scores[4]["StreamLAAL"]
     assert "queue" in rows[0]["signatures"]["StreamLAAL_CA"]
     assert all(len(read_log(run / row["instances"], language=language("de"))) >= 1 for row in rows)

@@ -42,6 +42,18 @@ def test_wait_k_by_hand(talk: Talk) -> None:
     assert patient.delays == (1.5,) * 4 + (3.0,) * 2
 
 
+def test_a_word_that_hangs_on_what_comes_is_not_known(talk: Talk) -> None:
+    """The verb comes last in the source: B needs source word 2, C only word 0."""
+    first = talk.segments[0]
+    needs = ((0,), (0, 2), (0,), (1, 2))
+    german = replace(first.targets["de"], words=("A", "B", "C", "D"), needs=needs)
+    late = replace(talk, segments=(replace(first, targets={"de": german}),))
+    written = [wait_k_oracle([late], DE, k)[0] for k in (1, 2)]
+    assert [stream.units for stream in written] == [("A", "…", "C", "D"), ("A", "B", "C", "D")]
+    assert [stream.text for stream in written] == ["A … C D", "A B C D"]
+    assert [stream.delays for stream in written] == [(0.5, 1.0, 1.5, 1.5), (1.0, 1.5, 1.5, 1.5)]
+
+
 def test_characters_keep_the_pace_of_the_words(talk: Talk) -> None:
     """Six characters over three words: two per word; one over two: with the first."""
     (one,) = wait_k_oracle([talk], ZH, 1)

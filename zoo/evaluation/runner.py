@@ -49,7 +49,7 @@ class Settings:
     convention: Convention = "queue"
     resegmentation: Resegmentation = "mwer"
     upper_bound: bool = True
-    oracle_k: Sequence[int] = (1, 3, 5)
+    oracle_k: Sequence[int] = (1, 3, 5, 7)
 
     def __post_init__(self) -> None:
         for noun, value, choices in (
