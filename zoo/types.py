@@ -1,5 +1,6 @@
 """The nouns of simultaneous translation. Knows no network, no file and no clock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
@@ -162,6 +163,14 @@ class ChunkTime:
     compute: Seconds
 
 
+def queued(chunks: Sequence[ChunkTime]) -> list[Seconds]:
+    """Seconds since the stream began at which each chunk is done, one after the other (METRICS, ``queue``)."""
+    finished: list[Seconds] = []
+    for chunk in chunks:
+        finished.append(max(chunk.arrival, finished[-1] if finished else 0.0) + chunk.compute)
+    return finished
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One stream and what was written: the only thing metrics and reports read.
@@ -185,9 +194,7 @@ class Instance:
     chunks: tuple[ChunkTime, ...] = ()
     batched: bool = False  # compute was shared with other streams: computation-aware scores carry the tag
 
-    def with_elapsed(
-        self, elapsed: tuple[Seconds, ...], convention: Literal["queue", "cumulative", "chunk"]
-    ) -> "Instance":
+    def with_elapsed(self, elapsed: tuple[Seconds, ...], convention: Convention) -> "Instance":
         """The same stream under another elapsed convention."""
         return replace(self, elapsed=elapsed, convention=convention)
 

@@ -260,3 +260,48 @@ def test_reference_files(tmp_path: Path) -> None:
     segments.write_text("a: 1\n", encoding="utf-8")
     with pytest.raises(ZooError, match="not a list of segments"):
         read_references(segments, texts)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- {duration: [, offset: 1}\n", r"s\.yaml, line 1, is not YAML"),
+        ("- eins\n- zwei\n", "is not a list of segments"),
+        ("- {duration: x, offset: 0, wav: a.wav}\n", r"segment 1 has offset 0 and duration 'x'; they must be seconds"),
+        ("- {duration: 1, offset: [2], wav: a.wav}\n", r"segment 1 has offset \[2\]"),
+        ("- {duration: .nan, offset: 0, wav: a.wav}\n", "they must be seconds"),
+        ("- {duration: 1, offset: -1, wav: a.wav}\n", "they must be seconds"),
+    ],
+)
+def test_a_segment_file_that_is_none(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "s.yaml").write_text(content, encoding="utf-8")
+    (tmp_path / "r.txt").write_text("eins\n", encoding="utf-8")
+    with pytest.raises(ZooError, match=message):
+        read_references(tmp_path / "s.yaml", tmp_path / "r.txt")
+
+
+def test_references_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("- {duration: 1, offset: 0, wav: a.wav}\n", encoding="utf-8")
+    (tmp_path / "r.txt").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(ZooError, match=r"r\.txt is not a text file in UTF-8"):
+        read_references(tmp_path / "s.yaml", tmp_path / "r.txt")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("omnisteval", r"segment 0-0 has no 'emission_cu'; is this an OmniSTEval"),
+        ("simulstream", "has no line with metadata; is this a simulstream log"),
+    ],
+)
+def test_a_log_of_another_format(tmp_path: Path, given: Any, message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        read_log(log(tmp_path, RECORD), language=DE, format=given)
+
+
+def test_values_that_are_none(tmp_path: Path) -> None:
+    for record in (changed(source_length="long"), changed(index="first"), changed(chunks=[1], chunk_of=[0, 0])):
+        with pytest.raises(ZooError, match="is not a log in the format 'simuleval'"):
+            read_log(log(tmp_path, record), language=DE)
+    with pytest.raises(ZooError, match="is not a log in the format 'simulstream'"):
+        read_log(log(tmp_path, {"id": 0, "metadata": {}}), language=DE, format="simulstream")

@@ -7,21 +7,16 @@ chunk: audio read plus the compute of this chunk (simulstream); never charges a 
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Literal, get_args
+from typing import get_args
 
 from zoo.errors import ZooError, unknown
-from zoo.types import ChunkTime, Instance, Seconds
-
-Convention = Literal["queue", "cumulative", "chunk"]
+from zoo.types import ChunkTime, Convention, Instance, Seconds, queued
 
 
 def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Seconds]:
     """Wall-clock seconds since the stream began at which each chunk is done. Raises ZooError for another convention."""
     if convention == "queue":
-        finished: list[Seconds] = []
-        for chunk in chunks:
-            finished.append(max(chunk.arrival, finished[-1] if finished else 0.0) + chunk.compute)
-        return finished
+        return queued(chunks)
     if convention == "cumulative":
         spent = accumulate(chunk.compute for chunk in chunks)
         return [chunk.arrival + compute for chunk, compute in zip(chunks, spent, strict=True)]

@@ -6,7 +6,7 @@ from typing import get_args
 
 from zoo.errors import unknown
 from zoo.languages import Language
-from zoo.metrics.elapsed import Convention, fbk_elapsed, omnisteval_elapsed
+from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing
 from zoo.metrics.references import ReferenceSegment, check_talks
 from zoo.metrics.resegment import Resegmentation, mwer
@@ -14,7 +14,7 @@ from zoo.metrics.rules import Rules, rules_named
 from zoo.metrics.scores import Aware, Scorer, prepared
 from zoo.metrics.signature import Score, tool
 from zoo.metrics.soft import soft
-from zoo.types import Instance, Seconds
+from zoo.types import Convention, Instance, Seconds
 
 LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": AP, "DAL": DAL}
 

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.metrics.elapsed import Convention
 from zoo.metrics.latency import SENTENCE_METRICS, Timing
 from zoo.metrics.references import check_units
 from zoo.metrics.rules import rules_named
 from zoo.metrics.scores import Aware, Scorer, prepared
 from zoo.metrics.signature import Score
-from zoo.types import Instance
+from zoo.types import Convention, Instance
 
 
 def score_sentences(

@@ -4,7 +4,7 @@ Files hold milliseconds (simulstream: seconds), Instances seconds. Knows no metr
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -69,10 +69,13 @@ def read_log(
     if format not in get_args(LogFormat):
         raise unknown("log format", format, get_args(LogFormat))
     records = list(_records(path))
-    if format == "simulstream":
-        return read_simulstream(records, path, language=language, detokenize=detokenize)
-    reader: Callable[[dict[str, Any], Path, Language], Instance] = _simuleval if format == "simuleval" else _omnisteval
-    instances = [reader({"index": line, **record}, path, language) for line, record in enumerate(records)]
+    try:
+        if format == "simulstream":
+            return read_simulstream(records, path, language=language, detokenize=detokenize)
+        reader = _simuleval if format == "simuleval" else _omnisteval
+        instances = [reader({"index": line, **record}, path, language) for line, record in enumerate(records)]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ZooError(f"{path} is not a log in the format {format!r} ({error!r}).") from error
     indices = [instance.index for instance in instances]
     twice = next((index for position, index in enumerate(indices) if index in indices[:position]), None)
     if twice is not None:
@@ -137,13 +140,12 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
 def _omnisteval(record: dict[str, Any], path: Path, language: Language) -> Instance:
     """One line of ``instances.resegmented.jsonl``: a segment, with times from its start."""
     talk = f"{record.get('docid', 0)}-{record.get('segid', record['index'])}"
-    renamed = {
-        **record,
-        "talk": talk,
-        "delays": record.get("emission_cu", []),
-        "elapsed": record.get("emission_ca", []),
-    }
-    return _simuleval(renamed, path, language)
+    if "emission_cu" not in record:
+        raise ZooError(
+            f"{path}: segment {talk} has no 'emission_cu'; is this an OmniSTEval instances.resegmented.jsonl?"
+        )
+    times = {"delays": record["emission_cu"], "elapsed": record.get("emission_ca", [])}
+    return _simuleval({**record, "talk": talk, **times}, path, language)
 
 
 def _talk(record: dict[str, Any]) -> str:

@@ -47,6 +47,8 @@ def read_simulstream(
             if record["id"] not in streams:
                 raise ZooError(f"{path} has output of client {record['id']!r} before its metadata.")
             _advance(streams[record["id"]], record, path, language, join)
+    if not streams:
+        raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
     return [_instance(index, stream, language, join) for index, stream in enumerate(streams.values())]
 
 

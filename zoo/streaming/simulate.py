@@ -10,7 +10,7 @@ from torch import Tensor
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Seconds, SpeechChunk
+from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Seconds, SpeechChunk, queued
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,7 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
     written_at = [index for index, emission in enumerate(stream.emissions) for _ in emission.text]
     units, ends = spans(text, target)
     emissions = [stream.emissions[written_at[end - 1]] for end in ends]
-    finished: list[Seconds] = []
-    clock = 0.0
-    for chunk in stream.times:
-        clock = max(chunk.arrival, clock) + chunk.compute
-        finished.append(clock)
+    finished = queued(stream.times)
     return Instance(
         index=stream.index,
         talk=stream.source.talk,
