@@ -15,21 +15,26 @@ from omegaconf import DictConfig, OmegaConf
 
 from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
-from zoo.data.corpora import Corpus, MiniTalks, MustC
+from zoo.data import corpora
+from zoo.data.corpora import Corpus, MustC
 from zoo.evaluation.runner import Settings
 from zoo.history.base import History
 from zoo.policies.base import Policy
 from zoo.systems.base import StreamingSystem
+from zoo.systems.replay import Replay
 from zoo.tracking.wandb_logger import WandbSettings
 from zoo.training.run import TrainingSettings
 
 ENTRY_POINTS = ("evaluate", "train")
+CORPORA = tuple(
+    part for part in vars(corpora).values() if isinstance(part, type) and hasattr(part, "talks") and part is not Corpus
+)
 KINDS: dict[str, tuple[type, ...]] = {
-    "data": (MiniTalks, MustC),
+    "data": CORPORA,
     "backbone": (Backbone,),
     "policy": (Policy,),
     "history": (History,),
-    "system": (StreamingSystem,),
+    "system": (StreamingSystem, Replay),
     "evaluation": (Settings,),
     "training": (TrainingSettings,),
     "trainer": (dict,),

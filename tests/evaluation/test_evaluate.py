@@ -114,13 +114,8 @@ def test_segments_one_by_one(evaluate: Evaluate, mustc: list[str], here: Path) -
         f"ted_{talk}-000{segment}" for talk in (1, 2) for segment in (0, 1)
     ]
     assert {"AL", "LAAL", "ATD", "YAAL", "StreamLAAL"} <= set(row["scores"])
-    assert row["settings"] == {
-        "batch_size": 1,
-        "convention": "chunk",
-        "resegmentation": "mwer",
-        "view": "segments",
-        "talks": 4,
-    }
+    known = {"batch_size": 1, "convention": "chunk", "resegmentation": "mwer", "view": "segments", "talks": 4}
+    assert row["settings"].items() >= known.items()
     assert "chunk" in row["signatures"]["LAAL_CA"]
     assert ceiling["kind"] == "ceiling"
 
