@@ -1,6 +1,7 @@
-"""A recorded log as a system."""
+"""A recorded log as a source of instances."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,16 +11,23 @@ from zoo.systems.replay import Replay
 from zoo.types import Instance
 
 
+def replay(log: str | Path | None, **options: Any) -> Replay:
+    return Replay(**{"log": log, "source_language": "en", "target_language": "de", **options})
+
+
 def test_plays_a_log_back(tmp_path: Path) -> None:
     stream = Instance(3, "talk", 2.0, "a b", ("a", "b"), (1.0, 2.0), (1.5, 2.5), "a b", convention="cumulative")
     write_log(tmp_path / "instances.log", [stream])
-    replay = Replay(log=str(tmp_path / "instances.log"), target_language="de")
-    assert list(replay.instances()) == [stream]
-    assert list(replay.instances()) == [stream], "again from the start"
+    source = replay(str(tmp_path / "instances.log"), name="theirs")
+    assert list(source.instances()) == [stream]
+    assert list(source.instances()) == [stream], "again from the start"
+    assert (source.name, source.source_language.code, source.target_language.code) == ("theirs", "en", "de")
 
 
 def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="There is no log"):
-        list(Replay(log=tmp_path / "none.log", target_language="de").instances())
+        list(replay(tmp_path / "none.log").instances())
+    with pytest.raises(ZooError, match=r"needs system\.log, the path"):
+        list(replay(None).instances())
     with pytest.raises(ZooError, match="Unknown language 'xx'"):
-        Replay(log="x", target_language="xx")
+        replay("x", target_language="xx")

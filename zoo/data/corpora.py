@@ -6,8 +6,12 @@ from typing import Protocol
 
 from zoo.data import mustc
 from zoo.data.minitalks import corpus as minitalks
-from zoo.data.talks import Talk
+from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.metrics.references import ReferenceSegment
+from zoo.report.instance_log import LogFormat, read_log
+from zoo.report.reference_files import read_lines, read_references
 
 
 class Corpus(Protocol):
@@ -47,3 +51,59 @@ class MustC:
         if self.root is None:
             raise ZooError("data=mustc needs data.root, the folder of your MuST-C download (the one that holds en-de).")
         return mustc.read(Path(self.root), split, self.source_language, self.target_language)[:limit]
+
+
+class Recorded:
+    """The references of a recorded log, without audio.
+
+    segments: YAML list of offset, duration (seconds) and wav. references: one line of text per entry. Without segments
+    each stream of ``log`` is one sentence, and without references either it has its own, as SimulEval scores it.
+    """
+
+    def __init__(
+        self,
+        *,
+        segments: str | None,
+        references: str | None,
+        log: str | None,
+        source_language: str,
+        target_language: str,
+        name: str = "recorded",
+        format: LogFormat = "simuleval",
+    ) -> None:
+        self.name = name
+        self.segments = segments
+        self.references = references
+        self.log = log
+        self.format = format
+        self.source_language = source_language
+        self.target_language = target_language
+
+    def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
+        """The recordings of the segment file, or the streams of the log. The split names rows and chooses nothing."""
+        return (self._streams() if self.segments is None else self._recordings(self.segments))[:limit]
+
+    def _recordings(self, segments: str) -> list[Talk]:
+        if self.references is None:
+            raise ZooError("data.segments needs data.references, a file with the reference of each segment on a line.")
+        found = read_references(Path(segments), Path(self.references))
+        return [self._talk(name, references) for name, references in found.items()]
+
+    def _streams(self) -> list[Talk]:
+        if self.log is None:
+            raise ZooError("data=recorded needs data.segments and data.references, or system=replay with system.log.")
+        instances = read_log(Path(self.log), language=language(self.target_language), format=self.format)
+        texts = [instance.reference for instance in instances]
+        if self.references is not None:
+            texts = read_lines(Path(self.references))
+            if len(texts) != len(instances):
+                raise ZooError(f"{self.log} has {len(instances)} streams but {self.references} has {len(texts)} lines.")
+        wholes = [ReferenceSegment(0.0, one.source_length, text) for one, text in zip(instances, texts, strict=True)]
+        return [self._talk(one.talk, [whole]) for one, whole in zip(instances, wholes, strict=True)]
+
+    def _talk(self, name: str, references: Sequence[ReferenceSegment]) -> Talk:
+        segments = tuple(
+            Segment(one.offset, one.duration, source="", targets={self.target_language: Target(one.text)})
+            for one in references
+        )
+        return Talk(name, None, max(segment.end for segment in segments), self.source_language, segments)

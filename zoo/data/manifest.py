@@ -38,7 +38,7 @@ def encode(talk: Talk, *, folder: Path) -> str:
         {
             "version": VERSION,
             "name": talk.name,
-            "audio": Path(os.path.relpath(talk.audio, folder)).as_posix(),
+            "audio": Path(os.path.relpath(talk.file, folder)).as_posix(),
             "offset": talk.offset,
             "duration": talk.duration,
             "source_language": talk.source_language,

@@ -32,7 +32,7 @@ class Stretch:
         """(chunks x chunk_samples,) audio, zeros after the end of the talk."""
         length = self.chunks * self.chunk_samples
         heard = audio.load(
-            self.talk.audio, start=self.talk.offset + self.start, duration=min(length / SAMPLE_RATE, self.remaining)
+            self.talk.file, start=self.talk.offset + self.start, duration=min(length / SAMPLE_RATE, self.remaining)
         )[:length]
         return torch.nn.functional.pad(heard, (0, length - heard.numel()))
 

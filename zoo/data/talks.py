@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from zoo.errors import ZooError
 from zoo.types import Seconds
 
 
@@ -48,17 +49,25 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """One recording: a 16 kHz mono file, its length and its segments in order of time.
+    """One recording: its audio file, its length and its segments in order of time.
 
+    audio: None where only the references are at hand (recorded logs).
     offset: seconds into ``audio`` at which this talk begins (sentence-level views cut one file into many talks).
     labels: further supervision by name, e.g. ``phonemes`` as words with times.
     """
 
     name: str
-    audio: Path
+    audio: Path | None
     duration: Seconds
     source_language: str
     segments: tuple[Segment, ...]
     offset: Seconds = 0.0
     voice: str = ""
     labels: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        """The audio file. Raises ZooError for a talk that has none."""
+        if self.audio is None:
+            raise ZooError(f"Talk {self.name!r} has no audio; data=recorded goes with system=replay only.")
+        return self.audio

@@ -15,7 +15,8 @@ from zoo.data.corpora import Corpus
 from zoo.data.minitalks.frozen import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
-from zoo.evaluation.runner import Evaluator, Settings, knob_values
+from zoo.evaluation.recorded import InstanceSource, matched
+from zoo.evaluation.runner import Evaluator, Settings, knob_values, viewed
 from zoo.evaluation.sources import check_talks
 from zoo.report.page import write_report
 from zoo.report.plots import plot_curves
@@ -43,10 +44,13 @@ def evaluate(cfg: Config) -> None:
         evaluator = Evaluator(corpus=corpus.name, talks=talks, settings=settings, folder=run.folder)
         for system, choice in choices.items():
             torch.manual_seed(cfg.seed)
-            declare_model(tracker, plain(choice)["backbone"])
-            for row in evaluator.run(system.to(device)):
+            if isinstance(system, StreamingSystem):
+                declare_model(tracker, plain(choice)["backbone"])
+                system.to(device)
+            for row in evaluator.run(system):
                 log_row(tracker, row, compared=len(choices) > 1)
-            system.cpu()
+            if isinstance(system, StreamingSystem):
+                system.cpu()
         for row in evaluator.oracles(system.target_language, system.source_language):
             log_row(tracker, row, compared=True)
         publish(evaluator, tracker, run.folder, facts)
@@ -62,15 +66,18 @@ def chosen(cfg: Config) -> list[Config]:
     return [compose("evaluate", [*overrides(), *entry, f"system.name={name}"]) for name, entry in entries.items()]
 
 
-def prepare(choices: Sequence[StreamingSystem], corpus: Corpus, settings: Settings) -> Sequence[Talk]:
+def prepare(choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings) -> Sequence[Talk]:
     """Find every mistake before long work and before anything is written; load weights and talks. Raises ZooError."""
-    for system in choices:
+    streaming = [system for system in choices if isinstance(system, StreamingSystem)]
+    for system in streaming:
         knob_values(system, settings)
     ensure_writable(run_folder())
     talks = corpus.talks(settings.split, limit=settings.talks)
-    for direction in {(system.source_language, system.target_language) for system in choices}:
-        check_talks(talks, source=direction[0], target=direction[1])
-    for system in choices:
+    for source, target, heard in {(s.source_language, s.target_language, s in streaming) for s in choices}:
+        check_talks(talks, source=source, target=target, heard=heard)
+    for recording in (system for system in choices if not isinstance(system, StreamingSystem)):
+        matched(recording, viewed(talks, settings), all_streams=settings.talks is None)
+    for system in streaming:
         system.configure_model()
     return talks
 
@@ -96,7 +103,9 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     rows, streams = evaluator.evaluation.rows, evaluator.evaluation.streams
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
-    write_report(page, rows=rows, streams=streams, title=f"SimulZoo: {evaluator.corpus}", context=context(facts))
+    conventions = sorted({row.settings["convention"] or "no elapsed times" for row in rows})  # logs keep their own
+    known = {**facts, "convention": ", ".join(conventions)}
+    write_report(page, rows=rows, streams=streams, title=f"SimulZoo: {evaluator.corpus}", context=context(known))
     tracker.log_image("curves", png)
     for group in by_system([row for row in rows if row.kind == "system"]):
         log_curve(tracker, group)

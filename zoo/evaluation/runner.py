@@ -12,12 +12,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown
+from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.languages import Language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import ScoredSegment, score_talks
 from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.rules import rules_named
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.report.instance_log import write_log
@@ -38,7 +40,8 @@ class Settings:
 
     split, talks: which talks (None: all of the split). view: whole recordings, or their reference segments one by one.
     knob_values: None takes the system's own list. batch_size: streams in lockstep. upper_bound: a row that hears each
-    segment whole before it writes. oracle_k: rows of a gold-word wait-k oracle (needs word times).
+    segment whole before it writes. rules: whose counting (``zoo.metrics.rules``). oracle_k: rows of a gold-word wait-k
+    oracle (needs word times).
     """
 
     split: str = "tst"
@@ -48,6 +51,7 @@ class Settings:
     batch_size: int = 1
     convention: Convention = "queue"
     resegmentation: Resegmentation = "mwer"
+    rules: str = "zoo"
     upper_bound: bool = True
     oracle_k: Sequence[int] = (1, 3, 5, 7)
 
@@ -59,6 +63,7 @@ class Settings:
         ):
             if value not in choices:
                 raise unknown(noun, value, choices)
+        rules_named(self.rules)
         for name, counts in (("batch_size", [self.batch_size]), ("talks", [self.talks]), ("oracle_k", self.oracle_k)):
             for count in counts:
                 if count is not None and count < 1:
@@ -98,11 +103,19 @@ class Evaluator:
         self.corpus = corpus
         self.settings = settings
         self.folder = folder
-        self.talks = list(talks) if settings.view == "talks" else sentences(talks)
+        self.talks = viewed(talks, settings)
         self.evaluation = Evaluation()
 
-    def run(self, system: StreamingSystem) -> Iterator[Row]:
-        """A row per knob setting, then the system's upper bound."""
+    def run(self, system: StreamingSystem | InstanceSource) -> Iterator[Row]:
+        """A row per knob setting, then the system's upper bound; one row for what is recorded. Raises ZooError."""
+        if isinstance(system, StreamingSystem):
+            yield from self._simulated(system)
+            return
+        instances, talks = matched(system, self.talks, all_streams=self.settings.talks is None)
+        row = self._row(system.name, None, system.source_language, system.target_language)
+        yield self._scored(row, instances, talks, system.target_language)
+
+    def _simulated(self, system: StreamingSystem) -> Iterator[Row]:
         system.eval()
         for value in knob_values(system, self.settings):
             if value is not None:
@@ -160,19 +173,25 @@ class Evaluator:
             language=target,
             convention=self.settings.convention,
             resegmentation=self.settings.resegmentation,
+            rules=self.settings.rules,
         )
         scores = dict(result.scores)
-        if self.settings.view == "segments":  # each stream is a sentence: the sentence metrics hold too
-            texts = [segment.text for segments in references for segment in segments]
-            scores |= score_sentences(instances, texts, language=target, convention=self.settings.convention)
+        if all(len(segments) == 1 for segments in references):  # each stream is a sentence: sentence metrics hold too
+            scores |= self._sentence_scores(instances, [segment.text for (segment,) in references], target)
         problems = flags(instances, scores) if row.kind == "system" else ()
         return self._keep(row, instances, talks, scores, flagged=tuple(problems), segments=result.segments)
 
     def _ceiling(self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language) -> Row:
         texts = [target.join(segment.text for segment in reference_segments(talk, target)) for talk in talks]
-        scores = score_sentences(instances, texts, language=target, convention=self.settings.convention)
+        scores = self._sentence_scores(instances, texts, target)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
         return self._keep(row, instances, talks, quality, flagged=(), segments=None)
+
+    def _sentence_scores(
+        self, instances: Sequence[Instance], texts: Sequence[str], target: Language
+    ) -> dict[str, Score]:
+        convention, rules = self.settings.convention, self.settings.rules
+        return score_sentences(instances, texts, language=target, convention=convention, rules=rules)
 
     def _keep(
         self,
@@ -197,8 +216,9 @@ class Evaluator:
             flags=flagged,
             settings={
                 "batch_size": self.settings.batch_size,
-                "convention": self.settings.convention,
+                "convention": convention_of(instances, self.settings.convention),
                 "resegmentation": self.settings.resegmentation,
+                "rules": self.settings.rules,
                 "view": self.settings.view,
                 "talks": len(talks),
             },
@@ -221,6 +241,21 @@ def report_streams(
             for segment, scored in zip(talk.segments, remaining, strict=False)
         )
         yield ReportStream(row, instance, talk, shown)
+
+
+def viewed(talks: Sequence[Talk], settings: Settings) -> list[Talk]:
+    """Whole recordings, or one talk per reference segment."""
+    return list(talks) if settings.view == "talks" else sentences(talks)
+
+
+def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:
+    """Under which convention computation-aware scores stand: ``wanted`` where there are chunk times, else as logged.
+
+    None: no elapsed times are known.
+    """
+    if any(instance.chunks for instance in instances):
+        return wanted
+    return next((instance.convention for instance in instances if instance.elapsed), None)
 
 
 @contextmanager

@@ -18,9 +18,9 @@ def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
     return [ReferenceSegment.of(segment, target=target.code, talk=talk.name) for segment in talk.segments]
 
 
-def check_talks(talks: Sequence[Talk], *, source: Language, target: Language) -> None:
+def check_talks(talks: Sequence[Talk], *, source: Language, target: Language, heard: bool = True) -> None:
     """Read everything once, before long work. Raises ZooError for a talk of another source language, without a
-    reference or with audio that cannot be streamed."""
+    reference or, where it will be ``heard``, with audio that cannot be streamed."""
     if not talks:
         raise ZooError("There is no talk to evaluate.")
     for talk in talks:
@@ -34,7 +34,8 @@ def check_talks(talks: Sequence[Talk], *, source: Language, target: Language) ->
             raise ZooError(f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {known}.")
         if not any(segment.text.strip() for segment in reference_segments(talk, target)):
             raise ZooError(f"Talk {talk.name!r} has no reference in {target.code!r}: all its segments are empty.")
-        audio.load(talk.audio, start=talk.offset, duration=talk.duration)
+        if heard:
+            audio.load(talk.file, start=talk.offset, duration=talk.duration)
 
 
 def sources(talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None) -> Iterator[Source]:
@@ -46,7 +47,7 @@ def sources(talks: Sequence[Talk], target: Language, *, chunk_samples: Samples |
 
 def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
     """The audio of a talk, read when it is asked for; each chunk is a copy that outlives the talk's buffer."""
-    samples = audio.load(talk.audio, start=talk.offset, duration=talk.duration)
+    samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
     size = chunk_samples or max(1, samples.numel())
     for start in range(0, samples.numel(), size):
         yield samples[start : start + size].clone()

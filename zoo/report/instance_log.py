@@ -140,11 +140,11 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
 def _omnisteval(record: dict[str, Any], path: Path, language: Language) -> Instance:
     """One line of ``instances.resegmented.jsonl``: a segment, with times from its start."""
     talk = f"{record.get('docid', 0)}-{record.get('segid', record['index'])}"
-    if "emission_cu" not in record:
+    if record.get("prediction") and "emission_cu" not in record:
         raise ZooError(
             f"{path}: segment {talk} has no 'emission_cu'; is this an OmniSTEval instances.resegmented.jsonl?"
         )
-    times = {"delays": record["emission_cu"], "elapsed": record.get("emission_ca", [])}
+    times = {"delays": record.get("emission_cu", []), "elapsed": record.get("emission_ca", [])}
     return _simuleval({**record, "talk": talk, **times}, path, language)
 
 

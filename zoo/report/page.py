@@ -40,7 +40,7 @@ def write_report(
 
     context: what a reader must know of the run (command, commit, corpus hash, convention, machine, date), shown as
     given. The first ``audio_talks`` talks (None: all) carry their audio, as long as the page stays under
-    ``max_bytes``; the page says which were left out. Raises ZooError for audio that cannot be read.
+    ``max_bytes``; the page says which have none. Raises ZooError for audio that cannot be read.
     """
     data = payload(rows, streams)
     talks = talks_in_order(streams)
@@ -76,7 +76,7 @@ def _page(rows: Sequence[Row], *, title: str, context: Mapping[str, str], data: 
 def _sounds(talks: Sequence[Talk], *, budget: float) -> dict[int, str]:
     sounds: dict[int, str] = {}
     for place, talk in enumerate(talks):
-        if talk.duration * _AUDIO_BYTES_PER_SECOND > budget:
+        if talk.audio is None or talk.duration * _AUDIO_BYTES_PER_SECOND > budget:
             continue
         encoded = _mp3(talk)
         if len(encoded) + 100 <= budget:
@@ -86,7 +86,7 @@ def _sounds(talks: Sequence[Talk], *, budget: float) -> dict[int, str]:
 
 
 def _mp3(talk: Talk) -> str:
-    samples = audio.load(talk.audio, start=talk.offset, duration=talk.duration).numpy()
+    samples = audio.load(talk.file, start=talk.offset, duration=talk.duration).numpy()
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, SAMPLE_RATE, format="MP3", bitrate_mode="CONSTANT", compression_level=_COMPRESSION)
     return base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.report.instance_log import LogFormat, read_log
 from zoo.types import Instance
@@ -11,14 +12,27 @@ from zoo.types import Instance
 class Replay:
     """Plays back what another system wrote.
 
-    log: path of the file. format: whose log it is. target_language: code of the language it is written in.
+    name: of its row. log: path of the file. format: whose log it is. source_language, target_language: codes of what
+    was spoken and of what was written.
     """
 
-    def __init__(self, *, log: str | Path, target_language: str, format: LogFormat = "simuleval") -> None:
-        self.log = Path(log)
+    def __init__(
+        self,
+        *,
+        log: str | Path | None,
+        source_language: str,
+        target_language: str,
+        name: str = "replay",
+        format: LogFormat = "simuleval",
+    ) -> None:
+        self.name = name
+        self.log = None if log is None else Path(log)
         self.format = format
+        self.source_language = language(source_language)
         self.target_language = language(target_language)
 
     def instances(self) -> Iterator[Instance]:
         """The streams of the log, in the order of their index. Raises ZooError for a file that does not fit."""
+        if self.log is None:
+            raise ZooError("system=replay needs system.log, the path of a recorded log.")
         yield from read_log(self.log, language=self.target_language, format=self.format)

@@ -153,7 +153,7 @@ def main() -> None:
         talks = build(split, talks=arguments.talks)
         hours = sum(talk.duration for talk in talks) / 3600
         sentences = sum(len(talk.segments) for talk in talks)
-        print(f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {talks[0].audio.parent}")
+        print(f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {talks[0].file.parent}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def content_hash(talks: Sequence[Talk]) -> str:
 
 def audio_hash(talk: Talk) -> str:
     """SHA-256 of the audio file. The last bit of a resampled value may differ from one kind of CPU to another."""
-    return hashlib.sha256(talk.audio.read_bytes()).hexdigest()
+    return hashlib.sha256(talk.file.read_bytes()).hexdigest()
 
 
 def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:

@@ -31,7 +31,7 @@ function showStream() {
   document.querySelector('input[name="clock"]').closest("fieldset").hidden = !stream.aware;
   byId("talk-flag").textContent = row.flags.length ? `Flagged: ${row.flags.join("; ")}.` : "";
   byId("seek").max = clock.duration;
-  byId("audio-note").textContent = data.talks[state.talk].audio ? "" : "This talk's audio was left out to keep the page small; the clock runs in silence.";
+  byId("audio-note").textContent = data.talks[state.talk].audio ? "" : "The page has no audio of this talk (none was given, or it would be too large); the clock runs in silence.";
   drawOverview(state.view, seek);
   drawSegments(state.view);
   showTimeline(state.view, at);

@@ -1,0 +1,243 @@
+"""python evaluate.py system=replay: recorded logs through the entry point, with references and without audio."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evaluation.conftest import TINY, Evaluate, Result
+from zoo import audio
+
+LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
+recorded_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"the recorded logs are not at {LOGS}")
+YAML = (
+    "- {duration: 1.5, offset: 0.25, wav: ted_1.wav}\n"
+    "- {duration: 1.5, offset: 2.0, wav: ted_1.wav}\n"
+    "- {duration: 1.0, offset: 0.0, wav: x/ted_2.wav}\n"
+)
+REFERENCES = "Eins zwei drei.\nVier fünf.\nSechs.\n"
+STREAMS: tuple[dict[str, Any], ...] = (
+    {
+        "index": 1,
+        "prediction": "Sechs.",
+        "delays": [1000],
+        "elapsed": [1250],
+        "source": ["ted_2.wav"],
+        "source_length": 1000,
+        "reference": "Sechs.",
+    },
+    {
+        "index": 0,
+        "prediction": "Eins zwei drei. Vier fünf.",
+        "delays": [1000, 2000, 2000, 3000, 4000],
+        "elapsed": [1500, 3000, 3000, 5000, 7000],
+        "source": ["/far/away/ted_1.wav", "samplerate: 16000 Hz"],
+        "source_length": 4000,
+        "reference": "Eins zwei drei. Vier fünf.",
+    },
+)
+
+
+@pytest.fixture
+def files(here: Path) -> Path:
+    """A small log of two talks and its references, in the current folder."""
+    (here / "segments.yaml").write_text(YAML)
+    (here / "references.txt").write_text(REFERENCES)
+    save(here / "theirs.log", *STREAMS)
+    return here
+
+
+REPLAY = ("system=replay", "system.log=theirs.log", "logger=csv", "threads=1")
+LONG_FORM = ("data=recorded", "data.segments=segments.yaml", "data.references=references.txt")
+
+
+def save(path: Path, *records: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    return list(json.loads((folder / "results.json").read_text()))
+
+
+def row_of(done: Result, folder: Path) -> dict[str, Any]:
+    assert done.code == 0, done.err
+    (row,) = results(folder)
+    return row
+
+
+def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Path) -> None:
+    """StreamLAAL by hand: a segment's mean stops at the first word written when its source has ended."""
+    done = evaluate(*REPLAY, *LONG_FORM, "system.name=theirs", "data.name=two", "hydra.run.dir=run", tiny=False)
+    row = row_of(done, files / "run")
+    assert {name: row[name] for name in ("system", "knob", "kind", "data", "source_language", "target_language")} == {
+        "system": "theirs",
+        "knob": None,
+        "kind": "system",
+        "data": "two",
+        "source_language": "en",
+        "target_language": "de",
+    }
+    assert row["scores"]["BLEU"] == pytest.approx(100)
+    first = (0.75 + (1.75 - 0.5)) / 2
+    second = (1.0 + (2.0 - 0.75)) / 2
+    assert row["scores"]["StreamLAAL"] == pytest.approx((first + second + 1.0) / 3)
+    assert "elapsed:cumulative" in row["signatures"]["StreamLAAL_CA"]
+    assert row["settings"]["convention"] == "cumulative"
+    assert (row["scores"].get("RTF"), row["scores"].get("AL")) == (None, None)
+    assert "theirs" in done.out
+    page = (files / "run" / "report.html").read_text()
+    assert "ted_1" in page
+    assert 'id="audio-0"' not in page
+    assert "cumulative" in page
+    log = [json.loads(line) for line in (files / "run" / row["instances"]).read_text().splitlines()]
+    assert [record["elapsed"] for record in log] == [STREAMS[1]["elapsed"], STREAMS[0]["elapsed"]]
+    assert "backbone" not in (files / "run" / "config.yaml").read_text()
+
+
+def test_sentences_with_their_own_references(evaluate: Evaluate, files: Path) -> None:
+    """Without segments each stream is one sentence, as SimulEval scores it; ``references`` may replace its own."""
+    row = row_of(evaluate(*REPLAY, "data=recorded", "hydra.run.dir=own", tiny=False), files / "own")
+    assert {"AL", "LAAL", "AP", "DAL", "ATD", "YAAL", "StreamLAAL"} <= set(row["scores"])
+    assert row["scores"]["BLEU"] == pytest.approx(100)
+    assert "reseg" not in row["signatures"]["BLEU"]
+    laal = sum(delay - place * 4 / 5 for place, delay in enumerate((1, 2, 2, 3, 4))) / 5
+    assert row["scores"]["LAAL"] == pytest.approx((laal + 1.0) / 2)
+    (files / "other.txt").write_text("Eins zwei.\nSieben.\n")
+    given = ("data=recorded", "data.references=other.txt", "hydra.run.dir=other")
+    assert row_of(evaluate(*REPLAY, *given, tiny=False), files / "other")["scores"]["BLEU"] < 50
+
+
+def test_rules_and_resegmentation_reach_the_scores(evaluate: Evaluate, files: Path) -> None:
+    options = ("evaluation.rules=omnisteval", "evaluation.resegmentation=soft", "evaluation.talks=1", "seed=1")
+    row = row_of(evaluate(*REPLAY, *LONG_FORM, *options, "hydra.run.dir=run", tiny=False), files / "run")
+    assert "length:omnisteval|reseg:soft" in row["signatures"]["LongYAAL"]
+    assert (row["settings"]["rules"], row["settings"]["talks"]) == ("omnisteval", 1)
+
+
+def test_simulstream_follows_any_convention(evaluate: Evaluate, files: Path) -> None:
+    """Its log has chunk times, so the wanted convention holds and there is a real time factor."""
+    lines: list[dict[str, Any]] = [{"id": 7, "metadata": {"wav_name": "ted_2.wav"}}]
+    for end, token in ((0.5, "\u2581Se"), (1.0, "chs.")):
+        times = {"total_audio_processed": end, "computation_time": 0.1}
+        lines.append({"id": 7, **times, "generated_tokens": [token], "deleted_tokens": []})
+    save(files / "theirs.log", *lines)
+    (files / "segments.yaml").write_text(YAML.splitlines()[2])
+    (files / "references.txt").write_text("Sechs.\n")
+    options = ("system.format=simulstream", "evaluation.convention=chunk", "hydra.run.dir=run")
+    row = row_of(evaluate(*REPLAY, *LONG_FORM, *options, tiny=False), files / "run")
+    assert (row["scores"]["RTF"], row["settings"]["convention"]) == (pytest.approx(0.2), "chunk")
+    assert row["scores"]["StreamLAAL_CA"] == pytest.approx(1.1)
+
+
+def test_beside_our_own_system_on_the_same_talks(
+    evaluate: Evaluate, files: Path, mustc: list[str], model: Path
+) -> None:
+    """One table for both; a log may hold more talks than are evaluated, and talks with audio keep it on the page."""
+    ours = json.dumps([*TINY, f"backbone.checkpoint={model}"])
+    entries = f'compare={{ours:{ours},theirs:["system=replay","system.log=theirs.log"]}}'
+    options = ("evaluation.knob_values=[1]", "evaluation.talks=1", "evaluation.upper_bound=false", "logger=csv")
+    done = evaluate(*mustc, *options, entries, "hydra.run.dir=run", tiny=False)
+    assert done.code == 0, done.err
+    ours_row, theirs = results(files / "run")
+    assert (ours_row["system"], theirs["system"], theirs["data"]) == ("ours", "theirs", "mustc")
+    assert (ours_row["settings"]["convention"], theirs["settings"]["convention"]) == ("queue", "cumulative")
+    assert theirs["scores"]["BLEU"] == pytest.approx(100)
+    assert 'id="audio-0"' in (files / "run" / "report.html").read_text()
+
+
+MISTAKES = {
+    "system.log=none.log": "There is no log none.log.",
+    "system.log=null": "needs system.log",
+    "system.log=segments.yaml": "segments.yaml, line 1, is not JSON",
+    "system.format=omnisteval": "is this an OmniSTEval instances.resegmented.jsonl?",
+    "system.format=simulstream": "theirs.log has no line with metadata; is this a simulstream log?",
+    "system.format=csv": "system.format must be one of simuleval, omnisteval, simulstream, not 'csv'.",
+    "target_language=zh": "theirs.log: talk 'ted_2' has",
+    "data.segments=none.yaml": "There is no file none.yaml.",
+    "data.segments=references.txt": "is not a list of segments with offset, duration and wav.",
+    "data.references=null": "data.segments needs data.references",
+    "data.references=segments2.yaml": "There is no file segments2.yaml.",
+    "data.segments=null": "theirs.log has 2 streams but references.txt has 3 lines.",
+    "data.segments=fewer.yaml data.references=fewer.txt": "Talk 'ted_2' of 'replay' has no reference; there are some "
+    "for: ted_1.",
+    "system.log=fewer.log": "The log of 'replay' has no talk 'ted_1'; it has: ted_2.",
+    "system.log=twice.log": "twice.log has index 0 twice: two runs were written to one log.",
+    "system.log=same.log": "The log of 'replay' has talk 'ted_2' twice",
+    "evaluation.rules=nonsense": "Unknown counting rules 'nonsense'; choose one of: zoo, simuleval, omnisteval,",
+    "backbone.search.beams=4": "backbone",
+}
+
+
+@pytest.mark.parametrize("given", MISTAKES)
+def test_a_mistake_is_one_sentence(given: str, evaluate: Evaluate, files: Path) -> None:
+    (files / "fewer.yaml").write_text("".join(YAML.splitlines(keepends=True)[:2]))
+    (files / "fewer.txt").write_text("".join(REFERENCES.splitlines(keepends=True)[:2]))
+    save(files / "fewer.log", STREAMS[0])
+    save(files / "twice.log", STREAMS[1], STREAMS[1])
+    save(files / "same.log", STREAMS[0], {**STREAMS[0], "index": 0})
+    before = sorted(files.iterdir())
+    done = evaluate(*REPLAY, *LONG_FORM, *given.split(), tiny=False)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert MISTAKES[given] in done.err
+    assert sorted(files.iterdir()) == before
+
+
+def test_a_system_needs_audio(evaluate: Evaluate, files: Path) -> None:
+    done = evaluate(*LONG_FORM)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "Talk 'ted_1' has no audio; data=recorded goes with system=replay only." in done.err
+
+
+def test_references_alone_are_nothing_to_stream(evaluate: Evaluate, files: Path) -> None:
+    done = evaluate("data=recorded")
+    assert "error: data=recorded needs data.segments and data.references, or system=replay" in done.err
+
+
+def published(path: Path) -> dict[str, float]:
+    names, values = path.read_text(encoding="utf-8").strip().split("\n")[-2:]
+    return dict(zip(names.split("\t"), map(float, values.split("\t")), strict=True))
+
+
+@pytest.fixture
+def no_audio(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*given: Any, **more: Any) -> Any:
+        raise AssertionError("no audio must be read")
+
+    monkeypatch.setattr(audio, "load", forbidden)
+
+
+@recorded_logs
+@pytest.mark.usefixtures("no_audio")
+@pytest.mark.parametrize(
+    ("folder", "target"), [("iwslt25_acl6060_de_cascade", "de"), ("iwslt25_acl6060_zh_fixed", "zh")]
+)
+def test_published_scores_of_whole_talks(folder: str, target: str, evaluate: Evaluate, here: Path) -> None:
+    given = (
+        f"system.log={LOGS / folder / 'instances.log'}",
+        "data=recorded",
+        f"data.segments={LOGS / folder / 'segments.yaml'}",
+        f"data.references={LOGS / folder / 'references.txt'}",
+        f"target_language={target}",
+        "evaluation.rules=simuleval",
+        "hydra.run.dir=run",
+    )
+    row = row_of(evaluate(*REPLAY, *given, tiny=False), here / "run")
+    expected = published(LOGS / folder / "scores.resegmented.tsv")
+    assert set(expected) == {"BLEU", "StreamLAAL", "StreamLAAL_CA"}
+    for name, value in expected.items():
+        assert row["scores"][name] * (1 if name == "BLEU" else 1000) == pytest.approx(value, rel=1e-6), name
+    assert row["settings"]["talks"] == 5
+
+
+@recorded_logs
+@pytest.mark.usefixtures("no_audio")
+def test_published_sentence_scores_need_the_log_alone(evaluate: Evaluate, here: Path) -> None:
+    folder = LOGS / "iwslt25_acl6060_de_cascade"
+    given = (f"system.log={folder / 'instances.log'}", "data=recorded", "evaluation.rules=simuleval")
+    row = row_of(evaluate(*REPLAY, *given, "hydra.run.dir=run", tiny=False), here / "run")
+    expected = published(folder / "scores.tsv")
+    assert set(expected) == {"BLEU", "LAAL", "AL", "AP", "DAL", "ATD"}
+    for name, value in expected.items():
+        ours = row["scores"][name] * (1 if name in ("BLEU", "AP") else 1000)
+        assert ours == pytest.approx(value, abs=5.01e-4, rel=0), name
