@@ -74,11 +74,11 @@ def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
         GlobalHydra.instance().hydra = outer
 
 
-def plain(cfg: DictConfig) -> dict[str, Any]:
-    """The resolved configuration as plain containers, for loggers and cards."""
-    resolved = OmegaConf.to_container(cfg, resolve=True)
-    assert isinstance(resolved, dict)
-    return {str(key): value for key, value in resolved.items()}
+def plain(cfg: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
+    """The configuration as plain containers, for loggers and cards; resolve: links (``${backbone}``) are followed."""
+    values = OmegaConf.to_container(cfg, resolve=resolve)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
 
 
 def overrides() -> list[str]:

@@ -1,5 +1,6 @@
 """evaluate.py's work: from a configuration to a run folder with results, logs, plots and a page."""
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -28,6 +29,7 @@ from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker, track
 
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
+PARTS = ("system", "backbone", "policy", "history", "source_language", "target_language")  # what `compare` may change
 TABLE_WIDTH = 100  # columns, where no terminal says how wide it is
 
 
@@ -51,8 +53,9 @@ def evaluate(cfg: Config) -> None:
                 log_row(tracker, row, compared=len(choices) > 1)
             if isinstance(system, StreamingSystem):
                 system.cpu()
-        for row in evaluator.oracles(system.target_language, system.source_language):
-            log_row(tracker, row, compared=True)
+        for target, source in dict.fromkeys((system.target_language, system.source_language) for system in choices):
+            for row in evaluator.oracles(target, source):
+                log_row(tracker, row, compared=True)
         publish(evaluator, tracker, run.folder, facts)
 
 
@@ -63,7 +66,17 @@ def chosen(cfg: Config) -> list[Config]:
         return [cfg]
     if not entries or not fits(entries, Mapping[str, Sequence[str]]):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
-    return [compose("evaluate", [*overrides(), *entry, f"system.name={name}"]) for name, entry in entries.items()]
+    return [_compared(cfg, name, entry) for name, entry in entries.items()]
+
+
+def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
+    """One entry of ``compare``. Raises ZooError where it sets what holds for all systems: that would change nothing."""
+    choice = compose("evaluate", [*overrides(), *entry, f"system.name={name}"])
+    shared, own = plain(cfg, resolve=False), plain(choice, resolve=False)
+    for key in own:
+        if key not in PARTS and own[key] != shared.get(key):
+            raise ZooError(f"compare.{name} sets {key}, which holds for all systems; set it outside of compare.")
+    return choice
 
 
 def prepare(choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings) -> Sequence[Talk]:
@@ -103,11 +116,12 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     rows, streams = evaluator.evaluation.rows, evaluator.evaluation.streams
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
-    conventions = sorted({row.settings["convention"] or "no elapsed times" for row in rows})  # logs keep their own
+    systems = [row for row in rows if row.kind == "system"]
+    conventions = sorted({row.settings["convention"] or "no elapsed times" for row in systems})  # logs keep their own
     known = {**facts, "convention": ", ".join(conventions)}
     write_report(page, rows=rows, streams=streams, title=f"SimulZoo: {evaluator.corpus}", context=context(known))
     tracker.log_image("curves", png)
-    for group in by_system([row for row in rows if row.kind == "system"]):
+    for group in by_system(systems):
         log_curve(tracker, group)
     tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
     for path in (folder / "results.json", page):
@@ -123,7 +137,7 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
     git, hardware = known["git"], known["hardware"]
     gpus = hardware["gpus"]
     return {
-        "command": " ".join(["python", Path(sys.argv[0]).name, *overrides()]),
+        "command": shlex.join(["python", Path(sys.argv[0]).name, *overrides()]),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         **{name.replace("_", " "): str(value) for name, value in facts.items()},
         "git commit": f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown",
