@@ -80,6 +80,14 @@ def evaluator(talks: Sequence[Talk], folder: Path, **settings: Any) -> Evaluator
     return Evaluator(corpus="script", talks=talks, settings=Settings(**settings), folder=folder)
 
 
+def test_logs_stay_in_the_run_folder_whatever_a_system_is_called(talks: list[Talk], tmp_path: Path) -> None:
+    named = system(TurnTaker())
+    named.name = "a/../../../b c"
+    row = next(evaluator(talks, tmp_path / "run").run(named))
+    assert row.instances == "instances/00-a-..-..-..-b-c-m1/instances.log"
+    assert (tmp_path / "run" / row.instances).is_file()
+
+
 def test_rows_come_in_order_and_results_grow_with_them(talks: list[Talk], tmp_path: Path) -> None:
     evaluated = evaluator(talks, tmp_path, oracle_k=(1, 2))
     rows, sizes = [], []

@@ -48,6 +48,11 @@ def test_same_rows_give_the_same_svg_and_no_rows_a_legal_file(tmp_path: Path) ->
     assert plot_curves((), tmp_path / "none")[0].stat().st_size > 1000
 
 
+def test_a_dollar_in_a_name_is_no_formula(tmp_path: Path) -> None:
+    _, svg = plot_curves([row("a$_$b", 1, 70.0, 1.0)], tmp_path / "curves")
+    assert "a$_$b, by m" in texts(svg)
+
+
 def test_quality_can_be_another_score(tmp_path: Path) -> None:
     _, svg = plot_curves(ROWS, tmp_path / "chrf", quality="chrF")
     assert "chrF" in texts(svg)

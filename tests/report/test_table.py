@@ -54,6 +54,13 @@ def test_narrow_terminal_keeps_quality_latency_and_flags(width: int) -> None:
     assert ("1.90" in line) == (width >= 52)
 
 
+def test_names_are_text_and_no_markup() -> None:
+    """rich would swallow ``[dim]`` and stumble over ``[/]``."""
+    text = printed(100, (row("cascade [dim]", 2), row("a[/]b")))
+    assert "cascade [dim]" in text
+    assert "a[/]b" in text
+
+
 def test_number_writes_a_dash_for_what_is_not_defined() -> None:
     assert [number(value, 1) for value in (None, float("nan"), float("inf"), 0.0)] == ["–", "–", "–", "0.0"]
 

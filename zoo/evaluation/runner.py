@@ -1,5 +1,6 @@
 """A system x talks -> streams -> scores -> rows. Knows no Hydra and no logger."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -263,7 +264,7 @@ def progress(name: str, seconds: Seconds) -> Iterator[Report]:
     """A bar over the seconds of audio on a terminal; one line when done elsewhere."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f} s"),
         TimeElapsedColumn(),
@@ -273,9 +274,10 @@ def progress(name: str, seconds: Seconds) -> Iterator[Report]:
         task = bar.add_task(name, total=seconds)
         yield lambda done: bar.advance(task, done)
     if not console.is_terminal:
-        console.print(f"{name}: {seconds:.0f} s of audio", highlight=False)
+        console.print(f"{name}: {seconds:.0f} s of audio", highlight=False, markup=False)
 
 
 def _slug(row: Row) -> str:
+    """A folder's name: a system may be called anything, also ``a/b``."""
     knob = "" if row.knob is None else f"-{row.knob.name}{row.knob.value:g}"
-    return f"{row.system}{knob}".replace(" ", "-")
+    return re.sub(r"[^\w.=+-]+", "-", f"{row.system}{knob}")

@@ -26,6 +26,7 @@ STYLE: dict[Any, Any] = {
     "axes.labelcolor": "#33332f",
     "xtick.color": "#55554f",
     "ytick.color": "#55554f",
+    "text.parse_math": False,  # a $ in a name is a dollar
     "svg.fonttype": "none",
     "svg.hashsalt": "simulzoo",
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -97,7 +98,7 @@ def print_table(rows: Sequence[Row], *, console: Console | None = None) -> None:
 def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) -> Table:
     columns = _fitting(width)
     table = Table(
-        title=f"{title} (times in seconds)", title_justify="left", title_style="bold", box=None, padding=(0, 1)
+        title=f"{escape(title)} (times in seconds)", title_justify="left", title_style="bold", box=None, padding=(0, 1)
     )
     table.add_column("system", vertical="bottom", overflow="fold")
     table.add_column("knob", no_wrap=True)
@@ -110,8 +111,8 @@ def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) 
         for place, row in enumerate(group):
             mark = _note(row, notes)
             cells = [number(row.scores.get(column.score), column.digits) for column in columns]
-            name = row.system if place == 0 else ""
-            table.add_row(name, knob_label(row), *cells, mark, style="dim" if row.kind != "system" else "")
+            name = escape(row.system) if place == 0 else ""
+            table.add_row(name, escape(knob_label(row)), *cells, mark, style="dim" if row.kind != "system" else "")
     return table
 
 
