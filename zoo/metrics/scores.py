@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isfinite
 from typing import Any
 
 from torchmetrics import Metric
@@ -20,7 +20,7 @@ from zoo.types import Convention, Instance
 def value_of(metric: Metric) -> float | None:
     """The computed number; None where it is not defined."""
     value = float(metric.compute())
-    return None if isnan(value) else value
+    return value if isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)

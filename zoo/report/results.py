@@ -1,6 +1,7 @@
 """Rows of ``results.json``: one system at one setting on one split. Knows no plot and no page."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -38,5 +39,8 @@ class Row:
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write ``results.json``: a list of rows."""
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write ``results.json``, a list of rows; whole at any moment."""
+    text = json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
