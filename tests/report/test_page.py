@@ -132,6 +132,12 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     assert headline([row(3, StreamLAAL=None)]) == ["minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."]
 
 
+def test_an_oracle_s_ellipses_are_explained(tmp_path: Path) -> None:
+    sentence = "… stands where a word hangs on speech that it has not heard yet"
+    assert sentence in written(tmp_path / "with.html", [row(), row(3, kind="oracle")], []).text
+    assert sentence not in written(tmp_path / "without.html", [row()], []).text
+
+
 def test_audio_is_the_talk_s_part_of_its_file_and_small(tmp_path: Path, stream: ReportStream) -> None:
     page = written(tmp_path / "report.html", [row()], [stream])
     packed = base64.b64decode(page.scripts["audio-0"])

@@ -15,8 +15,8 @@ def wait_k_oracle(talks: Sequence[Talk], target: Language, k: int) -> list[Insta
 
     wait-k (Ma et al., 2019) on gold words and gold times; what is left follows the last source word at once. A word
     that hangs on more than was heard (``Target.needs``) cannot be known yet: UNKNOWN stands for it. So its BLEU is what
-    perfect recognition and translation reach at that latency, where the corpus says what words need; else it writes
-    the whole reference, and only its latency is a yardstick. Raises ZooError without word times.
+    perfect recognition and translation reach on this schedule without a guess, where the corpus says what words need;
+    else it writes the whole reference, and only its latency is a yardstick. Raises ZooError without word times.
     """
     return [_instance(index, talk, target, k) for index, talk in enumerate(talks)]
 

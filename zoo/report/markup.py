@@ -8,6 +8,7 @@ from zoo.report.results import Row
 from zoo.report.table import COLUMNS, by_system, by_test_set, knob_label, number, test_set_label
 
 KINDS = {"system": "", "oracle": "oracle, knows the references", "ceiling": "offline upper bound, no latency"}
+ORACLE = "The oracle never guesses: … stands where a word hangs on speech that it has not heard yet."
 DIGITS = {column.score: column.digits for column in COLUMNS}
 
 
@@ -59,7 +60,8 @@ def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
 def tables(rows: Sequence[Row]) -> str:
     """One table per test set: systems first, reference rows apart; ``data-row`` is the index into ``rows``."""
     places = {id(row): place for place, row in enumerate(rows)}
-    return "".join(_table(group, places, label=test_set_label(key)) for key, group in by_test_set(rows).items())
+    shown = "".join(_table(group, places, label=test_set_label(key)) for key, group in by_test_set(rows).items())
+    return shown + (f'<p class="note">{ORACLE}</p>' if any(row.kind == "oracle" for row in rows) else "")
 
 
 def _table(group: Sequence[Row], places: Mapping[int, int], *, label: str) -> str:
