@@ -9,7 +9,7 @@ import itertools
 import json
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.config import build, compose, machine
+from zoo.errors import ZooError
 from zoo.evaluation.runner import progress
 from zoo.evaluation.sources import talk_chunks
 from zoo.streaming.simulate import Source, simulate
@@ -29,6 +30,7 @@ from zoo.types import SAMPLE_RATE, Seconds
 
 MINUTE: Seconds = 60.0
 LOOP = 10 * MINUTE
+LEAST = 25  # minutes: the last ten must not overlap minutes 5-15
 
 
 def looped(recording: Tensor, *, length: Seconds, chunk_samples: int) -> Iterator[Tensor]:
@@ -45,12 +47,32 @@ def memory_megabytes() -> float:
     return psutil.Process().memory_info().rss / 2**20
 
 
+def between(values: Sequence[float], arrivals: Sequence[float], first: float, last: float) -> list[float]:
+    """The values of chunks that arrived in minutes ``first`` to ``last``."""
+    return [value for value, minute in zip(values, arrivals, strict=True) if first <= minute < last + 1e-9]
+
+
+def growth(
+    compute: Sequence[Seconds], memory: Sequence[float], arrivals: Sequence[float], minutes: float
+) -> dict[str, float]:
+    """Compute per chunk: the median of the last ten minutes over that of minutes 5-15. Memory: the largest median of a
+    minute after the tenth over that of the first such minute. arrivals: minutes."""
+    early, late = between(compute, arrivals, 5, 15), between(compute, arrivals, minutes - 10, minutes)
+    used = [statistics.median(between(memory, arrivals, first, first + 1)) for first in range(10, int(minutes))]
+    return {
+        "compute_growth": round(statistics.median(late) / statistics.median(early), 4),
+        "memory_growth": round(max(used) / used[0], 4),
+    }
+
+
 def main() -> None:
     """Stream, print a line per ten minutes and the two ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=60.0, help="length of the stream (at least 25)")
+    parser.add_argument("--minutes", type=float, default=60.0, help=f"length of the stream (at least {LEAST})")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
     arguments = parser.parse_args()
+    if arguments.minutes < LEAST:
+        parser.error(f"--minutes must be at least {LEAST}, not {arguments.minutes:g}")
     cfg = compose("evaluate", arguments.overrides)
     system: StreamingSystem = build(cfg.system)
     system.configure_model()
@@ -70,13 +92,9 @@ def main() -> None:
         [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
     arrivals = [chunk.arrival / MINUTE for chunk in instance.chunks]
     compute = [chunk.compute for chunk in instance.chunks]
-
-    def between(values: list[float], first: float, last: float) -> list[float]:
-        return [value for value, minute in zip(values, arrivals, strict=True) if first <= minute < last + 1e-9]
-
     table = Table("minutes", "ms per chunk (median)", "RTF", "memory (MB, median)", "words", box=None)
     for first in range(0, int(arguments.minutes), 10):
-        spent, used = between(compute, first, first + 10), between(memory, first, first + 10)
+        spent, used = (between(values, arrivals, first, first + 10) for values in (compute, memory))
         words = sum(first * MINUTE <= delay < (first + 10) * MINUTE for delay in instance.delays)
         table.add_row(
             f"{first}-{first + 10}",
@@ -86,21 +104,13 @@ def main() -> None:
             str(words),
         )
     Console().print(table)
-    end = arguments.minutes
-    early, late = between(compute, 5, 15), between(compute, end - 10, end)
-    start = statistics.median(between(memory, 10, 11))
-    print(
-        json.dumps(
-            {
-                "benchmark": "unbounded",
-                "system": system.name,
-                "minutes": arguments.minutes,
-                "compute_growth": round(statistics.median(late) / statistics.median(early), 4),
-                "memory_growth": round(statistics.median(between(memory, end - 1, end)) / start, 4),
-            }
-        )
-    )
+    facts = {"benchmark": "unbounded", "system": system.name, "minutes": arguments.minutes}
+    print(json.dumps(facts | growth(compute, memory, arrivals, arguments.minutes)))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ZooError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

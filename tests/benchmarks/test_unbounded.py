@@ -1,0 +1,57 @@
+"""The windows and ratios of the unbounded benchmark, by hand."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "unbounded.py"
+MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("unbounded", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_is_flat_is_one_and_the_first_minutes_do_not_count(script: ModuleType) -> None:
+    compute = [9.0 if minute < 5 else 0.2 for minute in MINUTES]
+    memory = [50.0 if minute < 10 else 100.0 for minute in MINUTES]
+    assert script.growth(compute, memory, MINUTES, 60) == {"compute_growth": 1.0, "memory_growth": 1.0}
+
+
+def test_compute_is_the_last_ten_minutes_over_minutes_5_to_15(script: ModuleType) -> None:
+    compute = [0.3 if minute >= 50 else 0.2 if 5 <= minute < 15 else 7.0 for minute in MINUTES]
+    assert script.growth(compute, [1.0] * len(MINUTES), MINUTES, 60)["compute_growth"] == 1.5
+
+
+def test_memory_that_swells_in_between_is_seen_and_one_outlier_is_not(script: ModuleType) -> None:
+    calm = [0.2] * len(MINUTES)
+    swollen = [120.0 if 30 <= minute < 32 else 100.0 for minute in MINUTES]
+    assert script.growth(calm, swollen, MINUTES, 60)["memory_growth"] == 1.2
+    often = [minute + tenth / 10 for minute in range(60) for tenth in range(1, 10)]
+    outlier = [200.0 if abs(minute - 30.5) < 0.01 else 100.0 for minute in often]
+    assert script.growth([0.2] * len(often), outlier, often, 60)["memory_growth"] == 1.0
+
+
+def test_the_recording_comes_round_in_whole_chunks(script: ModuleType) -> None:
+    chunks = list(script.looped(torch.arange(5.0), length=9 / 16_000, chunk_samples=4))
+    assert [chunk.tolist() for chunk in chunks] == [[0, 1, 2, 3], [4, 0, 1, 2]]
+
+
+def test_too_short_a_stream_is_refused(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["unbounded.py", "--minutes", "5"])
+    with pytest.raises(SystemExit) as left:
+        script.main()
+    assert left.value.code == 2
+    assert "--minutes must be at least 25, not 5" in capsys.readouterr().err
