@@ -117,6 +117,13 @@ def test_composing_inside_of_a_job(start: Launch) -> None:
     assert seen == [9, 2, ["seed=2"]]
 
 
+def test_composing_what_is_wrong_is_one_sentence() -> None:
+    with pytest.raises(ZooError, match=r"^Unknown key 'evaluation\.nonsense'; choose one of: evaluation\.split, "):
+        compose("evaluate", ["seed=1", "evaluation.nonsense=1"])
+    with pytest.raises(ZooError, match=r"^Unknown system 'nonsense'; choose one of: infinisst, replay"):
+        compose("evaluate", ["system=nonsense"])
+
+
 def test_machine() -> None:
     threads = torch.get_num_threads()
     try:

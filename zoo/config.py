@@ -62,7 +62,14 @@ def _check_values(node: Any, written: Any, *, where: str) -> None:
 
 
 def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
-    """The configuration an entry point would get from these overrides; for benchmarks and tests."""
+    """The configuration an entry point would get from these overrides. Raises ZooError on overrides that are wrong."""
+    try:
+        return _composed(config_name, given)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ZooError(_explained(error, config_name, given)) from error
+
+
+def _composed(config_name: str, given: Sequence[str]) -> DictConfig:
     _register()
     running = GlobalHydra.instance()
     outer = running.hydra
@@ -171,8 +178,10 @@ def _withdraw(folder: Path) -> None:
             return
 
 
-def _explained(error: HydraException | OmegaConfBaseException, config_name: str) -> str:
-    """One sentence about what is wrong with the command line, naming the choices where there are some."""
+def _explained(
+    error: HydraException | OmegaConfBaseException, config_name: str, given: Sequence[str] | None = None
+) -> str:
+    """One sentence about what is wrong with the overrides (None: those typed), naming the choices where it can."""
     for cause in _causes(error):
         if isinstance(cause, ZooError):
             return str(cause)
@@ -183,18 +192,18 @@ def _explained(error: HydraException | OmegaConfBaseException, config_name: str)
         group, _, name = error.missing_cfg_file.rpartition("/")
         return str(unknown(group, name, error.options))
     found = re.match(r"Could not override '([^'@]+)'", str(error))
-    if found and (keys := _siblings(config_name, found[1])):
+    if found and (keys := _siblings(config_name, found[1], sys.argv[1:] if given is None else given)):
         return str(unknown("key", found[1], keys))
     sentences = dict.fromkeys(_sentence(item) for item in (error, *_causes(error)))
     return " ".join(sentences)
 
 
-def _siblings(config_name: str, key: str) -> list[str]:
+def _siblings(config_name: str, key: str, typed: Sequence[str]) -> list[str]:
     """The keys beside ``key`` in the configuration without it, written in full."""
     parent = key.rpartition(".")[0]
-    given = [item for item in sys.argv[1:] if "=" in item and not item.startswith(("-", key, "+" + key))]
+    given = [item for item in typed if "=" in item and not item.startswith(("-", key, "+" + key))]
     try:
-        cfg = compose(config_name, given)
+        cfg = _composed(config_name, given)
         beside = OmegaConf.select(cfg, parent) if parent else cfg
     except (HydraException, OmegaConfBaseException):
         return []
