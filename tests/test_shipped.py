@@ -1,0 +1,45 @@
+"""The checkpoint in the repository translates real audio of the frozen test set."""
+
+from pathlib import Path
+
+import pytest
+
+from zoo.config import build, compose
+from zoo.data.talks import Talk
+from zoo.evaluation.runner import Evaluator, Settings
+from zoo.report.results import Row
+from zoo.systems.base import StreamingSystem
+
+
+@pytest.fixture(scope="module")
+def system() -> StreamingSystem:
+    system: StreamingSystem = build(compose("evaluate").system)
+    system.configure_model()
+    return system
+
+
+@pytest.fixture(scope="module")
+def talks() -> list[Talk]:
+    return list(build(compose("evaluate").data).talks("tst", limit=2))
+
+
+def rows(system: StreamingSystem, talks: list[Talk], folder: Path, **options: object) -> list[Row]:
+    settings = Settings(**({"upper_bound": False, "oracle_k": ()} | options))  # type: ignore[arg-type]
+    return list(Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=folder).run(system))
+
+
+def test_it_translates_and_patience_costs_time(system: StreamingSystem, talks: list[Talk], tmp_path: Path) -> None:
+    fast, slow = rows(system, talks, tmp_path, knob_values=[1, 3])
+    for row in (fast, slow):
+        assert row.flags == ()
+        assert (row.scores["BLEU"] or 0) > 75
+        assert (row.scores["StreamLAAL_CA"] or 0) > (row.scores["StreamLAAL"] or 99)
+    assert 0.5 < (fast.scores["StreamLAAL"] or 0) < (slow.scores["StreamLAAL"] or 0) < 4
+
+
+def test_a_batch_of_talks_says_what_each_says_alone(system: StreamingSystem, talks: list[Talk], tmp_path: Path) -> None:
+    [alone] = rows(system.double(), talks, tmp_path / "alone", knob_values=[2])
+    [batch] = rows(system.double(), talks[::-1], tmp_path / "batch", knob_values=[2], batch_size=2)
+    system.float()
+    quality = ("BLEU", "chrF", "StreamLAAL", "LongYAAL")
+    assert [batch.scores[name] for name in quality] == pytest.approx([alone.scores[name] for name in quality], abs=1e-9)
