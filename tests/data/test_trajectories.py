@@ -78,6 +78,15 @@ def test_a_stretch_past_the_end_of_the_talk_is_silent_there(talk: Talk) -> None:
     assert samples[SAMPLE_RATE + 1 :].abs().max() == 0
 
 
+def test_without_robust_segments_a_stretch_is_one_utterance_and_silent_after_it(talk: Talk) -> None:
+    stretch = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(np.random.default_rng(0), 4)
+    samples = stretch.samples()
+    assert samples[0] == pytest.approx(0.1, abs=1e-3)  # the utterance starts at 0.5 of 5 s
+    assert samples[int(2.5 * SAMPLE_RATE) - 1] > 0.5
+    assert samples[int(2.5 * SAMPLE_RATE) + 1 :].abs().max() == 0
+    assert stretch.turns("de") == [["t0"], ["t1", "t2"], ["t3"], []]
+
+
 def test_draws_depend_on_the_generator_alone(talk: Talk) -> None:
     segments = RobustSegments([talk], chunk_seconds=1.0)
     drawn = [segments.draw(np.random.default_rng([7, 3]), 2).start for _ in range(2)]

@@ -10,6 +10,7 @@ from torch import Tensor
 from zoo import audio
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import chunked_words
+from zoo.data.views import sentences
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
@@ -52,13 +53,13 @@ class RobustSegments:
     """Draws stretches. One that would start inside an utterance moves to just before that utterance.
 
     lead: the longest silence kept before such an utterance (seconds), so that any phase of the chunk grid is seen.
-    robust: False cuts each stretch to a single utterance (the paper's ablation on segmented speech).
+    robust: False makes each stretch a single utterance, silent after its end (the paper's ablation, Table 2).
     """
 
     def __init__(
         self, talks: Sequence[Talk], *, chunk_seconds: Seconds, lead: Seconds = 0.5, robust: bool = True
     ) -> None:
-        self.talks = [talk for talk in talks if talk.segments]
+        self.talks = [talk for talk in talks if talk.segments] if robust else sentences(talks)
         self.chunk_seconds = chunk_seconds
         self.lead = lead
         self.robust = robust
@@ -67,8 +68,7 @@ class RobustSegments:
         """A stretch of ``chunks`` chunks, starting anywhere in any talk with equal chance."""
         talk = self.talks[random.integers(len(self.talks))]
         if not self.robust:
-            segment = talk.segments[random.integers(len(talk.segments))]
-            return self._stretch(talk, segment.offset, chunks, (segment,))
+            return self._stretch(talk, 0.0, chunks, talk.segments)
         start = random.uniform(0, max(0.0, talk.duration - 0.5 * chunks * self.chunk_seconds))
         return self.at(talk, start, chunks, lead=random.uniform(0, self.lead))
 
