@@ -29,6 +29,14 @@ def test_a_curriculum_needs_a_stage() -> None:
         Curriculum({})
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"chunks": []}, {"multipliers": []}, {"chunks": [4, 0]}, {"multipliers": [0]}, {"batch_seconds": 0}]
+)
+def test_a_stage_refuses_what_makes_no_batch(wrong: dict[str, object]) -> None:
+    with pytest.raises(ZooError, match=next(iter(wrong))):
+        stage(5, **wrong)
+
+
 def test_the_learning_rate_warms_up_holds_and_decays() -> None:
     linear = stage(100, hold=0.5)
     assert [linear.factor(step) for step in (0, 4, 9, 50)] == [0.1, 0.5, 1.0, 1.0]

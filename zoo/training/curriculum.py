@@ -42,6 +42,19 @@ class Stage:
     hold: float = 0.5
     name: str = ""  # its key in the curriculum
 
+    def __post_init__(self) -> None:
+        """Raises ZooError for numbers that make no batch."""
+        if not self.chunks or not self.multipliers or min(*self.chunks, *self.multipliers) < 1:
+            raise ZooError(
+                f"A training stage needs chunks and multipliers of at least 1 to draw from, "
+                f"not {list(self.chunks)} and {list(self.multipliers)}."
+            )
+        if self.steps < 0 or self.batch_seconds <= 0:
+            raise ZooError(
+                f"A training stage needs steps of at least 0 and batch_seconds above 0, "
+                f"not {self.steps} and {self.batch_seconds}."
+            )
+
     def factor(self, step: int) -> float:
         """Learning-rate factor in [0, 1] at ``step`` of this stage."""
         warm = min(1.0, (step + 1) / max(1, self.warmup_steps))
