@@ -54,7 +54,7 @@ class Settings:
     resegmentation: Resegmentation = "mwer"
     rules: str = "zoo"
     upper_bound: bool = True
-    oracle_k: Sequence[int] = (1, 3, 5, 7)
+    oracle_k: Sequence[int] = (3, 5, 7)
 
     def __post_init__(self) -> None:
         for noun, value, choices in (
@@ -81,6 +81,8 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
             raise ZooError(f"System {system.name!r} has no latency knob; leave evaluation.knob_values out.")
         return [None]
     values = list(system.knob.values if given is None else given)
+    if not values:
+        raise ZooError(f"The knob {system.knob.name!r} of system {system.name!r} has no values; name at least one.")
     for value in values:
         system.knob.check(value)
     return values
