@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Config = DictConfig
 CONF = Path(__file__).resolve().parent.parent / "conf"
 BAD_INPUT = 2  # exit code of a mistake a person can correct
+LARGEST_SEED = 2**32 - 1  # what NumPy takes
 _LINK = re.compile(r"\$\{(\w+)\}")
 _HINTS = ("To append", "See https", "full_key", "object_type", "reference_type", "Config search path", "Set the")
 
@@ -106,6 +107,8 @@ def machine(cfg: DictConfig) -> "torch.device":
     import torch
 
     _check_number(cfg, "seed", least=0)
+    if cfg.seed > LARGEST_SEED:
+        raise ZooError(f"seed must be at most {LARGEST_SEED}, not {cfg.seed}.")
     if cfg.threads is not None:
         _check_number(cfg, "threads", least=1)
         torch.set_num_threads(cfg.threads)
@@ -140,6 +143,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
         nonlocal working
         working = True
         try:
+            _check_keys(cfg, config_name)
             job(cfg)
         except ZooError as error:
             _leave(str(error))
@@ -161,6 +165,15 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
         if working:
             raise
         _leave(f"Cannot write to the run folder {error.filename}: {error.strerror}; choose another one.")
+
+
+def _check_keys(cfg: DictConfig, config_name: str) -> None:
+    """Raise ZooError for a top-level key that only ``+`` brought in: nothing would read it."""
+    if any(item.startswith("+") for item in overrides()):
+        known = [str(key) for key in _composed(config_name, ())]
+        for key in cfg:
+            if key not in known:
+                raise unknown("key", key, known)
 
 
 def _register() -> None:
