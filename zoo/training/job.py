@@ -1,6 +1,7 @@
 """train.py's work: from a configuration to a trained, exported model. Exact to resume."""
 
 import contextlib
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,33 +12,50 @@ from zoo.config import Config, build, is_multirun, machine, overrides, plain, ru
 from zoo.data.corpora import Corpus
 from zoo.data.minitalks.frozen import content_hash
 from zoo.data.talks import Talk
-from zoo.errors import ZooError
+from zoo.errors import ZooError, unknown
+from zoo.evaluation.sources import check_talks
+from zoo.languages import language
 from zoo.systems.base import StreamingSystem
-from zoo.tracking.run import Run, RunIdentity, open_run, stamp
+from zoo.tracking.run import CARD, Run, RunIdentity, open_run, stamp
 from zoo.tracking.tracker import Tracker, track
-from zoo.training.export import export
+from zoo.training.export import DTYPES, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
-EVALUATED = ("backbone", "source_language=", "target_language=", "data=")  # overrides an evaluation must repeat
+EVALUATED = (
+    "backbone",
+    "source_language=",
+    "target_language=",
+    "data=",
+    "data.",
+)  # overrides an evaluation must repeat
 
 
 def train(cfg: Config) -> None:
     """Train (or go on with ``resume=<run folder>``) and export. Raises ZooError on bad input, before long work."""
+    if cfg.resume is not None and is_multirun():
+        raise ZooError("resume=... continues one run; it cannot go with a multirun.")
+    if cfg.export_dtype not in DTYPES:
+        raise unknown("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
     checkpoint = None if resume is None else last_checkpoint(resume)
     machine(cfg)  # threads and seed are checked and set
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
-    run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
+    source, target = language(cfg.source_language), language(cfg.target_language)
     talks = corpus.talks(settings.train_split, limit=settings.train_talks)
-    if settings.vocabulary_size is not None:
+    dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
+    check_talks([*talks, *dev], source=source, target=target, heard=False)
+    run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
+    untold = cfg.backbone.tokenizer is None and cfg.backbone.checkpoint is None
+    if settings.vocabulary_size is not None and untold:
         cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg.target_language, settings.vocabulary_size))
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
     with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
         kept = fit(
             system=system,
-            corpus=corpus,
+            talks=talks,
+            dev=dev,
             settings=settings,
             trainer_options=build(cfg.trainer),
             folder=run.folder,
@@ -53,7 +71,8 @@ def train(cfg: Config) -> None:
 def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run, tracker: Tracker) -> None:
     """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
     folder = run.folder / "export"
-    if not folder.is_dir():  # a finished run that was resumed has nothing new to say
+    if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
+        shutil.rmtree(folder, ignore_errors=True)  # the card comes last: what lacks it was cut short
         export(system, folder, config=plain(cfg), command=overrides(), dtype=cfg.export_dtype)
         stamp(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
@@ -62,17 +81,14 @@ def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run,
 
 
 def tokenizer_folder(run: Run, talks: Sequence[Talk], target: str, vocabulary_size: int) -> Path:
-    """Train the target tokenizer into the run folder, once. Raises ZooError when no talk has such a translation.
+    """Train the target tokenizer into the run folder, once.
 
     Ranks of one launch train the same tokenizer; whoever is first puts it in place.
     """
     folder = run.folder / "tokenizer"
     if folder.is_dir():
         return folder
-    segments = [segment for talk in talks for segment in talk.segments]
-    texts = [segment.targets[target].text for segment in segments if target in segment.targets]
-    if not texts:
-        raise ZooError(f"The training talks have no {target!r} translations.")
+    texts = [segment.targets[target].text for talk in talks for segment in talk.segments]
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         train_tokenizer(texts, vocabulary_size=vocabulary_size).save_pretrained(Path(made) / "tokenizer")
         with contextlib.suppress(OSError):  # another rank was first

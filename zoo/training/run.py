@@ -8,11 +8,12 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
-from zoo.data.corpora import Corpus
-from zoo.errors import ZooError
+from zoo.data.talks import Talk
+from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import TrainingData
@@ -24,7 +25,11 @@ CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """What is trained, on what, and how often it is looked at. Steps are optimizer steps."""
+    """What is trained, on what, and how often it is looked at. Steps are optimizer steps.
+
+    vocabulary_size: of the target tokenizer that is trained on the talks where the backbone names neither a tokenizer
+    nor a checkpoint that has one (None: never).
+    """
 
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
@@ -44,11 +49,21 @@ class TrainingSettings:
     data_workers: int = 1
     vocabulary_size: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raises ZooError for an objective that is not there and for an interval below 1."""
+        for stage in self.curriculum.stages:
+            if stage.objective not in self.objectives:
+                raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
+        for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
+            if getattr(self, name) < 1:
+                raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
+
 
 def fit(
     *,
     system: StreamingSystem,
-    corpus: Corpus,
+    talks: Sequence[Talk],
+    dev: Sequence[Talk],
     settings: TrainingSettings,
     trainer_options: Mapping[str, Any],
     folder: Path,
@@ -57,14 +72,15 @@ def fit(
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
 ) -> list[Path]:
-    """Train ``system`` and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them.
+    """Train ``system`` on ``talks`` and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them.
 
     Returns the checkpoints that top-k keeps, best first.
     """
     lightning.seed_everything(seed, workers=True)
-    talks = corpus.talks(settings.train_split, limit=settings.train_talks)
-    dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
     system.configure_model()
+    for stage in settings.curriculum.stages:
+        system.backbone.trainable(stage.trains)  # a part that is not there is told now, not when its stage begins
+    system.backbone.requires_grad_(True)
     for objective in settings.objectives.values():
         objective.prepare(talks, system.backbone)
     module = Training(
@@ -91,19 +107,33 @@ def fit(
         last_step=settings.curriculum.steps if settings.evaluate_last else None,
     )
     last, best = savers(settings, folder, evaluation.monitor(system))
-    trainer = lightning.Trainer(
+    trainer = make_trainer(
+        trainer_options,
         max_steps=settings.curriculum.steps,
         logger=list(loggers) or False,
         callbacks=[evaluation, RandomState(), last, best, *callbacks],
         use_distributed_sampler=False,
         enable_model_summary=False,
         default_root_dir=str(folder),
-        **trainer_options,
     )
     trainer.fit(module, datamodule=data, ckpt_path=None if resume is None else str(resume), weights_only=True)
     trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # whatever the interval, the end can be resumed
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
+
+
+def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
+    """A Trainer with the user's ``options``. Raises ZooError for those that Lightning refuses.
+
+    Stages leave parts of the network without gradients, so DDP is told to look for them.
+    """
+    strategy = options.get("strategy", "auto")
+    if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
+        strategy = "ddp_find_unused_parameters_true"
+    try:
+        return lightning.Trainer(**{**options, "strategy": strategy}, **given)
+    except (MisconfigurationException, TypeError, ValueError) as error:
+        raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
 
 
 def savers(settings: TrainingSettings, folder: Path, monitor: str) -> tuple[ModelCheckpoint, ModelCheckpoint]:

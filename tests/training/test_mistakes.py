@@ -1,0 +1,55 @@
+"""Mistakes in a training's configuration are one sentence, told before anything is loaded or learned."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zoo.config import build, compose
+from zoo.errors import ZooError
+from zoo.training.run import make_trainer
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = "training.curriculum.stages"
+SETTINGS = {
+    f"{STAGES}.translating.objective=nope": "Unknown objective of stage 'translating' 'nope'; choose one of: frame_l",
+    f"{STAGES}.hearing.chunks=[]": "chunks and multipliers of at least 1",
+    f"{STAGES}.hearing.batch_seconds=0": "batch_seconds above 0",
+    "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
+    "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
+}
+JOBS = {
+    "export_dtype=int3": "Unknown export_dtype 'int3'; choose one of: float32, bfloat16.",
+    "-m resume=somewhere": "resume=... continues one run; it cannot go with a multirun.",
+    "resume=nowhere": "Nothing to resume in nowhere: it has no checkpoints/last.ckpt.",
+    "experiment=nope": "Unknown experiment 'nope'; choose one of: ",
+}
+
+
+@pytest.mark.parametrize("given", SETTINGS)
+def test_settings_are_checked_when_they_are_made(given: str) -> None:
+    with pytest.raises(ZooError) as refusal:
+        build(compose("train", [given]).training)
+    assert SETTINGS[given] in str(refusal.value)
+
+
+@pytest.mark.parametrize("given", JOBS)
+def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "train.py"), *given.split()]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert done.stderr.startswith(f"error: {JOBS[given]}")
+    assert done.stderr.count("\n") == 1
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "multirun.yaml"]
+
+
+def test_what_lightning_refuses_is_one_sentence() -> None:
+    with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*nope"):
+        make_trainer({"accelerator": "cpu", "nope": 1})
+    with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*precision"):
+        make_trainer({"accelerator": "cpu", "precision": 3})
+
+
+def test_the_device_is_the_accelerator() -> None:
+    assert build(compose("train", ["device=cpu"]).trainer)["accelerator"] == "cpu"
