@@ -38,6 +38,9 @@ def test_all_at_the_end() -> None:
 def test_loops() -> None:
     looped = stream("a " + "b c " * 7, [10.0] * 15)
     assert "7 times" in flags([looped], {})[0]
+    sentence = tuple("abcdefghijklmnopqrst")
+    assert longest_loop(sentence * 6) == (sentence, 6)
+    assert longest_loop(sentence * 5) is None
     assert longest_loop(("sehr",) * 5) is None
     assert longest_loop(("a",) * 12) == (("a",), 12)
     assert longest_loop(tuple("abcdefgh")) is None

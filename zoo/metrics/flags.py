@@ -9,7 +9,7 @@ from zoo.types import Instance, Seconds
 END_SHARE = 0.95  # of the source: what is written later is written at the end
 LATE_SHARE = 0.9  # of all units
 SHORT_SHARE = 0.2  # of the reference's length
-LOOP_SPAN = 10  # longest n-gram looked for
+LOOP_SPAN = 30  # longest n-gram looked for: whole sentences
 LOOP_TIMES = 6  # repetitions in a row that no text of ours has
 LOOP_UNITS = 12  # and units they cover
 TOLERANCE: Seconds = 1e-6
@@ -57,7 +57,7 @@ def _loops(instances: Sequence[Instance]) -> str:
 
 
 def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
-    """The phrase (1 to 10 units) said most often in a row, and how often; None if nothing is said like a broken record.
+    """The phrase (1 to LOOP_SPAN units) said most often in a row, and how often; None if none is said too often.
 
     Counting is one pass per length: ``run`` is how many units in a row equal the one ``span`` before them.
     """
