@@ -44,7 +44,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, 
     assert labels == [
         ("infinisst", {"name": "m", "value": 4}, "system"),
         ("infinisst offline", None, "ceiling"),
-        *(("wait-k oracle", {"name": "k", "value": k}, "oracle") for k in (1, 3, 5, 7)),
+        *(("wait-k oracle", {"name": "k", "value": k}, "oracle") for k in (3, 5, 7)),
     ]
     assert all(set(row) >= REQUIRED for row in rows)
     assert {(row["data"], row["split"], row["source_language"], row["target_language"]) for row in rows} == {
@@ -55,7 +55,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, 
     assert {"BLEU", "chrF", "StreamLAAL", "StreamLAAL_CA", "LongYAAL", "RTF", "StartOffset"} <= set(scores[0])
     assert set(scores[1]) == {"BLEU", "chrF"}
     known = [score["BLEU"] for score in scores[2:]]  # late disambiguators: waiting must pay
-    assert 0 < known[0] < known[1] - 10 < known[2] - 20
+    assert 0 < known[0] + 10 < known[1] < known[2]
     assert scores[2]["StreamLAAL"] < scores[3]["StreamLAAL"] < scores[4]["StreamLAAL"]
     assert "queue" in rows[0]["signatures"]["StreamLAAL_CA"]
     assert all(len(read_log(run / row["instances"], language=language("de"))) >= 1 for row in rows)
