@@ -10,7 +10,7 @@ from zoo.backbones.infinisst.batch import Batch, collate
 from zoo.backbones.infinisst.prompt import Prompt, Trajectory
 from zoo.data.robust_segments import Stretch
 from zoo.data.talks import Talk
-from zoo.data.trajectories import merged
+from zoo.data.trajectories import emission_times, merged
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.objectives.base import Objective
@@ -26,9 +26,11 @@ class Trajectories(Objective):
         self._prompt: Prompt | None = None
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
-        """Take the prompt from the backbone. Raises ZooError when it does not take turns."""
+        """Take the prompt from the backbone. Raises ZooError when it does not take turns or talks are not aligned."""
         if not isinstance(backbone, InfiniSST):
             raise ZooError(f"The trajectories objective trains InfiniSST backbones, not {type(backbone).__name__}.")
+        for segment in (segment for talk in talks for segment in talk.segments):
+            emission_times(segment, self.target.code)  # told here, not by a data worker in the middle of the training
         self._prompt = backbone.prompt
 
     def batch(self, stretches: Sequence[Stretch], multiplier: int) -> Batch:

@@ -22,12 +22,18 @@ def build_decoder(
     fewer embeddings gets more. embedding_std: initial spread of a random model's embeddings (None: its default).
     """
     if isinstance(model, str):
-        decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation="sdpa")
+        try:
+            decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation="sdpa")
+        except (OSError, ValueError) as error:
+            raise ZooError(f"No decoder could be loaded from {model}; it must be a folder or a hub name.") from error
         if decoder.config.vocab_size < vocabulary:
             decoder.resize_token_embeddings(vocabulary)
     else:
         fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
-        config = AutoConfig.for_model(**fields)
+        try:
+            config = AutoConfig.for_model(**fields)
+        except ValueError as error:
+            raise ZooError(f"Transformers has no decoder of model_type {fields.get('model_type')!r}.") from error
         decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
         if embedding_std is not None:
             nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from zoo.errors import ZooError
 from zoo.types import Frames, Samples
 
 CHUNK_SAMPLES: Samples = 15_360  # 960 ms
@@ -41,6 +42,18 @@ class EncoderConfig:
     window_unit: Literal["chunks", "frames"] = "chunks"
     left_pad: Samples = 80
     rope_base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a shape that no encoder has."""
+        if len(self.conv_channels) != len(KERNELS):
+            raise ZooError(f"The encoder needs {len(KERNELS)} conv_channels, not {len(self.conv_channels)}.")
+        if min(self.layers, self.heads, self.window) < 1 or self.hidden % (2 * self.heads):
+            raise ZooError(
+                f"The encoder needs layers, heads and window of at least 1 and a hidden size that 2 x heads divides, "
+                f"not {self.layers}, {self.heads}, {self.window} and {self.hidden}."
+            )
+        if not 80 <= self.left_pad <= 399:
+            raise ZooError(f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad}.")
 
     @property
     def head_size(self) -> int:

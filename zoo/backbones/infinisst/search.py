@@ -8,6 +8,7 @@ from torch import Tensor
 
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import Answer
+from zoo.errors import ZooError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,18 @@ class SearchConfig:
     repetition_penalty: float = 1.2
     lookback: int | None = None
     tokens_per_chunk: int = 10
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a search that could say nothing."""
+        if self.beams < 1 or self.tokens_per_chunk < 1:
+            raise ZooError(
+                f"The search needs beams and tokens_per_chunk of at least 1, not {self.beams}, {self.tokens_per_chunk}."
+            )
+        if self.repetition_penalty <= 0 or self.no_repeat_ngram < 0:
+            raise ZooError(
+                f"The search needs a repetition_penalty above 0 and a no_repeat_ngram of at least 0, "
+                f"not {self.repetition_penalty} and {self.no_repeat_ngram}."
+            )
 
     def scores(self, log_probs: Tensor, written: Sequence[list[int]]) -> Tensor:
         """Log-probabilities (rows, vocabulary) under the repetition controls, given what each row has written."""

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.infinisst.decoder import rotary_of
 from zoo.backbones.infinisst.encoder import EncoderState
+from zoo.errors import ZooError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class WindowConfig:
 
     size: int = 1000
     unit: Literal["tokens", "turns"] = "tokens"
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a negative size."""
+        if self.size < 0:
+            raise ZooError(f"The window needs a size of at least 0, not {self.size}.")
 
 
 @dataclass(frozen=True, slots=True)

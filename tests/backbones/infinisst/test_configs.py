@@ -1,0 +1,38 @@
+"""Numbers that make no network, no search and no window are refused when a configuration is built."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from zoo.backbones.infinisst import EncoderConfig, SearchConfig, WindowConfig
+from zoo.backbones.infinisst.decoder import build_decoder
+from zoo.errors import ZooError
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "sentence"),
+    [
+        (EncoderConfig, {"conv_channels": (8,) * 6}, "7 conv_channels, not 6"),
+        (EncoderConfig, {"hidden": 16, "heads": 3}, "2 x heads divides"),
+        (EncoderConfig, {"layers": 0}, "at least 1"),
+        (EncoderConfig, {"window": 0}, "at least 1"),
+        (EncoderConfig, {"left_pad": 79}, "from 80 to 399 samples, not 79"),
+        (EncoderConfig, {"left_pad": 400}, "from 80 to 399 samples, not 400"),
+        (SearchConfig, {"beams": 0}, "beams and tokens_per_chunk"),
+        (SearchConfig, {"tokens_per_chunk": 0}, "beams and tokens_per_chunk"),
+        (SearchConfig, {"repetition_penalty": 0.0}, "repetition_penalty above 0"),
+        (SearchConfig, {"no_repeat_ngram": -1}, "no_repeat_ngram"),
+        (WindowConfig, {"size": -1}, "at least 0, not -1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(kind: Callable[..., object], wrong: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ZooError, match=sentence):
+        kind(**wrong)
+
+
+def test_an_unknown_decoder_is_refused() -> None:
+    with pytest.raises(ZooError, match="no decoder of model_type 'nope'"):
+        build_decoder({"model_type": "nope"}, vocabulary=8, embedding_std=None, dtype=torch.float32)
+    with pytest.raises(ZooError, match="No decoder could be loaded from /nowhere"):
+        build_decoder("/nowhere", vocabulary=8, embedding_std=None, dtype=torch.float32)
