@@ -86,7 +86,11 @@ def test_alignatt_with_nothing_new_writes_nothing() -> None:
     assert decide(AlignAtt(frames=2), answer, session())[1].write == 0
 
 
-@pytest.mark.parametrize("policy", [AlignAtt(frames=8), LocalAgreement(n=3), WaitK(k=9), TurnTaking()], ids=repr)
+@pytest.mark.parametrize(
+    "policy",
+    [AlignAtt(frames=8), LocalAgreement(n=3), WaitK(k=9), TurnTaking()],
+    ids=lambda policy: type(policy).__name__,
+)
 @pytest.mark.parametrize("flushed", [False, True])
 def test_everything_is_written_at_the_end(policy: Policy, flushed: bool) -> None:
     stream = session(ended=not flushed)
