@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from zoo.config import build, compose
 from zoo.errors import ZooError
+from zoo.training.job import RESUMED, check_same
 from zoo.training.run import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,11 +46,29 @@ def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_pat
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "multirun.yaml"]
 
 
+def test_a_run_is_resumed_with_what_it_was_started_with(tmp_path: Path) -> None:
+    config: dict[str, object] = {**dict.fromkeys(RESUMED, 1), "backbone": {"hidden": 8, "tokenizer": "a"}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    check_same(tmp_path, {**config, "backbone": {"hidden": 8, "tokenizer": "moved"}, "threads": 2})
+    with pytest.raises(ZooError, match="another target_language; resume it with the same overrides"):
+        check_same(tmp_path, {**config, "target_language": 2})
+    with pytest.raises(ZooError, match="another backbone"):
+        check_same(tmp_path, {**config, "backbone": {"hidden": 9, "tokenizer": "a"}})
+    with pytest.raises(ZooError, match=r"config\.yaml is missing or damaged"):
+        check_same(tmp_path / "nowhere", config)
+
+
 def test_what_lightning_refuses_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*nope"):
         make_trainer({"accelerator": "cpu", "nope": 1})
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*precision"):
         make_trainer({"accelerator": "cpu", "precision": 3})
+
+
+@pytest.mark.parametrize("options", [{"strategy": "ddp"}, {}])
+def test_several_processes_allow_for_parts_without_gradients(options: dict[str, str]) -> None:
+    strategy = make_trainer({"accelerator": "cpu", "devices": 2, **options}).strategy
+    assert strategy._ddp_kwargs["find_unused_parameters"] is True  # type: ignore[attr-defined]
 
 
 def test_the_device_is_the_accelerator() -> None:

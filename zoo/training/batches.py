@@ -92,6 +92,7 @@ class TrainingData(lightning.LightningDataModule):
             sampler=steps,
             num_workers=self._workers,
             prefetch_factor=4 if self._workers else None,
+            generator=torch.Generator().manual_seed(self._seed),  # else a resumed run draws once more from torch's own
         )
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:

@@ -3,8 +3,11 @@
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.callbacks.progress import progress_bar
@@ -21,13 +24,9 @@ from zoo.tracking.tracker import Tracker, track
 from zoo.training.export import DTYPES, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
-EVALUATED = (
-    "backbone",
-    "source_language=",
-    "target_language=",
-    "data=",
-    "data.",
-)  # overrides an evaluation must repeat
+# Overrides an evaluation must repeat begin so.
+EVALUATED = ("backbone", "source_language=", "target_language=", "data=", "data.")
+RESUMED = ("backbone", "data", "source_language", "target_language", "seed")  # what a resumed run must not change
 
 
 def train(cfg: Config) -> None:
@@ -38,6 +37,8 @@ def train(cfg: Config) -> None:
         raise unknown("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
     checkpoint = None if resume is None else last_checkpoint(resume)
+    if resume is not None:
+        check_same(resume, plain(cfg))
     machine(cfg)  # threads and seed are checked and set
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
@@ -66,6 +67,22 @@ def train(cfg: Config) -> None:
         )
         if run.main:
             finish(system, kept, cfg, run, tracker)
+
+
+def check_same(folder: Path, config: Mapping[str, Any]) -> None:
+    """Raise ZooError when the run in ``folder`` was started with another network, data, languages or seed."""
+    path = folder / "config.yaml"
+    try:
+        before = yaml.safe_load(path.read_text())
+        before = {name: before[name] for name in RESUMED}
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
+    for name in RESUMED:
+        here, there = config[name], before[name]
+        if name == "backbone":  # the tokenizer may lie in the run folder, which may have moved
+            here, there = {**here, "tokenizer": None}, {**there, "tokenizer": None}
+        if here != there:
+            raise ZooError(f"The run in {folder} was started with another {name}; resume it with the same overrides.")
 
 
 def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run, tracker: Tracker) -> None:
