@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup ## translate a few talks with every shipped system, print the table, write the report
 	$(BIN)/python evaluate.py experiment=demo
 
-test: setup ## run the test suite on all cores
+test: setup ## run the test suite, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 train: setup ## train the InfiniSST model of the built-in benchmark from scratch
