@@ -36,5 +36,5 @@ format: setup ## let ruff rewrite the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean: ## remove the environment and the outputs
-	rm -rf .venv outputs *.egg-info
+clean: ## remove the environment (what you trained in outputs/ stays)
+	rm -rf .venv *.egg-info

@@ -41,11 +41,11 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> StreamingSystem:
-    """The small InfiniSST with random weights."""
+    """The small InfiniSST with random weights, greedy: its best beam would be to say nothing."""
     folder = tmp_path_factory.mktemp("tokenizer")
     train_tokenizer(["Ein Haus."], vocabulary_size=300).save_pretrained(folder)
     torch.manual_seed(0)
-    cfg = compose("evaluate", ["backbone.checkpoint=null", f"backbone.tokenizer={folder}"])
+    cfg = compose("evaluate", ["backbone.checkpoint=null", f"backbone.tokenizer={folder}", "backbone.search.beams=1"])
     system: StreamingSystem = build(cfg.system)
     system.configure_model()
     return system.eval()

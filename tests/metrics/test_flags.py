@@ -1,8 +1,10 @@
 """What makes a row degenerate."""
 
+from dataclasses import replace
+
 from zoo.metrics.flags import flags, longest_loop
 from zoo.metrics.signature import Score
-from zoo.types import Instance
+from zoo.types import ChunkTime, Instance
 
 
 def stream(units: str, delays: list[float], elapsed: list[float] | None = None, reference: str = "") -> Instance:
@@ -28,6 +30,18 @@ def test_silence() -> None:
 
 def test_too_little() -> None:
     assert "references have 20" in flags([stream("a", [10], reference="x " * 20)], {})[0]
+
+
+def test_too_much() -> None:
+    written = " ".join(f"w{i}" for i in range(9))
+    assert "writes 9 units where the references have 4" in flags([stream(written, [50.0] * 9, reference="a b c d")], {})
+    assert flags([stream(written, [50.0] * 9, reference="a b c d e")], {}) == []
+
+
+def test_a_stream_of_two_chunks_has_nowhere_else_to_write() -> None:
+    short = stream("a b", [100, 100])
+    assert flags([replace(short, chunks=(ChunkTime(50, 1), ChunkTime(100, 1)))], {}) == []
+    assert "at the end" in flags([replace(short, chunks=(ChunkTime(50, 1),) * 3)], {})[0]
 
 
 def test_all_at_the_end() -> None:

@@ -34,6 +34,15 @@ def test_folder_of_a_run_is_not_taken_again(tmp_path: Path) -> None:
     assert (run.folder / "run.json").read_text() == before
 
 
+def test_folder_with_somebody_elses_files_is_not_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "results.json").write_text("theirs")
+    with pytest.raises(ZooError, match="not empty"):
+        open_run(folder, kind="evaluate")
+    assert [path.name for path in folder.iterdir()] == ["results.json"]
+
+
 def test_resuming_keeps_id_name_and_group(tmp_path: Path) -> None:
     first = open_run(tmp_path / "launch" / "0", kind="train", name="small", multirun=True)
     again = open_run(first.folder, kind="train", name="another name", resume=first.folder)

@@ -10,7 +10,7 @@ import yaml
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.training.job import RESUMED, check_same
-from zoo.training.run import make_trainer
+from zoo.training.run import last_checkpoint, make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = "training.curriculum.stages"
@@ -73,3 +73,10 @@ def test_several_processes_allow_for_parts_without_gradients(options: dict[str, 
 
 def test_the_device_is_the_accelerator() -> None:
     assert build(compose("train", ["device=cpu"]).trainer)["accelerator"] == "cpu"
+
+
+def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "last.ckpt").write_bytes(b"PK\x03\x04 cut off")
+    with pytest.raises(ZooError, match="damaged"):
+        last_checkpoint(tmp_path)

@@ -8,7 +8,8 @@ from zoo.types import Instance, Seconds
 
 END_SHARE = 0.95  # of the source: what is written later is written at the end
 LATE_SHARE = 0.9  # of all units
-SHORT_SHARE = 0.2  # of the reference's length
+SHORT_SHARE, LONG_SHARE = 0.2, 2.0  # of the reference's length
+LATE_CHUNKS = 2  # a stream of no more chunks has nowhere else to write
 LOOP_SPAN = 30  # longest n-gram looked for: whole sentences
 LOOP_TIMES = 6  # repetitions in a row that no text of ours has
 LOOP_UNITS = 12  # and units they cover
@@ -19,7 +20,7 @@ def flags(instances: Sequence[Instance], scores: Mapping[str, Score]) -> list[st
     """One short sentence per finding; an empty list for a healthy row."""
     findings = [
         _empty(instances),
-        _short(instances),
+        _length(instances),
         _late(instances),
         _loops(instances),
         _impossible_times(instances),
@@ -33,16 +34,18 @@ def _empty(instances: Sequence[Instance]) -> str:
     return f"writes nothing for {len(silent)} of {len(instances)} streams ({silent[0]})" if silent else ""
 
 
-def _short(instances: Sequence[Instance]) -> str:
+def _length(instances: Sequence[Instance]) -> str:
     known = [instance for instance in instances if instance.reference]
     asked = sum(plain_length(instance.reference, instance.unit) for instance in known)
     written = sum(len(instance.units) for instance in known)
-    return f"writes {written} units where the references have {asked}" if written < SHORT_SHARE * asked else ""
+    healthy = SHORT_SHARE * asked <= written <= LONG_SHARE * asked
+    return "" if healthy else f"writes {written} units where the references have {asked}"
 
 
 def _late(instances: Sequence[Instance]) -> str:
-    units = sum(len(instance.units) for instance in instances)
-    late = sum(delay >= END_SHARE * stream.source_length for stream in instances for delay in stream.delays)
+    streams = [stream for stream in instances if not stream.chunks or len(stream.chunks) > LATE_CHUNKS]
+    units = sum(len(stream.units) for stream in streams)
+    late = sum(delay >= END_SHARE * stream.source_length for stream in streams for delay in stream.delays)
     return f"writes {100 * late / units:.0f} % of its {units} units at the end" if late > LATE_SHARE * units else ""
 
 

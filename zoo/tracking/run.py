@@ -85,6 +85,8 @@ def _group(folder: Path, *, multirun: bool) -> str | None:
 
 def _claim(run: Run) -> Run:
     """Write the card; whoever creates it first owns the folder. A resumed run keeps the card it finds, name and all."""
+    if not run.resumed and not (run.folder / CARD).exists() and any(run.folder.iterdir()):
+        raise ZooError(f"{run.folder} is not empty and holds no run of ours; choose another folder.")
     card = {"id": run.id, "kind": run.kind, "name": run.name, "group": run.group}
     try:
         with (run.folder / CARD).open("x") as file:

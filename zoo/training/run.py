@@ -1,11 +1,13 @@
 """One training from talks to exported weights. Knows no Hydra and no W&B: loggers and callbacks are given."""
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lightning
+import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
@@ -159,8 +161,12 @@ def savers(settings: TrainingSettings, folder: Path, monitor: str) -> tuple[Mode
 
 
 def last_checkpoint(folder: Path) -> Path:
-    """The checkpoint a run folder can be resumed from. Raises ZooError when there is none."""
+    """The checkpoint a run folder can be resumed from. Raises ZooError when there is none, or a damaged one."""
     path = folder / CHECKPOINTS / "last.ckpt"
     if not path.is_file():
         raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
+    try:
+        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
+        raise ZooError(f"{path} is damaged; resume from another copy of it or start afresh.") from error
     return path
