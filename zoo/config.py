@@ -160,7 +160,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     except ValueError as error:
         if working:
             raise
-        _leave(_sentence(error))  # Hydra says so of choices and flags that make no sense
+        _leave(_emptied_group() or _sentence(error))  # Hydra says so of choices and flags that make no sense
     except OSError as error:
         if working:
             raise
@@ -204,11 +204,22 @@ def _explained(
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, name = error.missing_cfg_file.rpartition("/")
         return str(unknown(group, name, error.options))
+    foreign = re.match(r"In 'experiment/([^']+)': Could not override '([^']+)'", str(error))
+    if foreign:
+        return f"Experiment {foreign[1]!r} is not for {config_name}.py, which has no {foreign[2]!r}."
     found = re.match(r"Could not override '([^'@]+)'", str(error))
     if found and (keys := _siblings(config_name, found[1], sys.argv[1:] if given is None else given)):
         return str(unknown("key", found[1], keys))
     sentences = dict.fromkeys(_sentence(item) for item in (error, *_causes(error)))
     return " ".join(sentences)
+
+
+def _emptied_group() -> str:
+    """What to say of ``system=null`` and its like, of which Hydra only says that null is no choice."""
+    for group in (item.partition("=")[0] for item in sys.argv[1:] if item.endswith("=null")):
+        if choices := sorted(path.stem for path in (CONF / group).glob("*.yaml")):
+            return str(unknown(group, "null", choices))
+    return ""
 
 
 def _siblings(config_name: str, key: str, typed: Sequence[str]) -> list[str]:

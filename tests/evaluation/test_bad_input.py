@@ -70,6 +70,8 @@ MISTAKES = {
     "backbone.encoder.hidden=32": "does not fit the network",
     "data.root=null": "data=mustc needs data.root, the folder of your MuST-C download",
     "data.root=/nowhere": "MuST-C is not in /nowhere: it has no folder en-de/data",
+    "system=null": "Unknown system 'null'; choose one of: infinisst, replay.",
+    "experiment=infinisst_minitalks": "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no",
     "target_language=${nonsense}": "Interpolation key 'nonsense' not found",
     "hydra.run.dir=/proc/simulzoo": "Cannot write to the run folder /proc/simulzoo: No such file or directory",
 }

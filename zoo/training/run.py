@@ -79,12 +79,7 @@ def fit(
     Returns the checkpoints that top-k keeps, best first.
     """
     lightning.seed_everything(seed, workers=True)
-    system.configure_model()
-    for stage in settings.curriculum.stages:
-        system.backbone.trainable(stage.trains)  # a part that is not there is told now, not when its stage begins
-    system.backbone.requires_grad_(True)
-    for objective in settings.objectives.values():
-        objective.prepare(talks, system.backbone)
+    prepare(system, talks, settings)
     module = Training(
         system=system,
         curriculum=settings.curriculum,
@@ -122,6 +117,16 @@ def fit(
     trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # whatever the interval, the end can be resumed
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
+
+
+def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> None:
+    """Create the network and what the objectives need. Raises ZooError for a part or a label that is not there."""
+    system.configure_model()
+    for stage in settings.curriculum.stages:
+        system.backbone.trainable(stage.trains)  # told now, not when its stage begins
+    system.backbone.requires_grad_(True)
+    for objective in settings.objectives.values():
+        objective.prepare(talks, system.backbone)
 
 
 def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
