@@ -13,7 +13,7 @@ from rich.console import Console
 from zoo.arguments import fits
 from zoo.config import Config, build, compose, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
-from zoo.data.minitalks.frozen import content_hash
+from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation.recorded import InstanceSource, matched

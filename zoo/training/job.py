@@ -13,7 +13,7 @@ from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.callbacks.progress import progress_bar
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
-from zoo.data.minitalks.frozen import content_hash
+from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.evaluation.sources import check_talks

@@ -1,0 +1,38 @@
+"""What talks hold, as a hash: equal hashes mean scores can be compared. Knows no corpus."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from zoo.data.talks import Segment, Talk
+
+
+def content_hash(talks: Sequence[Talk]) -> str:
+    """SHA-256 over names, voices, texts, translations, alignments and word times (milliseconds); not over audio."""
+    return hashlib.sha256("".join(map(talk_hash, talks)).encode()).hexdigest()
+
+
+def audio_hash(talk: Talk) -> str:
+    """SHA-256 of the audio file. The last bit of a resampled value may differ from one kind of CPU to another."""
+    return hashlib.sha256(talk.file.read_bytes()).hexdigest()
+
+
+def talk_hash(talk: Talk) -> str:
+    """SHA-256 of one talk's content."""
+    item = [
+        talk.name,
+        talk.voice,
+        talk.source_language,
+        round(talk.duration * 1000),
+        list(map(_segment, talk.segments)),
+    ]
+    return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()
+
+
+def _segment(segment: Segment) -> list[Any]:
+    targets = {
+        code: [target.text, target.words, target.alignment, target.needs] for code, target in segment.targets.items()
+    }
+    words = [[word.text, round(word.start * 1000), round(word.end * 1000)] for word in segment.words]
+    return [segment.source, round(segment.offset * 1000), round(segment.duration * 1000), words, targets]
