@@ -1,6 +1,7 @@
 """A recorded log as a source of instances (``system=replay``): nothing is computed. Knows no metric."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from zoo.errors import ZooError
@@ -33,6 +34,10 @@ class Replay:
 
     def instances(self) -> Iterator[Instance]:
         """The streams of the log, in the order of their index. Raises ZooError for a file that does not fit."""
+        yield from self._read
+
+    @cached_property
+    def _read(self) -> list[Instance]:
         if self.log is None:
             raise ZooError("system=replay needs system.log, the path of a recorded log.")
-        yield from read_log(self.log, language=self.target_language, format=self.format)
+        return read_log(self.log, language=self.target_language, format=self.format)
