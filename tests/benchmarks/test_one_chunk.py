@@ -1,7 +1,5 @@
 """The walk of one chunk: its shapes are those of the grid in docs/one_chunk.md."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,18 +13,6 @@ from zoo.errors import ZooError
 from zoo.evaluation.sources import sources
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "one_chunk.py"
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("one_chunk", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,12 @@
 """The windows and ratios of the unbounded benchmark, by hand."""
 
-import importlib.util
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "unbounded.py"
 MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("unbounded", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_what_is_flat_is_one_and_the_first_minutes_do_not_count(script: ModuleType) -> None:
