@@ -16,6 +16,7 @@ from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.batch import Batch, Output
 from zoo.backbones.infinisst.decoder import build_decoder
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, Encoded, EncoderConfig, StreamingEncoder
+from zoo.backbones.infinisst.pretrained import load_encoder
 from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template
 from zoo.backbones.infinisst.search import Answer, SearchConfig, search
 from zoo.backbones.infinisst.turn import Turn
@@ -33,7 +34,8 @@ class InfiniSST(Backbone):
 
     encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights). tokenizer: hub id or
     local folder; None: the checkpoint's. template: strings of the dialogue. checkpoint: folder with
-    ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. embedding_std: of a random decoder.
+    ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the encoder
+    starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random decoder.
     window: the decoder's. search: how a turn is generated.
     """
 
@@ -54,6 +56,7 @@ class InfiniSST(Backbone):
         template: Template,
         tokenizer: str | None = None,
         checkpoint: str | None = None,
+        encoder_weights: str | None = None,
         embedding_std: float | None = None,
         dtype: str = "float32",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
@@ -67,6 +70,7 @@ class InfiniSST(Backbone):
         self.template = template
         self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
         self.checkpoint = checkpoint
+        self.encoder_weights = encoder_weights
         self.embedding_std = embedding_std
         if not isinstance(getattr(torch, dtype, None), torch.dtype):
             raise unknown("dtype", dtype, ("float32", "bfloat16", "float16", "float64"))
@@ -90,6 +94,8 @@ class InfiniSST(Backbone):
             ) from error
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
+        if self.checkpoint is None and self.encoder_weights is not None:
+            load_encoder(self.encoder, self.encoder_weights)
         self.decoder = build_decoder(
             self.decoder_source,
             vocabulary=len(self.tokenizer),
