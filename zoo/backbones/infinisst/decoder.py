@@ -4,12 +4,39 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
 
 from zoo.errors import ZooError
 
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
+ATTENTION = "zoo_grouped"
+
+
+def grouped_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+) -> tuple[Tensor, None]:
+    """Transformers' sdpa; under a mask, heads that share keys become queries of one head: nothing is copied for them.
+
+    query: (batch, heads, new, head size). key, value: (batch, shared heads, keys, head size). attention_mask:
+    (batch, 1, new, keys) bool. The result: (batch, new, heads, head size).
+    """
+    groups = query.shape[1] // key.shape[1]
+    if attention_mask is None or groups == 1:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    folded = query.reshape(key.shape[0], key.shape[1], -1, key.shape[3])
+    mask = attention_mask.repeat(1, 1, groups, 1)
+    attended = F.scaled_dot_product_attention(
+        folded, key, value, attn_mask=mask, scale=options["scaling"], dropout_p=options["dropout"]
+    )
+    return attended.reshape(query.shape).transpose(1, 2), None
+
+
+AttentionInterface.register(ATTENTION, grouped_attention)
+AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def build_decoder(
@@ -23,7 +50,7 @@ def build_decoder(
     """
     if isinstance(model, str):
         try:
-            decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation="sdpa")
+            decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation=ATTENTION)
         except (OSError, ValueError) as error:
             raise ZooError(f"No decoder could be loaded from {model}; it must be a folder or a hub name.") from error
         if decoder.config.vocab_size < vocabulary:
@@ -34,7 +61,7 @@ def build_decoder(
             config = AutoConfig.for_model(**fields)
         except ValueError as error:
             raise ZooError(f"Transformers has no decoder of model_type {fields.get('model_type')!r}.") from error
-        decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
+        decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
         if embedding_std is not None:
             nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)
     decoder.model.rotary_emb = Rotary(decoder.model.rotary_emb)
