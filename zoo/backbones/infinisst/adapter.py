@@ -7,15 +7,25 @@ CHUNK_EMBEDDINGS = 12  # per 960 ms
 
 
 class Adapter(nn.Module):
-    """Two convolutions (kernel 2, stride 2, no padding) and a linear layer (section 3.2)."""
+    """Two convolutions (kernel 2, stride 2, no padding) and a linear layer (section 3.2).
 
-    def __init__(self, *, hidden: int, embedding: int) -> None:
+    norm: as in the released code, each convolution has no bias and is followed by a layer norm and a GELU; without it
+    there is a GELU between the two.
+    """
+
+    def __init__(self, *, hidden: int, embedding: int, norm: bool = False) -> None:
         super().__init__()
-        self.first = nn.Conv1d(hidden, hidden, kernel_size=2, stride=2)
-        self.second = nn.Conv1d(hidden, hidden, kernel_size=2, stride=2)
+        self.first = nn.Conv1d(hidden, hidden, kernel_size=2, stride=2, bias=not norm)
+        self.second = nn.Conv1d(hidden, hidden, kernel_size=2, stride=2, bias=not norm)
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(2)) if norm else None
         self.projection = nn.Linear(hidden, embedding)
 
     def forward(self, frames: Tensor) -> Tensor:
         """(batch, 4 n, hidden) to (batch, n, embedding)."""
-        shrunk = self.second(F.gelu(self.first(frames.transpose(1, 2))))
-        return self.projection(shrunk.transpose(1, 2))
+        if self.norms is None:
+            shrunk = self.second(F.gelu(self.first(frames.transpose(1, 2)))).transpose(1, 2)
+        else:
+            shrunk = frames
+            for convolution, norm in zip((self.first, self.second), self.norms, strict=True):
+                shrunk = F.gelu(norm(convolution(shrunk.transpose(1, 2)).transpose(1, 2)))
+        return self.projection(shrunk)

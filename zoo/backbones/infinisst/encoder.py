@@ -30,6 +30,9 @@ class EncoderConfig:
     conv_channels: one per convolution. window, window_unit: what a query frame sees of the past, see ``first_visible``.
     left_pad: samples of context before each chunk (zeros before the first): at least 80 and at most 399, so that
     a chunk of 15 360 samples gives 48 frames. 80 for models trained here, 399 for the released checkpoints.
+    rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does, whose checkpoints learned
+    with it: beyond 256 frames, neighbours share a position. A stream's positions start at its oldest kept frame, so
+    rounded angles depend on the block size and on the chunks heard before.
     """
 
     conv_channels: Sequence[int] = (512,) * 7
@@ -42,6 +45,7 @@ class EncoderConfig:
     window_unit: Literal["chunks", "frames"] = "chunks"
     left_pad: Samples = 80
     rope_base: float = 10_000.0
+    rope_angles: Literal["exact", "bfloat16"] = "exact"
 
     def __post_init__(self) -> None:
         """Raises ZooError for a shape that no encoder has."""
@@ -63,13 +67,13 @@ class EncoderConfig:
     @property
     def past_frames(self) -> Frames:
         """Frames before a block that any of its queries can see: what a stream has to keep."""
-        return CHUNK_FRAMES * (self.window - 1) if self.window_unit == "chunks" else CHUNK_FRAMES * self.window - 1
+        return CHUNK_FRAMES * (self.window - 1 if self.window_unit == "chunks" else self.window)
 
     def first_visible(self, frames: Tensor, block_starts: Tensor) -> Tensor:
         """The earliest frame each query frame sees; both arguments and the result are frame indices.
 
         chunks (the paper, section 3.5): a block of m chunks sees the ``window - 1`` chunks of 960 ms before it and
-        itself. frames (released code): frame f sees the ``48 window`` frames up to f, and the rest of its block.
+        itself. frames (released code): frame f sees the ``48 window`` frames before f, and the rest of its block.
         """
         return (block_starts if self.window_unit == "chunks" else frames) - self.past_frames
 
@@ -115,11 +119,14 @@ class StreamingEncoder(nn.Module):
     def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
         """Encode one new block per stream, (n,) samples each, n a multiple of 15 360: (n / 320, hidden) each.
 
-        Blocks of one length are computed together; caches of different lengths are padded and masked.
+        Blocks of one length are computed together; caches of different lengths are padded and masked, unless angles
+        are rounded: then padding would shift positions.
         """
         encoded: dict[int, Tensor] = {}
-        for size in {block.numel() for block in blocks}:
-            rows = [row for row, block in enumerate(blocks) if block.numel() == size]
+        rounded = self.config.rope_angles != "exact"
+        alike = [(block.numel(), rounded * state.cache.shape[3]) for state, block in zip(states, blocks, strict=True)]
+        for kind in set(alike):
+            rows = [row for row, other in enumerate(alike) if other == kind]
             hidden = self._stream([states[row] for row in rows], torch.stack([blocks[row] for row in rows]))
             encoded |= dict(zip(rows, hidden, strict=True))
         return [encoded[row] for row in range(len(blocks))]
@@ -213,7 +220,8 @@ class Layers(nn.Module):
         cache: (layers, 2, batch, heads, past, head size) or None.
         """
         past = 0 if cache is None else cache.shape[4]
-        rotation = rotary(past + x.shape[1], self.config.head_size, self.config.rope_base, x.device)
+        dtype = torch.float64 if self.config.rope_angles == "exact" else torch.bfloat16
+        rotation = rotary(past + x.shape[1], self.config.head_size, self.config.rope_base, dtype, x.device)
         mask = None if bool(visible.all()) else visible
         middle, kept = x, []
         for index, layer in enumerate(self.layers):
@@ -285,10 +293,12 @@ class FeedForward(nn.Module):
         return self.output_dense(F.gelu(self.intermediate_dense(x)))
 
 
-def rotary(positions: int, head_size: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines, (positions, head_size / 2) each; angles in double precision."""
+def rotary(
+    positions: int, head_size: int, base: float, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Cosines and sines, (positions, head_size / 2) each; every step computed in ``dtype``."""
     half = torch.arange(head_size // 2, dtype=torch.float64, device=device) / (head_size // 2)
-    angles = torch.arange(positions, dtype=torch.float64, device=device)[:, None] * base**-half
+    angles = torch.arange(positions, device=device).to(dtype)[:, None] * (base**-half).to(dtype)
     return angles.cos(), angles.sin()
 
 
