@@ -32,8 +32,9 @@ WEIGHTS = "model.safetensors"
 class InfiniSST(Backbone):
     """The network of InfiniSST (sections 3.2 to 3.5). One ``forward`` and one ``decode`` over the same three children.
 
-    encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights). tokenizer: hub id or
-    local folder; None: the checkpoint's. template: strings of the dialogue. checkpoint: folder with
+    encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights); with a checkpoint, which
+    has all weights, only the config is read. adapter_norm: see ``Adapter``. tokenizer: hub id or local folder; None:
+    the checkpoint's. template: strings of the dialogue. checkpoint: folder with
     ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the encoder
     starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random decoder.
     window: the decoder's. search: how a turn is generated.
@@ -57,6 +58,7 @@ class InfiniSST(Backbone):
         tokenizer: str | None = None,
         checkpoint: str | None = None,
         encoder_weights: str | None = None,
+        adapter_norm: bool = False,
         embedding_std: float | None = None,
         dtype: str = "float32",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
@@ -71,6 +73,7 @@ class InfiniSST(Backbone):
         self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
         self.checkpoint = checkpoint
         self.encoder_weights = encoder_weights
+        self.adapter_norm = adapter_norm
         self.embedding_std = embedding_std
         if not isinstance(getattr(torch, dtype, None), torch.dtype):
             raise unknown("dtype", dtype, ("float32", "bfloat16", "float16", "float64"))
@@ -101,8 +104,11 @@ class InfiniSST(Backbone):
             vocabulary=len(self.tokenizer),
             embedding_std=self.embedding_std,
             dtype=self.dtype,
+            empty=self.checkpoint is not None,
         )
-        adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.config.hidden_size)
+        adapter = Adapter(
+            hidden=self.encoder_config.hidden, embedding=self.decoder.config.hidden_size, norm=self.adapter_norm
+        )
         self.adapter = adapter.to(self.dtype)
         if self.checkpoint is not None:
             self._read(Path(self.checkpoint) / WEIGHTS)

@@ -1,12 +1,21 @@
 """The causal LM under InfiniSST: how it is made and how its positions turn. Knows no prompt, window or audio."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoConfig,
+    AutoModelForCausalLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.initialization import no_init_weights
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
@@ -40,15 +49,21 @@ AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def build_decoder(
-    model: str | Mapping[str, Any], *, vocabulary: int, embedding_std: float | None, dtype: torch.dtype
+    model: str | Mapping[str, Any],
+    *,
+    vocabulary: int,
+    embedding_std: float | None,
+    dtype: torch.dtype,
+    empty: bool = False,
 ) -> PreTrainedModel:
     """A Llama-style causal LM with exact rotary angles.
 
     model: a hub id or local folder (weights are read), or a config (``model_type`` and its fields; random weights).
     vocabulary: size of the tokenizer, the config's ``vocab_size`` unless it says otherwise; a pretrained model with
     fewer embeddings gets more. embedding_std: initial spread of a random model's embeddings (None: its default).
+    empty: weights are read later, so none are drawn, and of a hub id or folder only ``config.json`` is read.
     """
-    if isinstance(model, str):
+    if isinstance(model, str) and not empty:
         try:
             decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation=ATTENTION)
         except (OSError, ValueError) as error:
@@ -56,16 +71,30 @@ def build_decoder(
         if decoder.config.vocab_size < vocabulary:
             decoder.resize_token_embeddings(vocabulary)
     else:
-        fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
-        try:
-            config = AutoConfig.for_model(**fields)
-        except ValueError as error:
-            raise ZooError(f"Transformers has no decoder of model_type {fields.get('model_type')!r}.") from error
-        decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
-        if embedding_std is not None:
+        config = decoder_config(model, vocabulary=vocabulary)
+        with no_init_weights() if empty else nullcontext():
+            decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
+        decoder.tie_weights()
+        if embedding_std is not None and not empty:
             nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)
     decoder.model.rotary_emb = Rotary(decoder.model.rotary_emb)
     return decoder
+
+
+def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTrainedConfig:
+    """The config that ``model`` names or spells out, with room for ``vocabulary`` embeddings."""
+    if isinstance(model, str):
+        try:
+            config = AutoConfig.from_pretrained(model)
+        except (OSError, ValueError) as error:
+            raise ZooError(f"{model} has no decoder's config.json; it must be a folder or a hub name.") from error
+        config.vocab_size = max(config.vocab_size, vocabulary)
+        return config
+    fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
+    try:
+        return AutoConfig.for_model(**fields)
+    except ValueError as error:
+        raise ZooError(f"Transformers has no decoder of model_type {fields.get('model_type')!r}.") from error
 
 
 def rotary_of(decoder: PreTrainedModel) -> "Rotary":
