@@ -1,6 +1,6 @@
 """InfiniSST: streaming encoder, adapter and multi-turn decoder behind the backbone contract. Knows no clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from zoo.backbones import hub
 from zoo.backbones.base import Backbone
 from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.batch import Batch, Output
@@ -89,6 +90,8 @@ class InfiniSST(Backbone):
                 "with python train.py experiment=infinisst_minitalks target_language=..., or name another folder with "
                 "backbone.checkpoint=..."
             )
+        for noun, name in self._named():
+            hub.check(noun, name)
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(self.tokenizer_source)
         except (OSError, ValueError) as error:
@@ -112,6 +115,14 @@ class InfiniSST(Backbone):
         self.adapter = adapter.to(self.dtype)
         if self.checkpoint is not None:
             self._read(Path(self.checkpoint) / WEIGHTS)
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """What comes from a folder or the hub: noun and name."""
+        yield "tokenizer", str(self.tokenizer_source)
+        if self.checkpoint is None and self.encoder_weights is not None:
+            yield "encoder", self.encoder_weights
+        if isinstance(self.decoder_source, str):
+            yield "decoder", self.decoder_source
 
     def save(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
         """Write ``model.safetensors`` (in ``dtype``; None: as they are) and the tokenizer to ``folder``."""

@@ -1,0 +1,50 @@
+"""Whether a pretrained model can be had, asked before anything is loaded. Knows no network and reads no weights."""
+
+from pathlib import Path
+
+from huggingface_hub import HfApi, try_to_load_from_cache
+from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+from huggingface_hub.utils import validate_repo_id
+
+from zoo.errors import ZooError
+
+DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # one of them is in the cache when a model is
+
+
+def check(noun: str, name: str) -> None:
+    """Raise ZooError unless ``name`` is a folder, a model in the local cache, or one that the hub would give us.
+
+    noun: what it is to be, for the message. One request; Transformers alone would ask for minutes.
+    """
+    if Path(name).is_dir() or _cached(name):
+        return
+    try:
+        validate_repo_id(name)
+        HfApi().auth_check(name)
+    except HFValidationError as error:
+        raise ZooError(f"No {noun} could be loaded from {name}; it must be a folder or a name on the hub.") from error
+    except GatedRepoError as error:
+        raise ZooError(
+            f"The {noun} {name!r} is gated: accept its licence on https://huggingface.co/{name} and log in with "
+            "`hf auth login`, or name a local folder."
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise ZooError(f"The {noun} {name!r} is neither a folder here nor a model on the hub.") from error
+    except HfHubHTTPError as error:
+        raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
+    except Exception as error:  # the hub's client has changed its HTTP library, and with it these types, before
+        raise _unreachable(noun, name, str(error) or type(error).__name__) from error
+
+
+def _cached(name: str) -> bool:
+    try:
+        return any(isinstance(try_to_load_from_cache(name, file), str) for file in DESCRIPTIONS)
+    except HFValidationError:
+        return False
+
+
+def _unreachable(noun: str, name: str, reason: str) -> ZooError:
+    return ZooError(
+        f"The {noun} {name!r} is neither a folder here nor in the local cache of models, and the hub cannot be reached "
+        f"({' '.join(reason.split())}); connect, or name a local folder."
+    )
