@@ -127,6 +127,7 @@ class StreamingSystem(lightning.LightningModule):
             target=self.target_language,
             frame_samples=self.backbone.frame_samples,
             text=text,
+            multiplier=self.latency_multiplier,
         )
         session.policy, session.history = self.policy.open(), self.history.open()
         session.backbone = self.backbone.open(session)

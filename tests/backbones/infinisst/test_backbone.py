@@ -38,7 +38,7 @@ def turn(backbone: InfiniSST, session: Session, samples: Tensor, final: bool = F
 
 def dialogue(backbone: InfiniSST, blocks: list[int], hypotheses: list[Hypothesis], finished: list[bool]) -> Trajectory:
     """The trajectory that a stream has lived; no loss on ends that the model did not write."""
-    ids = backbone.prompt.instruction(source=language("en"), target=language("de"), multiplier=blocks[0])
+    ids = backbone.prompt.instruction(source=language("en"), target=language("de"), multiplier=1)
     labels = [IGNORED] * len(ids)
     for size, hypothesis, ended in zip(blocks, hypotheses, finished, strict=True):
         prompt, answer = backbone.prompt.turn(size), hypothesis.token_ids.tolist()
@@ -50,7 +50,7 @@ def dialogue(backbone: InfiniSST, blocks: list[int], hypotheses: list[Hypothesis
 class Recording(SearchConfig):
     """Greedy search that keeps the log-probability of all it chose."""
 
-    def scores(self, log_probs: Tensor, written: list[list[int]]) -> Tensor:
+    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         CHOSEN.append(float(log_probs.max()))
         ENDS.append(int(log_probs.argmax()) == END)
         return log_probs
@@ -141,12 +141,12 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
 
 
 class NeverEnding(SearchConfig):
-    def scores(self, log_probs: Tensor, written: list[list[int]]) -> Tensor:
+    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
 
 class Silent(SearchConfig):
-    def scores(self, log_probs: Tensor, written: list[list[int]]) -> Tensor:
+    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), 0.0)
 
 

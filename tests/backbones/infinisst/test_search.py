@@ -6,10 +6,16 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from transformers import (
+    EncoderNoRepeatNGramLogitsProcessor,
+    LogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    RepetitionPenaltyLogitsProcessor,
+)
 
 from zoo.backbones.infinisst import InfiniSST, SearchConfig
 from zoo.backbones.infinisst.encoder import EncoderState
-from zoo.backbones.infinisst.search import search
+from zoo.backbones.infinisst.search import Context, search
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import Answer, StreamState, empty_cache
 
@@ -23,18 +29,25 @@ def prompt(backbone: InfiniSST, seed: int, length: int = 6) -> Tensor:
 
 
 @torch.inference_mode()
-def ours(backbone: InfiniSST, prompts: list[Tensor], config: SearchConfig, limits: list[int]) -> list[Answer]:
+def ours(
+    backbone: InfiniSST,
+    prompts: list[Tensor],
+    config: SearchConfig,
+    limits: list[int],
+    contexts: list[Context] | None = None,
+    never: list[int] | None = None,
+) -> list[Answer]:
     states = [
         StreamState(encoder=EncoderState(torch.zeros(0), torch.zeros(0)), cache=empty_cache(backbone.decoder))
         for _ in prompts
     ]
-    return search(
-        Turn(backbone.decoder, states, prompts), config, written=[[] for _ in prompts], limits=limits, end=END
-    )
+    contexts = contexts or [Context([], []) for _ in prompts]
+    turn = Turn(backbone.decoder, states, prompts)
+    return search(turn, config, contexts=contexts, limits=limits, end=END, never=never or [])
 
 
 @torch.inference_mode()
-def theirs(backbone: InfiniSST, embeddings: Tensor, config: SearchConfig, limit: int) -> list[int]:
+def theirs(backbone: InfiniSST, embeddings: Tensor, config: SearchConfig, limit: int, **options: object) -> list[int]:
     ids = backbone.decoder.generate(
         inputs_embeds=embeddings[None],
         attention_mask=torch.ones(1, len(embeddings), dtype=torch.long),
@@ -46,6 +59,7 @@ def theirs(backbone: InfiniSST, embeddings: Tensor, config: SearchConfig, limit:
         do_sample=False,
         eos_token_id=END,
         pad_token_id=0,
+        **options,
     )[0].tolist()
     while ids and ids[-1] == 0:
         ids.pop()
@@ -125,28 +139,131 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
     assert len(lengths) > 2
 
 
+class Controls(LogitsProcessor):
+    """Hugging Face's own controls, on the ids that each way of ``repetition`` looks at."""
+
+    def __init__(self, config: SearchConfig, context: Context) -> None:
+        earlier, size = torch.tensor([context.earlier], dtype=torch.long), config.no_repeat_ngram
+        self.before = earlier if config.repetition == "stream" else torch.tensor([context.prompt])
+        self.processors = [
+            RepetitionPenaltyLogitsProcessor(config.repetition_penalty),
+            NoRepeatNGramLogitsProcessor(size),
+        ]
+        if config.repetition == "turn":
+            self.processors.append(EncoderNoRepeatNGramLogitsProcessor(size, earlier))
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        rows = []
+        for answer, row in zip(input_ids, scores.log_softmax(-1), strict=True):
+            ids, row = torch.cat([self.before[0], answer])[None], row[None]
+            for processor in self.processors:
+                row = processor(ids, row)
+            rows.append(row)
+        return torch.cat(rows)
+
+
+CONTEXT = Context(earlier=[50, 51, 52, 50, 51, 60] * 3, prompt=[END, 6, 7, 7, 7, END, 5])
+
+
+@pytest.mark.parametrize("repetition", ["stream", "turn"])
+def test_controls_are_hugging_faces(repetition: str) -> None:
+    config = SearchConfig(no_repeat_ngram=3, repetition_penalty=1.7, repetition=repetition)
+    generator = torch.Generator().manual_seed(0)
+    log_probs = torch.randn(5, 70, generator=generator, dtype=torch.float64).log_softmax(-1)
+    answers = [[8, 50, 51], [50, 51, 52], [60, 50, 51], [9, 50, 50], [51, 52, 50]]
+    found = config.scores(log_probs, [CONTEXT] * 5, answers)
+    torch.testing.assert_close(found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=0)
+    assert found.isinf().sum() >= 4
+    assert (found[0, END] < log_probs[0, END]) == (repetition == "turn")
+
+
+@pytest.mark.filterwarnings("ignore:Passing")
+@pytest.mark.parametrize("beams", [1, 4])
+@pytest.mark.parametrize("repetition", ["stream", "turn"])
+def test_search_under_controls_is_hugging_faces(make: Callable[..., InfiniSST], beams: int, repetition: str) -> None:
+    backbone = make(seed=1)
+    config = SearchConfig(beams=beams, no_repeat_ngram=2, repetition_penalty=1.5, repetition=repetition)
+    plain, changed = dataclasses.replace(PLAIN, beams=beams), 0
+    for seed in range(8):
+        embeddings = prompt(backbone, seed)
+        (first,) = ours(backbone, [embeddings], plain, [12])
+        context = Context(earlier=first.tokens, prompt=[END, 6, *first.tokens[:3]])
+        (answer,) = ours(backbone, [embeddings], config, [12], [context])
+        expected = theirs(backbone, embeddings, plain, 12, logits_processor=[Controls(config, context)])
+        assert said(answer) == expected, seed
+        changed += said(answer) != said(first)
+    assert changed > 4
+
+
+@pytest.mark.filterwarnings("ignore:Passing")
+@pytest.mark.parametrize("beams", [1, 4])
+def test_what_is_never_said_is_hugging_faces(make: Callable[..., InfiniSST], beams: int) -> None:
+    backbone, config = make(seed=1), dataclasses.replace(PLAIN, beams=beams)
+    changed = 0
+    for seed in range(6):
+        embeddings = prompt(backbone, seed)
+        (first,) = ours(backbone, [embeddings], config, [8])
+        never = sorted(set(first.tokens[1:]))
+        (answer,) = ours(backbone, [embeddings], config, [8], never=never)
+        assert said(answer) == theirs(backbone, embeddings, config, 8, suppress_tokens=never or None), seed
+        assert not set(answer.tokens) & set(never)
+        changed += len(never) > 0
+    assert changed > 3
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_an_answer_without_end_may_lose_its_last_id(make: Callable[..., InfiniSST], beams: int) -> None:
+    backbone, keep = make(seed=1), dataclasses.replace(PLAIN, beams=beams)
+    ends = set()
+    for seed in range(10):
+        embeddings = prompt(backbone, seed)
+        (kept,) = ours(backbone, [embeddings], keep, [4])
+        (dropped,) = ours(backbone, [embeddings], dataclasses.replace(keep, at_limit="drop"), [4])
+        assert dropped.tokens == (kept.tokens if kept.finished else kept.tokens[:3])
+        assert torch.equal(dropped.generated, kept.generated)
+        ends.add(kept.finished)
+    assert ends == {True, False}
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 def test_streams_of_a_batch_do_not_see_each_other(make: Callable[..., InfiniSST], beams: int) -> None:
     backbone, config = make(seed=1), SearchConfig(beams=beams, no_repeat_ngram=3)
     prompts = [prompt(backbone, seed, length) for seed, length in ((0, 3), (1, 9), (2, 5))]
     limits = [8, 2, 5]
-    together = ours(backbone, prompts, config, limits)
-    for embeddings, limit, answer in zip(prompts, limits, together, strict=True):
-        (alone,) = ours(backbone, [embeddings], config, [limit])
+    contexts = [Context([50, 51, 52], [END]), Context([], [END, 60]), Context([80] * 7, [END])]
+    together = ours(backbone, prompts, config, limits, contexts)
+    for embeddings, limit, context, answer in zip(prompts, limits, contexts, together, strict=True):
+        (alone,) = ours(backbone, [embeddings], config, [limit], [context])
         assert (alone.tokens, alone.finished) == (answer.tokens, answer.finished)
         torch.testing.assert_close(alone.generated, answer.generated, rtol=0, atol=1e-6)
 
 
-def test_repetition_controls_by_hand() -> None:
+def by_hand(config: SearchConfig, earlier: list[list[int]], answers: list[list[int]]) -> list[list[float]]:
     log_probs = torch.tensor([[-1.0, -2.0, -3.0, -4.0]]).repeat(2, 1)
-    written = [[3, 1, 3, 1], [0]]
+    return config.scores(log_probs, [Context(ids, prompt=[0]) for ids in earlier], answers).tolist()
+
+
+def test_repetition_controls_by_hand() -> None:
     inf = torch.inf
-    penalised = SearchConfig(no_repeat_ngram=0, repetition_penalty=2.0).scores(log_probs, written)
-    assert penalised.tolist() == [[-1, -4, -3, -8], [-2, -2, -3, -4]]
-    bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0).scores(log_probs, written)
-    assert bigrams.tolist() == [[-1, -2, -3, -inf], [-1, -2, -3, -4]]
-    trigrams = SearchConfig(no_repeat_ngram=3, repetition_penalty=1.0).scores(log_probs, [[3, 1, 0, 3, 1], [3, 1]])
-    assert trigrams.tolist() == [[-inf, -2, -3, -4], [-1, -2, -3, -4]]
-    unigrams = SearchConfig(no_repeat_ngram=1, repetition_penalty=1.0).scores(log_probs, [[0, 2], []])
-    assert unigrams.tolist() == [[-inf, -2, -inf, -4], [-1, -2, -3, -4]]
-    assert SearchConfig(no_repeat_ngram=0, repetition_penalty=1.0).scores(log_probs, written) is log_probs
+    written = ([[3, 1], [0]], [[3, 1], []])
+    penalised = SearchConfig(no_repeat_ngram=0, repetition_penalty=2.0)
+    assert by_hand(penalised, *written) == [[-1, -4, -3, -8], [-2, -2, -3, -4]]
+    bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0)
+    assert by_hand(bigrams, *written) == [[-1, -2, -3, -inf], [-1, -2, -3, -4]]
+    trigrams = SearchConfig(no_repeat_ngram=3, repetition_penalty=1.0)
+    assert by_hand(trigrams, [[3, 1, 0], [3, 1]], [[3, 1], []]) == [[-inf, -2, -3, -4], [-1, -2, -3, -4]]
+    unigrams = SearchConfig(no_repeat_ngram=1, repetition_penalty=1.0)
+    assert by_hand(unigrams, [[0], []], [[2], []]) == [[-inf, -2, -inf, -4], [-1, -2, -3, -4]]
+    log_probs = torch.zeros(1, 4)
+    off = SearchConfig(no_repeat_ngram=0, repetition_penalty=1.0)
+    assert off.scores(log_probs, [Context([1], [2])], [[]]) is log_probs
+
+
+def test_controls_of_a_turn_by_hand() -> None:
+    """Earlier turns forbid n-grams that stand in this one whole; their words are not penalised."""
+    inf = torch.inf
+    penalised = SearchConfig(no_repeat_ngram=0, repetition_penalty=2.0, repetition="turn")
+    assert by_hand(penalised, [[3, 1], [1]], [[3], []]) == [[-2, -2, -3, -8], [-2, -2, -3, -4]]
+    bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0, repetition="turn")
+    assert by_hand(bigrams, [[3, 1], [3, 1, 3]], [[3], []]) == [[-1, -inf, -3, -4], [-1, -2, -3, -4]]
+    assert by_hand(bigrams, [[], []], [[3, 1, 3], [0]]) == [[-1, -inf, -3, -4], [-inf, -2, -3, -4]]

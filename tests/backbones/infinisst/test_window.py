@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo.backbones.infinisst import InfiniSST, WindowConfig
 from zoo.backbones.infinisst.encoder import EncoderState
-from zoo.backbones.infinisst.search import SearchConfig, search
+from zoo.backbones.infinisst.search import Context, SearchConfig, search
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, recent, slide
 
@@ -22,9 +22,9 @@ def plain_decoder(*arguments: object):
     return module.PlainDecoder(*arguments)
 
 
-def new_state(backbone: InfiniSST) -> StreamState:
+def new_state(backbone: InfiniSST, instruction: int = INSTRUCTION) -> StreamState:
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION)
+    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=instruction)
 
 
 def ids(count: int, seed: int) -> list[int]:
@@ -34,7 +34,7 @@ def ids(count: int, seed: int) -> list[int]:
 class Recorded(SearchConfig):
     """Greedy, with a free choice of what is said: the log-probabilities of each step are kept."""
 
-    def scores(self, log_probs: Tensor, written: list[list[int]]) -> Tensor:
+    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         STEPS.append(log_probs)
         forced = torch.full_like(log_probs, -torch.inf)
         forced[0, FORCED[len(STEPS) - 1]] = 0
@@ -45,39 +45,60 @@ STEPS: list[Tensor] = []
 FORCED: list[int] = []
 
 
-def our_turn(backbone: InfiniSST, state: StreamState, prompt: list[int], said: list[int], size: int) -> list[Tensor]:
+def our_turn(
+    backbone: InfiniSST, state: StreamState, prompt: list[int], said: list[int], window: WindowConfig
+) -> list[Tensor]:
     """Log-probabilities before each of the ids in ``said`` (the end included)."""
     STEPS[:], FORCED[:] = [], said
-    slide(state, WindowConfig(size=size), backbone.decoder)
+    slide(state, window, backbone.decoder)
     embed = backbone.decoder.get_input_embeddings()
     turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
     config = Recorded(beams=1)
-    (answer,) = search(turn, config, written=[[]], limits=[20], end=END)
+    (answer,) = search(turn, config, contexts=[Context([], [])], limits=[20], end=END)
     close(state, turn.prefilled(0), answer, end=END)
     return [step[0] for step in STEPS]
 
 
+def released_rest(kept: int, rest: int, ends: list[int], size: int) -> int:
+    """How many of the newest positions the released code keeps. kept, rest: now, with and without the instruction.
+
+    ends: positions read when each turn ended, those of dropped turns too.
+    """
+    if kept <= size:
+        return rest
+    return next(ends[-1] - end for end in ends if ends[-1] - end < rest and ends[-1] - end <= size)
+
+
 @torch.inference_mode()
-@pytest.mark.parametrize("size", [1000, 13, 4])
-def test_window_equals_rotation_on_top_of_the_kept_keys(make: Callable[..., InfiniSST], size: int) -> None:
-    backbone = make()
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("unit", ["tokens", "turns"])
+@pytest.mark.parametrize("size", [1000, 13, 8])
+def test_window_equals_rotation_on_top_of_the_kept_keys(
+    make: Callable[..., InfiniSST], size: int, unit: str, keep: bool
+) -> None:
+    backbone, window, sink = make(), WindowConfig(size=size, unit=unit), INSTRUCTION if keep else 0
     embed = backbone.decoder.get_input_embeddings()
-    plain, state, pending = plain_decoder(backbone.decoder, INSTRUCTION), new_state(backbone), []
+    plain, state, pending = plain_decoder(backbone.decoder, sink), new_state(backbone, sink), []
+    fed, ends, kept = 0, [], set()
     for index in range(7):
         prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
         said = [*ids(index % 3 + 1, seed=100 + index), END]
-        plain.slide(size)
+        held = len(plain.kept[0])
+        plain.slide(size if unit == "tokens" else released_rest(held, held - sink, ends, size))
+        kept.add(len(plain.kept[0]) < held)
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))
-        ours = our_turn(backbone, state, prompt, said, size)
+        ours = our_turn(backbone, state, prompt, said, window)
         assert len(ours) == len(said)
         for position, token in enumerate(said):
             torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)  # the norms compute in float32
             if token != END:
                 expected = plain.feed(embed(torch.tensor(token)))
+        fed += len(pending) + len(prompt) + len(said) - 1
+        ends.append(fed)
         pending = [END]
         assert state.kept == len(plain.kept[0])
-    assert (state.dropped > 0) == (size < 1000)
+    assert (state.dropped > 0) == (size < 1000) == (True in kept)
 
 
 @torch.inference_mode()
@@ -117,9 +138,9 @@ def test_whole_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
     for positions in (INSTRUCTION + 8, 7, 4):
         close_turn(state, positions, [], cached=0)
     values = state.cache[:, 1].clone()
-    slide(state, WindowConfig(size=19, unit="turns"), backbone.decoder)
+    slide(state, WindowConfig(size=INSTRUCTION + 19, unit="turns"), backbone.decoder)
     assert state.turns == [8, 7, 4]
-    slide(state, WindowConfig(size=18, unit="turns"), backbone.decoder)
+    slide(state, WindowConfig(size=INSTRUCTION + 18, unit="turns"), backbone.decoder)
     assert (state.turns, state.dropped) == ([7, 4], 8)
     expected = torch.cat([values[:, :, :INSTRUCTION], values[:, :, INSTRUCTION + 8 :]], dim=2)
     assert torch.equal(state.cache[:, 1], expected)

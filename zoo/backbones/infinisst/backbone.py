@@ -18,8 +18,8 @@ from zoo.backbones.infinisst.batch import Batch, Output
 from zoo.backbones.infinisst.decoder import build_decoder
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.infinisst.pretrained import load_encoder
-from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template
-from zoo.backbones.infinisst.search import Answer, SearchConfig, search
+from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template, template_named
+from zoo.backbones.infinisst.search import Answer, Context, SearchConfig, search
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, empty_cache, recent, slide
 from zoo.errors import ZooError, unknown
@@ -35,8 +35,8 @@ class InfiniSST(Backbone):
 
     encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights); with a checkpoint, which
     has all weights, only the config is read. adapter_norm: see ``Adapter``. tokenizer: hub id or local folder; None:
-    the checkpoint's. template: strings of the dialogue. checkpoint: folder with
-    ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the encoder
+    the checkpoint's. template: strings of the dialogue, or the name of some (``prompt.TEMPLATES``). checkpoint: folder
+    with ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the encoder
     starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random decoder.
     window: the decoder's. search: how a turn is generated.
     """
@@ -49,13 +49,14 @@ class InfiniSST(Backbone):
     decoder: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     prompt: Prompt
+    never: list[int]  # ids that are never said
 
     def __init__(
         self,
         *,
         encoder: EncoderConfig,
         decoder: str | Mapping[str, Any],
-        template: Template,
+        template: Template | str,
         tokenizer: str | None = None,
         checkpoint: str | None = None,
         encoder_weights: str | None = None,
@@ -70,7 +71,7 @@ class InfiniSST(Backbone):
             raise ZooError("InfiniSST needs a tokenizer: name one (hub id or folder) or a checkpoint that has it.")
         self.encoder_config = encoder
         self.decoder_source = decoder
-        self.template = template
+        self.template = template_named(template)
         self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
         self.checkpoint = checkpoint
         self.encoder_weights = encoder_weights
@@ -99,6 +100,7 @@ class InfiniSST(Backbone):
                 f"No tokenizer could be loaded from {self.tokenizer_source}; it must be a folder or a name on the hub."
             ) from error
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.never = [self.prompt.speech, *self.prompt.containing(self.search.suppress)]
         self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
         if self.checkpoint is None and self.encoder_weights is not None:
             load_encoder(self.encoder, self.encoder_weights)
@@ -183,29 +185,32 @@ class InfiniSST(Backbone):
         for state in states:
             slide(state, self.window, self.decoder)
         prompts = [
-            self._embed(self._opening(session, size) + self.prompt.turn(size), frames)
-            for session, size, frames in zip(sessions, chunks, encoded, strict=True)
+            self._opening(session) + self.prompt.turn(size) for session, size in zip(sessions, chunks, strict=True)
         ]
-        turn = Turn(self.decoder, states, prompts)
+        turn = Turn(self.decoder, states, [self._embed(*said) for said in zip(prompts, encoded, strict=True)])
+        earlier = [recent(state, self.search.lookback) for state in states]
         answers = search(
             turn,
             self.search,
-            written=[recent(state, self.search.lookback) for state in states],
-            limits=[self.search.tokens_per_chunk * size for size in chunks],
+            contexts=[Context(*before) for before in zip(earlier, prompts, strict=True)],
+            limits=[
+                self.search.tokens_per_chunk * max(size, session.multiplier)
+                for session, size in zip(sessions, chunks, strict=True)
+            ],
             end=self.prompt.end_of_turn,
+            never=self.never,
         )
         for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
             close(state, turn.prefilled(index), answer, end=self.prompt.end_of_turn)
         return answers
 
-    def _opening(self, session: Session, chunks: int) -> list[int]:
+    def _opening(self, session: Session) -> list[int]:
         """Ids in front of a turn: the instruction at first, then the end of the turn before."""
         state: StreamState = session.backbone
-        if state.anchor is not None:
-            return state.pending
-        ids = self.prompt.instruction(source=session.source, target=session.target, multiplier=chunks)
-        state.instruction = len(ids)
-        return ids
+        return self._instruction(session) if state.anchor is None else state.pending
+
+    def _instruction(self, session: Session) -> list[int]:
+        return self.prompt.instruction(source=session.source, target=session.target, multiplier=session.multiplier)
 
     def _embed(self, ids: list[int], frames: Tensor) -> Tensor:
         """(len(ids), embedding): token embeddings with the adapter's where the ids say speech."""
@@ -233,8 +238,9 @@ class InfiniSST(Backbone):
             raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
 
     def open(self, session: Session) -> StreamState:
-        """Empty caches."""
-        return StreamState(encoder=self.encoder.open(), cache=empty_cache(self.decoder))
+        """Empty caches. Raises ZooError when the prompt cannot tell the session's multiplier."""
+        kept = len(self._instruction(session)) if self.window.keep_instruction else 0
+        return StreamState(encoder=self.encoder.open(), cache=empty_cache(self.decoder), instruction=kept)
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""

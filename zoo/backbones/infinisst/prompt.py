@@ -1,23 +1,26 @@
 """The dialogue: instruction, then speech and translation in turns. Knows token ids, but no network and no audio."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.infinisst.adapter import CHUNK_EMBEDDINGS
-from zoo.errors import ZooError
+from zoo.errors import ZooError, unknown
 from zoo.languages import Language
 
 IGNORED = -100  # label of positions without a loss
+MOST = 64  # latency tokens to look for
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings of the dialogue; the default is Llama 3.1's chat format.
+    """Strings of the dialogue; the default is Llama 3's chat format.
 
-    instruction: may contain {source}, {target} (names of languages) and {multiplier}. speech: one token whose id
-    stands where speech embeddings go. end_of_turn: the token that means READ; it also closes the speech.
+    instruction: may contain {source}, {target} (names of languages), {multiplier} (m) and {latency}, the one token
+    that ``latency`` names, itself with {multiplier}. speech: one token whose id stands where speech embeddings go; it
+    is never said. end_of_turn: the token that means READ; it also closes the speech.
     """
 
     instruction: str = (
@@ -28,6 +31,28 @@ class Template:
     assistant: str = "<|start_header_id|>assistant<|end_header_id|>\n\n"
     end_of_turn: str = "<|eot_id|>"
     speech: str = "<|reserved_special_token_0|>"
+    latency: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for an instruction with other names in braces."""
+        try:
+            self.filled(source="", target="", multiplier=1)
+        except (KeyError, IndexError, ValueError) as error:
+            raise ZooError(
+                "The template's instruction may have {source}, {target}, {multiplier} and {latency} in it and no other "
+                f"braces, its latency {{multiplier}} alone; not {self.instruction!r} and {self.latency!r}."
+            ) from error
+
+    def filled(self, *, source: str, target: str, multiplier: int) -> str:
+        """The instruction for two languages, by name, and m."""
+        latency = self.latency.format(multiplier=multiplier)
+        return self.instruction.format(source=source, target=target, multiplier=multiplier, latency=latency)
+
+    def special_tokens(self, most: int) -> list[str]:
+        """All strings in angle brackets, for a tokenizer of one's own; latency tokens of m = 1 .. ``most``."""
+        filled = [self.filled(source="", target="", multiplier=m) for m in range(1, most + 1)]
+        texts = [*filled, self.user, self.assistant, self.end_of_turn, self.speech]
+        return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
 
 
 LEAN = Template(
@@ -36,6 +61,32 @@ LEAN = Template(
     assistant="<|assistant|>",
     speech="<|speech|>",
 )
+RELEASED = Template(  # Llama 3.1's chat format as Transformers renders it, dates included, and tokens of its own
+    instruction=(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
+        "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+        "Translate the following speech from {source} to {target} with latency {latency}.<|eot_id|>"
+    ),
+    speech="<sp_patch>",
+    latency="<latency_{multiplier}>",
+)
+CHATML = Template(  # Qwen
+    instruction="<|im_start|>system\nTranslate the following speech from {source} to {target}.<|im_end|>",
+    user="\n<|im_start|>user\n",
+    assistant="\n<|im_start|>assistant\n",
+    end_of_turn="<|im_end|>",
+    speech="<|endoftext|>",
+)
+TEMPLATES = {"llama": Template(), "released": RELEASED, "chatml": CHATML, "lean": LEAN}
+
+
+def template_named(template: Template | str) -> Template:
+    """A template, or the one of that name. Raises ZooError for a name that there is not."""
+    if isinstance(template, Template):
+        return template
+    if template not in TEMPLATES:
+        raise unknown("template", template, TEMPLATES)
+    return TEMPLATES[template]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +113,33 @@ class Prompt:
         self._assistant = self._ids(template.assistant)
 
     def instruction(self, *, source: Language, target: Language, multiplier: int) -> list[int]:
-        """Ids of the instruction, which the decoder's window always keeps."""
-        text = self.template.instruction.format(source=source.name, target=target.name, multiplier=multiplier)
-        return self._ids(text)
+        """Ids of the instruction, which the decoder's window keeps.
+
+        Raises ZooError for a multiplier whose latency token the tokenizer lacks.
+        """
+        if self.template.latency and len(self._ids(self.template.latency.format(multiplier=multiplier))) != 1:
+            known = [m for m in range(1, MOST + 1) if len(self._ids(self.template.latency.format(multiplier=m))) == 1]
+            raise ZooError(
+                f"The tokenizer has no latency token for m = {multiplier}; "
+                + (f"it has those for m = {', '.join(map(str, known))}." if known else "it has none at all.")
+            )
+        return self._ids(self.template.filled(source=source.name, target=target.name, multiplier=multiplier))
+
+    def containing(self, texts: Sequence[str]) -> list[int]:
+        """Ids of all tokens, special ones aside, whose own text contains one of ``texts``.
+
+        Raises ZooError for a text that no token contains whole: its parts may stand in any other word.
+        """
+        if not texts:
+            return []
+        ids = sorted(set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.added_tokens_decoder))
+        pieces = dict(zip(ids, self.tokenizer.batch_decode([[token] for token in ids]), strict=True))
+        for text in texts:
+            if not any(text in piece for piece in pieces.values()):
+                raise ZooError(
+                    f"No token contains {text!r}, so it cannot be suppressed; name a part of it, as its '('."
+                )
+        return [token for token, piece in pieces.items() if any(text in piece for text in texts)]
 
     def turn(self, chunks: int) -> list[int]:
         """Ids from the opening of the user's turn with ``chunks`` chunks of speech to the opening of the answer."""
@@ -94,5 +169,6 @@ class Prompt:
     def _special(self, token: str) -> int:
         ids = self._ids(token)
         if len(ids) != 1:
-            raise ZooError(f"The tokenizer has no single token {token!r}, which the prompt template needs.")
+            name = self.tokenizer.name_or_path
+            raise ZooError(f"The tokenizer {name} has no single token {token!r}, which the prompt template needs.")
         return ids[0]

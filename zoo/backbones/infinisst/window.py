@@ -19,14 +19,17 @@ from zoo.errors import ZooError
 
 @dataclass(frozen=True, slots=True)
 class WindowConfig:
-    """size: cached positions besides the instruction, speech and text alike, that a new turn finds at most.
+    """size: cached positions besides the kept instruction, speech and text alike, that a new turn finds at most.
 
-    unit: tokens (the paper): exactly the newest ``size``. turns (released code): whole turns, dropped oldest first;
-    what is kept then starts with the end-of-turn token of the turn before.
+    unit: tokens (the paper): exactly the newest ``size``. turns (released code): once all positions, the instruction
+    among them, are more than ``size``, whole turns go, oldest first, at least one; what is kept then starts with the
+    end-of-turn token of the turn before. keep_instruction: false lets the instruction go as any other positions do,
+    with the first turn (section 6.3: the model then falls silent once the window slides).
     """
 
     size: int = 1000
     unit: Literal["tokens", "turns"] = "tokens"
+    keep_instruction: bool = True
 
     def __post_init__(self) -> None:
         """Raises ZooError for a negative size."""
@@ -51,9 +54,9 @@ class StreamState:
     """What one stream keeps between turns.
 
     cache: (layers, 2, heads, kept, head size), keys and values; position of the first is ``dropped``. instruction:
-    how many of the first positions are always kept; anchor: (layers, heads, instruction, head size), their keys
-    as first rotated. turns: positions each kept turn takes. pending: ids written but not yet in the cache.
-    written: (position, id) of target tokens, oldest first.
+    how many of the first positions are always kept (0: they belong to the first turn); anchor: (layers, heads,
+    instruction, head size), their keys as first rotated. turns: positions each kept turn takes. pending: ids written
+    but not yet in the cache. written: (position, id) of target tokens, oldest first.
     """
 
     encoder: EncoderState
@@ -88,7 +91,7 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
     """Drop the oldest positions that exceed the window; the instruction follows."""
     excess = state.kept - state.instruction - config.size
     if config.unit == "turns":
-        excess = _whole_turns(state.turns, excess)
+        excess = _whole_turns(state.turns, max(excess, 1)) if state.kept > config.size else 0
     if excess <= 0 or state.anchor is None:
         return
     state.dropped += excess
