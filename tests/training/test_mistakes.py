@@ -19,6 +19,7 @@ SETTINGS = {
     f"{STAGES}.hearing.chunks=[]": "chunks and multipliers of at least 1",
     f"{STAGES}.hearing.batch_seconds=0": "batch_seconds above 0",
     "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
+    "training.encode_once=true": "training.encode_once needs a frozen encoder; these stages train it: hearing.",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 JOBS = {

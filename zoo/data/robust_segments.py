@@ -53,22 +53,45 @@ class RobustSegments:
     """Draws stretches. One that would start inside an utterance moves to just before that utterance.
 
     lead: the longest silence kept before such an utterance (seconds), so that any phase of the chunk grid is seen.
-    robust: False makes each stretch a single utterance, silent after its end (the paper's ablation, Table 2).
+    robust: False makes each stretch a single utterance of its own length (the paper's ablation, Table 2).
+    on_grid: stretches are whole blocks of the talk's own grid, from which words of an utterance that began before are
+    left out; what a frozen encoder hears in them can then be computed once.
     """
 
     def __init__(
-        self, talks: Sequence[Talk], *, chunk_seconds: Seconds, lead: Seconds = 0.5, robust: bool = True
+        self,
+        talks: Sequence[Talk],
+        *,
+        chunk_seconds: Seconds,
+        lead: Seconds = 0.5,
+        robust: bool = True,
+        on_grid: bool = False,
     ) -> None:
         self.talks = [talk for talk in talks if talk.segments] if robust else sentences(talks)
         self.chunk_seconds = chunk_seconds
         self.lead = lead
         self.robust = robust
+        self.on_grid = on_grid
 
-    def draw(self, random: np.random.Generator, chunks: int) -> Stretch:
-        """A stretch of ``chunks`` chunks, starting anywhere in any talk with equal chance."""
+    def batch(self, random: np.random.Generator, *, streams: int, chunks: int, multiplier: int) -> list[Stretch]:
+        """``streams`` stretches of ``chunks`` chunks, or as many utterances as are about as long together."""
+        drawn: list[Stretch] = []
+        left = streams * chunks
+        while left > 0:
+            drawn.append(self.draw(random, chunks, multiplier))
+            left -= chunks if self.robust else drawn[-1].chunks
+        return drawn
+
+    def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> Stretch:
+        """A stretch of ``chunks`` chunks, starting anywhere in any talk with equal chance.
+
+        Shorter at the end of a talk on the grid, and for a single utterance; whole blocks of ``multiplier`` then.
+        """
         talk = self.talks[random.integers(len(self.talks))]
         if not self.robust:
-            return self._stretch(talk, 0.0, chunks, talk.segments)
+            return self._blocks(talk, 0, -(-chunks // multiplier), multiplier)
+        if self.on_grid:
+            return self._on_grid(talk, random, chunks // multiplier, multiplier)
         start = random.uniform(0, max(0.0, talk.duration - 0.5 * chunks * self.chunk_seconds))
         return self.at(talk, start, chunks, lead=random.uniform(0, self.lead))
 
@@ -82,7 +105,26 @@ class RobustSegments:
             before = segment.end
         end = start + chunks * self.chunk_seconds
         touched = tuple(segment for segment in talk.segments if segment.end > start and segment.offset < end)
-        return self._stretch(talk, start, chunks, touched)
+        return Stretch(talk, start, chunks, self.chunk_seconds, touched)
 
-    def _stretch(self, talk: Talk, start: Seconds, chunks: int, segments: tuple[Segment, ...]) -> Stretch:
-        return Stretch(talk, start, chunks, self.chunk_seconds, segments)
+    def _on_grid(self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int) -> Stretch:
+        block = multiplier * self.chunk_seconds
+        first = int(random.integers(max(1, blocks_of(talk, round(block * SAMPLE_RATE)) - blocks + 1)))
+        for segment in talk.segments:
+            if segment.offset < first * block < segment.end:
+                first = int(segment.offset / block)
+                break
+        return self._blocks(talk, first, blocks, multiplier)
+
+    def _blocks(self, talk: Talk, first: int, blocks: int, multiplier: int) -> Stretch:
+        """At most ``blocks`` blocks from the talk's ``first`` on, the last one filled up where the talk ends in it."""
+        block = multiplier * self.chunk_seconds
+        blocks = min(blocks, blocks_of(talk, round(block * SAMPLE_RATE)) - first)
+        start, end = first * block, (first + blocks) * block
+        begun = tuple(segment for segment in talk.segments if start <= segment.offset < end)
+        return Stretch(talk, start, blocks * multiplier, self.chunk_seconds, begun)
+
+
+def blocks_of(talk: Talk, block: Samples) -> int:
+    """Blocks of ``block`` samples that hold the talk; the last one may be filled up."""
+    return max(1, -(-round(talk.duration * SAMPLE_RATE) // block))

@@ -18,8 +18,8 @@ class Objective(nn.Module, ABC):
         """See the training talks once, before the first batch (label sets, heads)."""
 
     @abstractmethod
-    def batch(self, stretches: Sequence[Stretch], multiplier: int) -> Any:
-        """Collate stretches of equal length; runs in a data worker."""
+    def batch(self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None) -> Any:
+        """Collate stretches; runs in a data worker. frames: (frames, hidden) each, where the encoder has been run."""
 
     @abstractmethod
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone, FrameEncoder
 from zoo.data.robust_segments import Stretch
@@ -59,15 +60,19 @@ class FrameLabels(Objective):
             self.classes[name] = {label: index for index, label in enumerate(sorted(labels), start=1)}
             self.heads[name] = nn.Linear(self.hidden_size, len(labels) + 1)
 
-    def batch(self, stretches: Sequence[Stretch], multiplier: int) -> FrameBatch:
-        """Labels of every frame of every stretch."""
+    def batch(
+        self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> FrameBatch:
+        """Labels of every frame of every stretch. They train the encoder, so it cannot have been run."""
+        assert frames is None, "run.fit has checked it"
         phonemes = [self._frames(stretch, "phonemes", stretch.talk.labels["phonemes"]) for stretch in stretches]
         words = [
             self._frames(stretch, "words", [word for segment in stretch.segments for word in segment.words])
             for stretch in stretches
         ]
-        samples = torch.stack([stretch.samples() for stretch in stretches])
-        return FrameBatch(samples, torch.stack(phonemes), torch.stack(words), multiplier)
+        samples = pad_sequence([stretch.samples() for stretch in stretches], batch_first=True)
+        padded = [pad_sequence(kind, batch_first=True) for kind in (phonemes, words)]
+        return FrameBatch(samples, padded[0], padded[1], multiplier)
 
     def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
         """``phonemes``, ``words`` and their sum; ``word_accuracy`` over frames that carry a word."""

@@ -33,14 +33,14 @@ class Trajectories(Objective):
             emission_times(segment, self.target.code)  # told here, not by a data worker in the middle of the training
         self._prompt = backbone.prompt
 
-    def batch(self, stretches: Sequence[Stretch], multiplier: int) -> Batch:
-        """Dialogues of equally long stretches."""
+    def batch(self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None) -> Batch:
+        """Dialogues of stretches; shorter ones are padded."""
         assert self._prompt is not None, "prepare comes first"
         prompt = self._prompt
         dialogues = [self._dialogue(prompt, stretch, multiplier) for stretch in stretches]
         padding = prompt.tokenizer.pad_token_id if prompt.tokenizer.pad_token_id is not None else prompt.end_of_turn
-        samples = [stretch.samples() for stretch in stretches]
-        return collate(samples, dialogues, multiplier=multiplier, padding=padding)
+        heard = frames if frames is not None else [stretch.samples() for stretch in stretches]
+        return collate(heard, dialogues, multiplier=multiplier, padding=padding)
 
     def losses(self, backbone: Backbone, batch: Batch) -> dict[str, Tensor]:
         """``loss`` and ``token_accuracy`` over the labelled tokens."""

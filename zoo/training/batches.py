@@ -1,6 +1,6 @@
 """Training batches as a pure function of (seed, step, rank): a resumed run sees what an uninterrupted one would see."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import lightning
@@ -9,9 +9,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from zoo.data.robust_segments import RobustSegments
-from zoo.data.talks import Talk
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
+from zoo.training.encoded import EncodedTalks
 
 
 class StepBatches(Dataset[Any]):
@@ -25,8 +25,10 @@ class StepBatches(Dataset[Any]):
         *,
         seed: int,
         rank: int,
+        encoded: EncodedTalks | None = None,
     ) -> None:
         self.segments = segments
+        self.encoded = encoded
         self.curriculum = curriculum
         self.objectives = objectives
         self.seed = seed
@@ -37,8 +39,11 @@ class StepBatches(Dataset[Any]):
         # The shape is common to all ranks, the stretches are not.
         shape = stage.shape(np.random.default_rng([self.seed, step]), self.segments.chunk_seconds)
         random = np.random.default_rng([self.seed, step, self.rank + 1])
-        stretches = [self.segments.draw(random, shape.chunks) for _ in range(shape.streams)]
-        return self.objectives[stage.objective].batch(stretches, shape.multiplier)
+        stretches = self.segments.batch(random, streams=shape.streams, chunks=shape.chunks, multiplier=shape.multiplier)
+        frames = None
+        if self.encoded is not None:
+            frames = [self.encoded.frames(stretch, shape.multiplier) for stretch in stretches]
+        return self.objectives[stage.objective].batch(stretches, shape.multiplier, frames)
 
 
 class RemainingSteps(Sampler[int]):
@@ -61,29 +66,31 @@ class TrainingData(lightning.LightningDataModule):
     def __init__(
         self,
         *,
-        talks: Sequence[Talk],
+        segments: RobustSegments,
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
-        chunk_seconds: float,
-        robust: bool = True,
+        encoded: EncodedTalks | None = None,
         seed: int = 0,
         workers: int = 1,
     ) -> None:
         super().__init__()
-        self._talks = talks
+        self._segments = segments
         self._curriculum = curriculum
         self._objectives = objectives
-        self._chunk_seconds = chunk_seconds
-        self._robust = robust
+        self._encoded = encoded
         self._seed = seed
         self._workers = workers
 
     def train_dataloader(self) -> DataLoader[Any]:
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
-        segments = RobustSegments(self._talks, chunk_seconds=self._chunk_seconds, robust=self._robust)
         batches = StepBatches(
-            segments, self._curriculum, self._objectives, seed=self._seed, rank=self.trainer.global_rank
+            self._segments,
+            self._curriculum,
+            self._objectives,
+            seed=self._seed,
+            rank=self.trainer.global_rank,
+            encoded=self._encoded,
         )
         steps = RemainingSteps(first=self.trainer.global_step, steps=self._curriculum.steps)
         return DataLoader(

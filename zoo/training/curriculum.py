@@ -85,6 +85,14 @@ class Curriculum:
         """Steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
 
+    @property
+    def multipliers(self) -> set[int]:
+        """All latency multipliers that a batch may have."""
+        drawn = [
+            (m, chunks) for stage in self.stages if stage.steps for m in stage.multipliers for chunks in stage.chunks
+        ]
+        return {min(multiplier, chunks) for multiplier, chunks in drawn}
+
     def at(self, step: int) -> tuple[Stage, int]:
         """The stage that global ``step`` belongs to and the step within it; the last stage goes on for ever."""
         for stage in self.stages[:-1]:

@@ -39,7 +39,7 @@ def train(cfg: Config) -> None:
     checkpoint = None if resume is None else last_checkpoint(resume)
     if resume is not None:
         check_same(resume, plain(cfg))
-    machine(cfg)  # threads and seed are checked and set
+    device = machine(cfg)
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
     source, target = language(cfg.source_language), language(cfg.target_language)
@@ -61,6 +61,7 @@ def train(cfg: Config) -> None:
             trainer_options=build(cfg.trainer),
             folder=run.folder,
             seed=cfg.seed,
+            device=device,
             loggers=tracker.loggers(),
             callbacks=[RunIdentity(run), progress_bar()],
             resume=checkpoint,

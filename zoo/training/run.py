@@ -12,14 +12,17 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
+from zoo.backbones.infinisst.backbone import InfiniSST
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.data.robust_segments import RobustSegments
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import TrainingData
 from zoo.training.curriculum import Curriculum
+from zoo.training.encoded import EncodedTalks, encode_talks
 from zoo.training.module import Training
 
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
@@ -29,8 +32,9 @@ CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 class TrainingSettings:
     """What is trained, on what, and how often it is looked at. Steps are optimizer steps.
 
-    vocabulary_size: of the target tokenizer that is trained on the talks where the backbone names neither a tokenizer
-    nor a checkpoint that has one (None: never).
+    encode_once: what the encoder hears is computed before the first step and kept in the cache folder, for all runs
+    with this encoder; no stage may train it then. vocabulary_size: of the target tokenizer that is trained on the talks
+    where the backbone names neither a tokenizer nor a checkpoint that has one (None: never).
     """
 
     curriculum: Curriculum
@@ -38,6 +42,7 @@ class TrainingSettings:
     weight_decay: float = 0.01
     betas: Sequence[float] = (0.9, 0.98)
     robust_segments: bool = True
+    encode_once: bool = False
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -56,6 +61,12 @@ class TrainingSettings:
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
                 raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
+        if self.encode_once and (
+            training := [s.name for s in self.curriculum.stages if s.steps and "encoder" in s.trains]
+        ):
+            raise ZooError(
+                f"training.encode_once needs a frozen encoder; these stages train it: {', '.join(training)}."
+            )
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
@@ -70,6 +81,7 @@ def fit(
     trainer_options: Mapping[str, Any],
     folder: Path,
     seed: int,
+    device: torch.device,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
@@ -88,12 +100,14 @@ def fit(
         betas=(settings.betas[0], settings.betas[1]),
         log_every_steps=settings.log_every_steps,
     )
+    segments = RobustSegments(
+        talks, chunk_seconds=system.chunk_seconds, robust=settings.robust_segments, on_grid=settings.encode_once
+    )
     data = TrainingData(
-        talks=talks,
+        segments=segments,
         curriculum=settings.curriculum,
         objectives=settings.objectives,
-        chunk_seconds=system.chunk_seconds,
-        robust=settings.robust_segments,
+        encoded=encoded_once(system, segments, settings.curriculum, device) if settings.encode_once else None,
         seed=seed,
         workers=settings.data_workers,
     )
@@ -117,6 +131,15 @@ def fit(
     trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # whatever the interval, the end can be resumed
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
+
+
+def encoded_once(
+    system: StreamingSystem, segments: RobustSegments, curriculum: Curriculum, device: torch.device
+) -> EncodedTalks:
+    """What the system's encoder hears in the talks. Raises ZooError for a backbone without a streaming encoder."""
+    if not isinstance(system.backbone, InfiniSST):
+        raise ZooError(f"training.encode_once serves InfiniSST backbones, not {type(system.backbone).__name__}.")
+    return encode_talks(system.backbone.encoder, segments.talks, curriculum.multipliers, device=device)
 
 
 def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> None:

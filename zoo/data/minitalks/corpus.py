@@ -4,14 +4,13 @@
 """
 
 import argparse
-import fcntl
 import hashlib
 import importlib.metadata
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -21,6 +20,7 @@ from rich.progress import track
 
 from zoo import audio
 from zoo.data import manifest
+from zoo.data.cache import cache_root, locked
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, Plan, plans, record
 from zoo.data.minitalks.speech import Speaker
@@ -49,8 +49,7 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
 
 def corpus_folder(cache: Path | None = None) -> Path:
     """Folder of this version of the corpus: its name changes with the code and the libraries that make the sound."""
-    root = cache or Path(os.environ.get("SIMULZOO_CACHE") or Path.home() / ".cache" / "simulzoo")
-    return Path(root) / f"minitalks-{_VERSION}"
+    return cache_root(cache) / f"minitalks-{_VERSION}"
 
 
 def _version() -> str:
@@ -70,30 +69,11 @@ def _built(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
     complete = folder / "manifest.jsonl"
     if complete.is_file():
         return manifest.read(complete)[:talks]
-    with _locked(folder):
+    with locked(folder):
         made = _make(plans(split, talks=talks), folder)
         if len(made) == SPLITS[split].talks:
             manifest.write(complete, made)
     return made
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder; a second process waits here and then finds the work done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise ZooError(
-            f"Cannot write to the corpus cache {folder} ({error.strerror}); set SIMULZOO_CACHE to a writable folder."
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"Another process is making {folder}; waiting for it.", file=sys.stderr, flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make(talks: Sequence[Plan], folder: Path) -> list[Talk]:

@@ -1,0 +1,82 @@
+"""What a frozen encoder hears is computed once, as it comes while streaming."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from zoo import audio
+from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.data.robust_segments import RobustSegments
+from zoo.data.talks import Segment, Talk
+from zoo.training.encoded import encode_talks
+
+CPU = torch.device("cpu")
+CHUNKS = {"long": 7.3, "short": 3.0}
+
+
+@pytest.fixture
+def encoder() -> StreamingEncoder:
+    torch.manual_seed(0)
+    return StreamingEncoder(EncoderConfig(conv_channels=[8] * 7, hidden=16, layers=2, heads=2, ff=32, window=3))
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> list[Talk]:
+    made = []
+    for seed, (name, chunks) in enumerate(CHUNKS.items()):
+        samples = torch.randn(round(chunks * CHUNK_SAMPLES), generator=torch.Generator().manual_seed(seed)) / 10
+        audio.write(tmp_path / f"{name}.wav", samples)
+        segment = Segment(0.0, 0.5, "hello")
+        made.append(Talk(name, tmp_path / f"{name}.wav", samples.numel() / 16_000, "en", (segment,)))
+    return made
+
+
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_frames_are_those_of_streaming_the_whole_talk(
+    encoder: StreamingEncoder, talks: list[Talk], multiplier: int, tmp_path: Path
+) -> None:
+    encoded = encode_talks(encoder, talks, [multiplier], device=CPU, cache=tmp_path)
+    segments = RobustSegments(talks, chunk_seconds=0.96, on_grid=True)
+    for seed in range(20):
+        stretch = segments.draw(np.random.default_rng(seed), 2, multiplier)
+        samples = audio.load(stretch.talk.file)
+        samples = torch.nn.functional.pad(samples, (0, -samples.numel() % (CHUNK_SAMPLES * multiplier)))
+        first = round(stretch.start * 50)
+        expected = encoder(samples[None], multiplier).hidden[0, first : first + 96]
+        torch.testing.assert_close(encoded.frames(stretch, multiplier), expected, rtol=0.05, atol=0.05)  # bf16
+
+
+def test_they_are_computed_once_per_encoder(
+    encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path)
+    streamed: list[int] = []
+    stream = StreamingEncoder.stream
+    monkeypatch.setattr(StreamingEncoder, "stream", lambda *given: streamed.append(1) or stream(*given))
+    encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path)
+    assert streamed == []
+    encode_talks(encoder, talks, [1, 2], device=CPU, cache=tmp_path)
+    assert len(streamed) == 4  # the longer talk has four blocks of two chunks
+    with torch.no_grad():
+        encoder.encoder.layer_norm.weight += 1
+    encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path)
+    assert len(list(tmp_path.glob("encoded-*"))) == 2
+
+
+def test_cut_short_it_starts_again(encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path) -> None:
+    class Cut(Exception):
+        pass
+
+    def cut(*_: object) -> None:
+        raise Cut
+
+    whole = encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "whole")
+    encoder.stream, stream = cut, encoder.stream  # type: ignore[assignment]
+    with pytest.raises(Cut):
+        encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "broken")
+    encoder.stream = stream  # type: ignore[method-assign]
+    again = encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "broken")
+    stretch = RobustSegments(talks, chunk_seconds=0.96, on_grid=True).draw(np.random.default_rng(0), 2, 1)
+    assert torch.equal(again.frames(stretch, 1), whole.frames(stretch, 1))

@@ -1,0 +1,34 @@
+"""The folder for what is made once and used again: corpora, encoded talks. Knows nothing of what lies in it."""
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from zoo.errors import ZooError
+
+
+def cache_root(cache: Path | None = None) -> Path:
+    """``cache``, or else ``$SIMULZOO_CACHE``, or else ``~/.cache/simulzoo``."""
+    return Path(cache or os.environ.get("SIMULZOO_CACHE") or Path.home() / ".cache" / "simulzoo")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder; a second process waits here and then finds the work done. Raises ZooError: not writable."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise ZooError(
+            f"Cannot write to the cache folder {folder} ({error.strerror}); set SIMULZOO_CACHE to a writable folder."
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Another process is making {folder}; waiting for it.", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
