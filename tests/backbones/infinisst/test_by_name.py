@@ -1,0 +1,190 @@
+"""Decoders as the hub has them (Llama 3.1, Qwen2.5, Qwen3), tiny and random, loaded by name from conf/backbone."""
+
+import importlib.util
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
+
+from zoo.backbones.infinisst import InfiniSST, WindowConfig
+from zoo.backbones.infinisst.encoder import EncoderState
+from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, slide
+from zoo.config import build, compose
+from zoo.types import Instance
+
+SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
+SMALL |= {"num_key_value_heads": 2, "initializer_range": 0.3, "vocab_size": 320, "bos_token_id": 1, "eos_token_id": 2}
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+ROPE = {  # in the words of the hub's config.json
+    "llama": {"rope_theta": 500_000.0, "rope_scaling": {"rope_type": "llama3", **LLAMA3}},
+    "qwen2": {"rope_theta": 1_000_000.0},
+    "qwen3": {"rope_theta": 1_000_000.0, "rope_scaling": None},
+}
+KINDS = tuple(ROPE)
+TEMPLATE = {"llama": "llama", "qwen2": "chatml", "qwen3": "chatml"}
+EXTRA = (*SPECIAL_TOKENS, "<|reserved_special_token_0|>", "<|im_start|>", "<|im_end|>", "<|endoftext|>")
+ENCODER = {"conv_channels": "[4,4,4,4,4,4,8]", "hidden": 16, "layers": 2, "heads": 2, "ff": 24}
+INSTRUCTION, END = 5, 2
+
+Hub = Callable[[str], Path]
+Stream = Callable[..., dict[str, Instance]]
+
+
+@pytest.fixture(scope="session")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Hub:
+    """A folder per kind with model and tokenizer, as a name on the hub would give them."""
+    made: dict[str, Path] = {}
+
+    def folder(kind: str) -> Path:
+        if kind not in made:
+            place = made[kind] = tmp_path_factory.mktemp(kind)
+            torch.manual_seed(2)
+            model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SMALL, head_dim=HEAD[kind]))
+            with torch.no_grad():
+                for name, parameter in model.named_parameters():
+                    if name.endswith("bias") or "norm" in name:
+                        parameter.add_(torch.randn_like(parameter), alpha=0.3)
+            model.save_pretrained(place)
+            config = json.loads((place / "config.json").read_text())
+            del config["rope_parameters"]
+            (place / "config.json").write_text(json.dumps(config | ROPE[kind]))
+            train_tokenizer([], vocabulary_size=320, special_tokens=EXTRA).save_pretrained(place)
+        return made[kind]
+
+    return folder
+
+
+HEAD = {"llama": 16, "qwen2": 4, "qwen3": 16}  # head_dim is not hidden_size / heads in every model
+
+
+@pytest.fixture(scope="session")
+def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny wav2vec 2.0 of the large kind, with a CTC head."""
+    place = tmp_path_factory.mktemp("wav2vec2")
+    shape = {"conv_dim": [4, 4, 4, 4, 4, 4, 8], "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    large = {"conv_bias": True, "feat_extract_norm": "layer", "do_stable_layer_norm": True}
+    other = {"intermediate_size": 24, "num_conv_pos_embedding_groups": 2, "vocab_size": 8}
+    Wav2Vec2ForCTC(Wav2Vec2Config(**shape, **large, **other)).save_pretrained(place)
+    return place
+
+
+def by_name(kind: str, hub: Hub, speech: Path, *given: str) -> InfiniSST:
+    encoder = [f"+backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
+    names = [f"backbone.decoder={hub(kind)}", f"backbone.encoder_weights={speech}"]
+    cfg = compose("evaluate", ["backbone=infinisst", f"backbone.template={TEMPLATE[kind]}", *names, *encoder, *given])
+    backbone: InfiniSST = build(cfg.backbone)
+    backbone.load()
+    return backbone.eval()
+
+
+def frequencies(kind: str) -> Tensor:
+    """Radians per position, (head size / 2,); Llama 3.1 slows long waves down eightfold and the middle gradually."""
+    theta, half = ROPE[kind]["rope_theta"], HEAD[kind] // 2
+    found = []
+    for index in range(half):
+        frequency = theta ** -(index / half)
+        if kind == "llama":
+            waves = LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)  # in the first context
+            smooth = min(max((waves - 1.0) / (4.0 - 1.0), 0.0), 1.0)
+            frequency = frequency * smooth + frequency / 8 * (1 - smooth)
+        found.append(frequency)
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def plain_decoder(kind: str, backbone: InfiniSST) -> object:
+    """``plain.PlainDecoder`` with the kind's frequencies and, for Qwen3, norms on queries and keys."""
+    spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    angles = frequencies(kind)
+
+    def turned(x: Tensor, position: int) -> Tensor:
+        half = x.shape[-1] // 2
+        pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angles), position * angles)
+        return torch.cat([pairs.real, pairs.imag], dim=-1)
+
+    class Plain(module.PlainDecoder):
+        def _attend(self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]) -> Tensor:
+            size = attention.head_dim
+            query, key, value = (
+                projection(x).view(-1, size) for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+            )
+            if kind == "qwen3":
+                query, key = attention.q_norm(query), attention.k_norm(key)
+            kept.append((key, value))
+            shared = query.shape[0] // key.shape[0]
+            keys = torch.stack([turned(key, position) for position, (key, _) in enumerate(kept)])
+            query = turned(query, len(kept) - 1)
+            heads = []
+            for head in range(query.shape[0]):
+                weights = (keys[:, head // shared] @ query[head] / size**0.5).softmax(-1)
+                heads.append(weights @ torch.stack([value[head // shared] for _, value in kept]))
+            return attention.o_proj(torch.cat(heads))
+
+    return Plain(backbone.decoder, INSTRUCTION)
+
+
+def ids(count: int, seed: int) -> list[int]:
+    return torch.randint(12, 264, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("size", [1000, 13])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_window_equals_the_plain_computation(hub: Hub, speech: Path, kind: str, size: int) -> None:
+    backbone = by_name(kind, hub, speech, "backbone.dtype=float64")
+    embed, plain, pending = backbone.decoder.get_input_embeddings(), plain_decoder(kind, backbone), []
+    encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
+    state = StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION)
+    for index in range(12):
+        prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
+        said = ids(index % 3 + 1, seed=100 + index)
+        slide(state, WindowConfig(size=size), backbone.decoder)
+        turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
+        plain.slide(size)
+        for token in pending + prompt:
+            expected = plain.feed(embed(torch.tensor(token)))
+        for token in said:
+            torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)  # norms and angles are float32
+            expected = plain.feed(embed(torch.tensor(token)))
+            turn.step([token])
+        torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
+        close(state, turn.prefilled(0), Answer(said, True, turn.generated(0)), end=END)
+        pending = [END]
+    assert (state.dropped > 0) == (size < 1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
+    hub: Hub, speech: Path, stream: Stream, noise: Callable[..., Tensor], tmp_path: Path, kind: str
+) -> None:
+    limits = ("backbone.window.size=60", "+backbone.search.tokens_per_chunk=4", "backbone.search.beams=2")
+    backbone = by_name(kind, hub, speech, *limits)
+    assert {parameter.dtype for parameter in backbone.parameters()} == {torch.bfloat16}
+    talks = {"a": noise(7.0), "b": noise(4.0, seed=1)}
+    with torch.inference_mode():
+        written = stream(backbone, talks, multiplier=2)
+    assert all(instance.text for instance in written.values())
+    backbone.save(tmp_path)
+    again = by_name(kind, hub, speech, *limits, f"backbone.checkpoint={tmp_path}")
+    assert stream(again, talks, multiplier=2)["a"].text == written["a"].text
+
+
+def test_the_paper_s_model_is_the_default() -> None:
+    backbone: InfiniSST = build(compose("evaluate", ["backbone=infinisst"]).backbone)
+    shape = backbone.encoder_config
+    assert (shape.hidden, shape.layers, shape.heads, shape.ff, shape.window, shape.conv_bias) == (
+        *(1024, 24, 16, 4096, 10),
+        True,
+    )
+    search = backbone.search
+    assert (search.beams, search.no_repeat_ngram, search.repetition_penalty, search.tokens_per_chunk) == (4, 5, 1.2, 10)
+    assert (backbone.window.size, backbone.window.unit, backbone.dtype) == (1000, "tokens", torch.bfloat16)
+    assert backbone.tokenizer_source == backbone.decoder_source == "meta-llama/Llama-3.1-8B-Instruct"
