@@ -165,7 +165,7 @@ def test_the_window_equals_the_plain_computation(hub: Hub, speech: Path, kind: s
 def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
     hub: Hub, speech: Path, stream: Stream, noise: Callable[..., Tensor], tmp_path: Path, kind: str
 ) -> None:
-    limits = ("backbone.window.size=60", "+backbone.search.tokens_per_chunk=4", "backbone.search.beams=2")
+    limits = ("backbone.window.size=60", "++backbone.search.tokens_per_chunk=4", "backbone.search.beams=2")
     backbone = by_name(kind, hub, speech, *limits)
     assert {parameter.dtype for parameter in backbone.parameters()} == {torch.bfloat16}
     talks = {"a": noise(7.0), "b": noise(4.0, seed=1)}
