@@ -293,12 +293,18 @@ class FeedForward(nn.Module):
         return self.output_dense(F.gelu(self.intermediate_dense(x)))
 
 
+def frequencies(head_size: int, base: float, device: torch.device | None = None) -> Tensor:
+    """Rotary frequencies, (head_size / 2,) in double precision."""
+    half = torch.arange(head_size // 2, dtype=torch.float64, device=device) / (head_size // 2)
+    return base**-half
+
+
 def rotary(
     positions: int, head_size: int, base: float, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Cosines and sines, (positions, head_size / 2) each; every step computed in ``dtype``."""
-    half = torch.arange(head_size // 2, dtype=torch.float64, device=device) / (head_size // 2)
-    angles = torch.arange(positions, device=device).to(dtype)[:, None] * (base**-half).to(dtype)
+    places = torch.arange(positions, device=device).to(dtype)
+    angles = places[:, None] * frequencies(head_size, base, device).to(dtype)
     return angles.cos(), angles.sin()
 
 
