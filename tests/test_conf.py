@@ -17,6 +17,7 @@ from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
 from zoo.data import corpora
 from zoo.data.corpora import Corpus, MustC
+from zoo.errors import ZooError
 from zoo.evaluation.runner import Settings
 from zoo.history.base import History
 from zoo.policies.base import Policy
@@ -41,6 +42,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "logger": (WandbSettings,),
 }
 EXPERIMENTS = {"demo": "evaluate", "infinisst_minitalks": "train"}
+CONVENTIONS = ("paper", "released")
 APART = ("hydra/default.yaml", "wandb_sweep.yaml")  # Hydra's own, and W&B's own (tests/tracking/test_sweep.py)
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
 CHOICES = [(path.parts[0], path.stem) for path in FILES if path.parts[0] in KINDS]
@@ -78,7 +80,7 @@ def test_every_file_is_one_of_those_tested_here() -> None:
         *(f"{group}/{choice}.yaml" for group, choice in CHOICES),
         *(f"experiment/{name}.yaml" for name in EXPERIMENTS),
     }
-    known |= {f"{name}.yaml" for name in ENTRY_POINTS}
+    known |= {f"{name}.yaml" for name in ENTRY_POINTS} | {f"convention/{name}.yaml" for name in CONVENTIONS}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(APART) == known
 
 
@@ -94,6 +96,30 @@ def test_an_experiment_makes_all_its_objects(name: str) -> None:
     for group in KINDS:
         if group in cfg:
             assert isinstance(made(cfg[group]), KINDS[group]), group
+
+
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_convention_sets_what_it_says(name: str, convention: str) -> None:
+    cfg = compose(name, [f"convention={convention}", "backbone.tokenizer=somewhere"])
+    backbone = made(cfg.system).backbone
+    released = convention == "released"
+    assert backbone.window.unit == ("turns" if released else "tokens")
+    assert (backbone.search.repetition, backbone.search.lookback) == (("turn", 100) if released else ("stream", None))
+    assert backbone.search.at_limit == ("drop" if released else "keep")
+    assert backbone.encoder_config.past_frames == (576 if released else 9 * 48)
+    assert backbone.encoder_config.left_pad == (399 if released else 80)
+    assert ("{latency}" in backbone.template.instruction) == released
+
+
+def test_paper_is_the_default_convention_and_one_option_may_be_set_beside_it() -> None:
+    assert compose("evaluate", ["convention=paper"]) == compose("evaluate")
+    cfg = compose("evaluate", ["convention=released", "backbone.window.unit=tokens", "backbone.template=chatml"])
+    backbone = made(cfg.system).backbone
+    assert (backbone.window.unit, backbone.search.repetition) == ("tokens", "turn")
+    assert backbone.template.end_of_turn == "<|im_end|>"
+    with pytest.raises(ZooError, match=r"^Unknown convention 'nope'; choose one of: paper, released"):
+        compose("evaluate", ["convention=nope"])
 
 
 @pytest.mark.parametrize("target", ["de", "es", "zh"])

@@ -15,7 +15,7 @@ from zoo.policies.turn_taking import TurnTaking
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Decision, Hypothesis, Request, SpeechChunk
+from zoo.types import Capability, Cut, Decision, Hypothesis, Request, SpeechChunk
 
 FRAME = 10
 
@@ -148,6 +148,20 @@ def test_wait_k_writes_fewer_words_when_fewer_are_whole() -> None:
     policy = WaitK(k=1, words_per_chunk=3)
     assert decide(policy, hypothesis("w.w."), session(), policy.open())[1].write == 2
     assert decide(policy, hypothesis("w.w.", finished=True), session(), policy.open())[1].write == 4
+
+
+def test_turn_taking_reads_until_it_may_start() -> None:
+    policy = TurnTaking(min_start=25 * FRAME / 16_000)
+    stream = session(20)
+    assert decide(policy, hypothesis("ww"), stream) == ([], Decision(write=0))
+    stream.receive(SpeechChunk(torch.zeros(5 * FRAME)))
+    assert decide(policy, hypothesis("ww"), stream) == ([Request()], Decision(write=2))
+    stream.forget(Cut(frames=25))
+    stream.receive(SpeechChunk(torch.zeros(FRAME)))
+    assert decide(policy, hypothesis("ww"), stream)[1] == Decision(write=2)
+    assert decide(policy, hypothesis("ww"), session(20, ended=True))[1] == Decision(write=2)
+    with pytest.raises(ZooError, match="min_start of at least 0 seconds, not -1"):
+        TurnTaking(min_start=-1)
 
 
 def test_turn_taking_writes_the_turn() -> None:

@@ -92,6 +92,10 @@ def prepare(choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus,
         matched(recording, viewed(talks, settings), all_streams=settings.talks is None)
     for system in streaming:
         system.configure_model()
+        for value in knob_values(system, settings):
+            if value is not None:
+                system.turn_knob(value)
+            system.open("")  # a stream that cannot begin at this value is told now
     return talks
 
 

@@ -238,12 +238,12 @@ def test_loss_covers_labels_only_and_padding_does_not_matter(make: Make) -> None
         *backbone.prompt.answer("xyz"),
     ]
     assert output.logits.shape == (len(output.targets), 264)
-    assert output.hidden.shape == output.middle.shape == (2, 144, 16)
+    padded = batch.input_ids[1].flip(0).ne(0).int().argmax()
     single = collate(
-        [batch.samples[1, :CHUNK_SAMPLES]],
+        [batch.heard[1, :CHUNK_SAMPLES]],
         [
             Trajectory(
-                *(row[batch.attention_mask[1]].tolist() for row in (batch.input_ids[1], batch.labels[1])),
+                *(row[: len(batch.input_ids[1]) - padded].tolist() for row in (batch.input_ids[1], batch.labels[1])),
                 [place for place in batch.speech_positions[1].tolist() if place >= 0],
             )
         ],
@@ -253,16 +253,23 @@ def test_loss_covers_labels_only_and_padding_does_not_matter(make: Make) -> None
     torch.testing.assert_close(backbone(single).logits, output.logits[-4:], rtol=0, atol=1e-5)
 
 
+def test_frames_of_an_encoder_that_has_been_run_stand_for_samples(make: Make) -> None:
+    backbone = make()
+    batch = small_batch(backbone)
+    frames = dataclasses.replace(batch, heard=backbone.encode_training(batch.heard, 1).hidden)
+    assert torch.equal(backbone(frames).logits, backbone(batch).logits)
+
+
 @pytest.mark.parametrize("parts", [["encoder", "adapter"], ["adapter", "decoder"]])
 def test_only_the_named_parts_learn(make: Make, parts: list[str]) -> None:
     backbone = make()
     backbone.trainable(parts)
-    output = backbone(small_batch(backbone))
-    output.loss.backward()
+    batch = small_batch(backbone)
+    backbone(batch).loss.backward()
     for name, child in backbone.named_children():
         gradients = [parameter.grad is not None for parameter in child.parameters()]
         assert all(gradients) if name in parts else not any(gradients)
-    assert output.hidden.requires_grad == ("encoder" in parts)
+    assert backbone.encode_training(batch.heard, 1).hidden.requires_grad == ("encoder" in parts)
     backbone.trainable(["encoder", "adapter", "decoder"])
 
 

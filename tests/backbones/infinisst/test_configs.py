@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from zoo.backbones.infinisst import EncoderConfig, SearchConfig, WindowConfig
+from zoo.backbones.infinisst import EncoderConfig, SearchConfig, Template, WindowConfig
 from zoo.backbones.infinisst.decoder import build_decoder
 from zoo.errors import ZooError
 
@@ -23,7 +23,13 @@ from zoo.errors import ZooError
         (SearchConfig, {"tokens_per_chunk": 0}, "beams and tokens_per_chunk"),
         (SearchConfig, {"repetition_penalty": 0.0}, "repetition_penalty above 0"),
         (SearchConfig, {"no_repeat_ngram": -1}, "no_repeat_ngram"),
+        (SearchConfig, {"no_repeat_ngram": 1, "repetition": "turn"}, "no turn could end"),
+        (SearchConfig, {"lookback": -1}, "lookback of at least 0"),
+        (SearchConfig, {"suppress": ["(", ""]}, "empty text"),
         (WindowConfig, {"size": -1}, "at least 0, not -1"),
+        (Template, {"instruction": "{speaker}"}, r"no other braces.*'\{speaker\}'"),
+        (Template, {"instruction": "{}"}, "no other braces"),
+        (Template, {"latency": "{latency}"}, "no other braces"),
     ],
 )
 def test_what_makes_no_sense_is_refused(kind: Callable[..., object], wrong: dict[str, object], sentence: str) -> None:

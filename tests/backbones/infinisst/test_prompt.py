@@ -2,11 +2,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoTokenizer
 
 from zoo.backbones.infinisst import LEAN, Template
 from zoo.backbones.infinisst.batch import collate
-from zoo.backbones.infinisst.prompt import IGNORED, Prompt
+from zoo.backbones.infinisst.prompt import IGNORED, TEMPLATES, Prompt, template_named
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -57,6 +58,63 @@ def test_instruction_may_name_the_multiplier(tokenizer) -> None:
     assert prompt.instruction(source=language("en"), target=language("de"), multiplier=3) == ids("m3")
 
 
+RELEASED_TOKENS = TEMPLATES["released"].special_tokens(most=2)
+
+
+@pytest.fixture(scope="module")
+def released_tokenizer(tmp_path_factory: pytest.TempPathFactory):
+    """Bytes, and the tokens of the released dialogue for m up to 2."""
+    folder = tmp_path_factory.mktemp("released")
+    tokenizer = train_tokenizer([], vocabulary_size=20 + 256, special_tokens=[*SPECIAL_TOKENS, *RELEASED_TOKENS])
+    tokenizer.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.save_pretrained(folder)
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def test_released_dialogue_says_m_with_a_token(released_tokenizer) -> None:
+    assert RELEASED_TOKENS == [
+        "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<latency_1>", "<|eot_id|>", "<latency_2>",
+        "<sp_patch>",
+    ]  # fmt: skip
+    prompt = Prompt(tokenizer=released_tokenizer, template=TEMPLATES["released"])
+    ids = prompt.instruction(source=language("en"), target=language("zh"), multiplier=2)
+    latency = released_tokenizer.convert_tokens_to_ids("<latency_2>")
+    assert ids.count(latency) == 1
+    assert released_tokenizer.decode(ids).endswith(
+        "Today Date: 26 Jul 2024\n\nTranslate the following speech from English to Chinese with latency "
+        "<latency_2>.<|eot_id|>"
+    )
+    assert prompt.turn(1).count(released_tokenizer.convert_tokens_to_ids("<sp_patch>")) == 12
+    with pytest.raises(ZooError, match=r"no latency token for m = 3; it has those for m = 1, 2\."):
+        prompt.instruction(source=language("en"), target=language("zh"), multiplier=3)
+
+
+def test_chatml_is_qwens_format(tokenizer) -> None:
+    chatml = TEMPLATES["chatml"]
+    turn = f"{chatml.user}[speech]{chatml.end_of_turn}{chatml.assistant}Ja.{chatml.end_of_turn}"
+    assert chatml.filled(source="English", target="German", multiplier=1) + 2 * turn == (
+        "<|im_start|>system\nTranslate the following speech from English to German.<|im_end|>\n"
+        "<|im_start|>user\n[speech]<|im_end|>\n<|im_start|>assistant\nJa.<|im_end|>\n"
+        "<|im_start|>user\n[speech]<|im_end|>\n<|im_start|>assistant\nJa.<|im_end|>"
+    )
+    with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, chatml, lean"):
+        Prompt(tokenizer=tokenizer, template=chatml)
+    with pytest.raises(ZooError, match=r"Unknown template 'qwen'; choose one of: llama, released, chatml, lean"):
+        template_named("qwen")
+
+
+def test_tokens_that_contain_a_text(tokenizer) -> None:
+    trained = train_tokenizer(["ja (Lachen) ja (Lachen) so"] * 3, vocabulary_size=290)
+    prompt = Prompt(tokenizer=trained, template=LEAN)
+    found = trained.convert_ids_to_tokens(prompt.containing(["(", "chen"]))
+    assert {"(", "chen"} <= {piece[-4:].removeprefix("\u0120") for piece in found} | set(found)
+    assert all("(" in piece or "chen" in piece for piece in found)
+    assert prompt.containing([]) == []
+    assert trained.convert_tokens_to_ids("<|user|>") not in prompt.containing(["<"])
+    with pytest.raises(ZooError, match=r"No token contains '\(笑声\)'"):
+        prompt.containing(["(", "(笑声)"])
+
+
 def test_a_missing_special_token_is_named(tokenizer) -> None:
     with pytest.raises(ZooError, match="reserved_special_token_0"):
         Prompt(tokenizer=tokenizer, template=Template())
@@ -68,12 +126,11 @@ def test_collate_pads_at_the_end(tokenizer) -> None:
     long = prompt.trajectory(["a", "b"], chunks=[1, 1], **languages)
     short = prompt.trajectory(["a"], chunks=[1], **languages)
     batch = collate([torch.ones(4), torch.ones(2)], [long, short], multiplier=1, padding=PAD)
-    assert batch.samples.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    assert batch.heard.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
     assert batch.input_ids[0].tolist() == long.input_ids
     size = len(short.input_ids)
     assert batch.input_ids[1].tolist() == short.input_ids + [PAD] * (len(long.input_ids) - size)
     assert batch.labels[1, size:].unique().tolist() == [IGNORED]
-    assert batch.attention_mask.sum(1).tolist() == [len(long.input_ids), size]
     assert batch.speech_positions[1].tolist() == short.speech_positions + [-1] * 12
 
 

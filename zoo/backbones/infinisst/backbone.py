@@ -36,9 +36,9 @@ class InfiniSST(Backbone):
     encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights); with a checkpoint, which
     has all weights, only the config is read. adapter_norm: see ``Adapter``. tokenizer: hub id or local folder; None:
     the checkpoint's. template: strings of the dialogue, or the name of some (``prompt.TEMPLATES``). checkpoint: folder
-    with ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the encoder
-    starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random decoder.
-    window: the decoder's. search: how a turn is generated.
+    with ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the
+    encoder starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random
+    decoder. window: the decoder's. search: how a turn is generated.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
@@ -141,9 +141,10 @@ class InfiniSST(Backbone):
 
     def forward(self, batch: Batch) -> Output:
         """Teacher forcing over whole trajectories (section 3.4): the loss covers each turn's text and its end."""
-        encoded = self.encode_training(batch.samples, batch.multiplier)
+        samples = batch.heard.dim() == 2
+        frames = self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
-        speech = self.adapter(encoded.hidden).to(embeddings.dtype)
+        speech = self.adapter(frames.to(self.dtype)).to(embeddings.dtype)
         rows, places = (batch.speech_positions >= 0).nonzero(as_tuple=True)
         positions = batch.speech_positions[rows, places]
         embeddings = embeddings.index_put((rows, positions), speech[rows, places])
@@ -152,7 +153,7 @@ class InfiniSST(Backbone):
         labelled = targets != IGNORED
         logits = self.decoder.get_output_embeddings()(hidden[:, :-1][labelled])
         loss = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled])
-        return Output(loss, logits, targets[labelled], encoded.hidden, encoded.middle)
+        return Output(loss, logits, targets[labelled])
 
     def encode_training(self, samples: Tensor, multiplier: int) -> Encoded:
         """(batch, n) samples from the start of a stream to (batch, n / 320, hidden), no gradients when frozen."""

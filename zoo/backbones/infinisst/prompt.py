@@ -169,6 +169,8 @@ class Prompt:
     def _special(self, token: str) -> int:
         ids = self._ids(token)
         if len(ids) != 1:
-            name = self.tokenizer.name_or_path
-            raise ZooError(f"The tokenizer {name} has no single token {token!r}, which the prompt template needs.")
+            raise ZooError(
+                f"The tokenizer {self.tokenizer.name_or_path} has no single token {token!r}, which backbone.template "
+                f"needs; describe its own dialogue there or name one that fits it ({', '.join(TEMPLATES)})."
+            )
         return ids[0]

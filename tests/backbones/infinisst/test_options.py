@@ -1,0 +1,149 @@
+"""Options of the paper's ablations and of the released code, in streams."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.infinisst import LEAN, InfiniSST, SearchConfig, WindowConfig
+from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES
+from zoo.errors import ZooError
+from zoo.streaming.session import Session
+from zoo.systems.base import StreamingSystem
+from zoo.types import Hypothesis, Instance, Request, SpeechChunk
+
+Make = Callable[..., InfiniSST]
+Noise = Callable[..., Tensor]
+MakeSystem = Callable[..., StreamingSystem]
+Stream = Callable[..., dict[str, Instance]]
+
+END, SPEECH = 2, 7
+GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
+COUNTED = dataclasses.replace(LEAN, instruction="<|begin_of_text|>{multiplier}<|eot_id|>")
+
+
+def turn(backbone: InfiniSST, session: Session, samples: Tensor, final: bool = False) -> Hypothesis:
+    session.receive(SpeechChunk(samples, final=final))
+    (hypothesis,) = backbone.decode([session], [Request()], frozenset())
+    return hypothesis
+
+
+@pytest.mark.parametrize("unit", ["tokens", "turns"])
+def test_an_instruction_that_is_not_kept_goes_first(
+    make: Make, make_system: MakeSystem, noise: Noise, unit: str
+) -> None:
+    size = 45
+    kept, lost = (make(window=WindowConfig(size=size, unit=unit, keep_instruction=keep)) for keep in (True, False))
+    streams = [make_system(backbone).open("talk") for backbone in (kept, lost)]
+    said: list[list[list[int]]] = [[], []]
+    for index in range(7):
+        for backbone, session, words in zip((kept, lost), streams, said, strict=True):
+            words.append(turn(backbone, session, noise(0.96, seed=index)).token_ids.tolist())
+    instruction = len(kept._instruction(streams[0]))
+    first, second = (session.backbone for session in streams)
+    assert (first.instruction, second.instruction) == (instruction, 0)
+    assert min(first.dropped, second.dropped) > instruction
+    assert said[0][0] == said[1][0]  # nothing has been dropped yet
+    assert said[0] != said[1]
+    assert sum(first.turns) == first.kept - instruction
+    assert sum(second.turns) == second.kept
+
+
+def test_a_batch_without_its_instruction_gives_each_stream_its_words_alone(
+    make: Make, stream: Stream, noise: Noise
+) -> None:
+    search = SearchConfig(
+        beams=3, repetition="turn", lookback=6, no_repeat_ngram=3, tokens_per_chunk=4, at_limit="drop"
+    )
+    backbone = make(search=search, window=WindowConfig(size=60, unit="turns", keep_instruction=False))
+    talks = {str(seconds): noise(seconds, seed) for seed, seconds in enumerate((7.3, 2.1, 9.6, 5.0))}
+    together = stream(backbone, talks, multiplier=2, batch_size=3)
+    alone = stream(backbone, talks, multiplier=2)
+    assert {name: instance.text for name, instance in together.items()} == {
+        name: instance.text for name, instance in alone.items()
+    }
+    assert all(instance.text for instance in alone.values())
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_the_instruction_says_m_whatever_is_heard_first(
+    make: Make, make_system: MakeSystem, noise: Noise, chunks: int
+) -> None:
+    backbone = make(template=COUNTED)
+    session = make_system(backbone, 2).open("talk")
+    assert backbone._opening(session) == [1, *backbone.prompt._ids("2"), END]
+    turn(backbone, session, noise(0.96 * chunks), final=chunks == 1)
+    assert session.backbone.instruction == 3
+    assert session.backbone.kept >= 3 + len(backbone.prompt.turn(chunks))
+
+
+class NeverEnding(SearchConfig):
+    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+        return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
+
+
+@pytest.mark.parametrize(("chunks", "limit"), [(1, 20), (2, 20), (4, 40)])
+def test_a_turn_may_have_10_m_ids_and_more_where_more_is_heard(
+    make: Make, make_system: MakeSystem, noise: Noise, chunks: int, limit: int
+) -> None:
+    backbone = make(search=NeverEnding(beams=1))
+    session = make_system(backbone, 2).open("talk")
+    assert turn(backbone, session, noise(0.96 * chunks), final=True).new == limit
+
+
+def test_a_dropped_last_id_is_not_in_the_window_either(make: Make, make_system: MakeSystem, noise: Noise) -> None:
+    backbone = make(search=NeverEnding(beams=2, at_limit="drop"))
+    session = make_system(backbone).open("talk")
+    hypothesis, state = turn(backbone, session, noise(0.96)), session.backbone
+    assert (hypothesis.new, state.pending) == (9, [END])
+    assert state.kept == state.instruction + len(backbone.prompt.turn(1)) + 9
+    assert [token for _, token in state.written] == hypothesis.token_ids.tolist()
+
+
+class Speech(SearchConfig):
+    """All for the mark of speech."""
+
+    def scores(self, log_probs: Tensor, *_: object) -> Tensor:
+        return log_probs.index_fill(1, torch.tensor([SPEECH]), 9.0)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_what_is_suppressed_and_the_mark_of_speech_are_never_said(
+    make: Make, make_system: MakeSystem, noise: Noise, beams: int
+) -> None:
+    plain = make(search=Speech(beams=beams))
+    said = turn(plain, make_system(plain).open("talk"), noise(0.96)).token_ids.tolist()
+    assert said
+    assert SPEECH not in said
+    printable = [chr(token - 8 + ord("!")) for token in said if token < 8 + 94]
+    assert printable
+    muted = make(search=Speech(beams=beams, suppress=printable))
+    assert not set(turn(muted, make_system(muted).open("talk"), noise(0.96)).token_ids.tolist()) & set(
+        muted.prompt.containing(printable)
+    )
+    with pytest.raises(ZooError, match="No token contains 'laughter'"):
+        make(search=SearchConfig(suppress=["laughter"]))
+
+
+def test_a_stream_cannot_begin_at_an_m_that_has_no_token(make: Make, make_system: MakeSystem) -> None:
+    backbone = make(template=dataclasses.replace(LEAN, instruction="{latency}", latency="{multiplier}"))
+    assert make_system(backbone, 9).open("talk").multiplier == 9
+    with pytest.raises(ZooError, match=r"no latency token for m = 10; it has those for m = 1, 2, .*, 9\."):
+        make_system(backbone, 10).open("talk")
+
+
+def test_a_late_start_hears_all_that_has_come(make: Make, make_system: MakeSystem, noise: Noise) -> None:
+    backbone, signal = make(), noise(0.96 * 4)
+    late, whole = make_system(backbone), make_system(backbone)
+    late.policy.min_start = 2.5
+    session, other = late.open("talk"), whole.open("talk")
+    blocks = signal.split(CHUNK_SAMPLES)
+    texts = [late.step([session], [SpeechChunk(block)])[0].text for block in blocks]
+    assert texts[:2] == ["", ""]
+    assert texts[2:] == [
+        whole.step([other], [SpeechChunk(torch.cat(blocks[:3]))])[0].text,
+        whole.step([other], [SpeechChunk(blocks[3])])[0].text,
+    ]
+    assert texts[2]
