@@ -7,6 +7,7 @@ seeds and ablations on one encoder share what lies here.
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from zoo.data.robust_segments import Stretch, blocks_of
 from zoo.data.talks import Talk
 from zoo.types import Frames
 
-STREAMS = 32  # encoded side by side
+SIDE_BY_SIDE = 16  # chunks of different talks encoded at once; more would no longer fit into a CPU's caches
 
 
 class EncodedTalks:
@@ -86,7 +87,8 @@ def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, pa
     unfinished = path.with_suffix(".part")
     array = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden))
     order = sorted(zip(talks, firsts(talks, multiplier), strict=True), key=lambda item: item[0].duration)
-    groups = [order[first : first + STREAMS] for first in range(0, len(order), STREAMS)]
+    streams = max(1, SIDE_BY_SIDE // multiplier)
+    groups = [order[first : first + streams] for first in range(0, len(order), streams)]
     console = Console(stderr=True)
     steps = track(groups, description=f"encoding, m={multiplier}", console=console, disable=not console.is_terminal)
     for group in steps:
@@ -116,8 +118,11 @@ def _encode(encoder: StreamingEncoder, group: Sequence[tuple[Talk, Frames]], mul
 
 
 def _fingerprint(encoder: StreamingEncoder, talks: Sequence[Talk]) -> str:
-    """Of the encoder's shape and weights and of what is heard."""
-    digest = hashlib.sha256(repr(encoder.config).encode())
+    """Of the encoder's shape (what is not default) and weights and of what is heard."""
+    config = encoder.config
+    given = [(field.name, getattr(config, field.name), field.default) for field in fields(config)]
+    shape = {name: value for name, value, default in given if value != default}
+    digest = hashlib.sha256(repr(shape).encode())
     for name, tensor in encoder.state_dict().items():
         digest.update(name.encode() + tensor.detach().cpu().double().numpy().tobytes())
     digest.update(repr([place(talk) for talk in talks]).encode())
