@@ -107,7 +107,7 @@ class StreamingEncoder(nn.Module):
         """Encode whole signals, (batch, n) samples from the start of a stream, with blocks of ``multiplier`` chunks."""
         features = self._features(F.pad(samples, (self.config.left_pad, 0)))
         frames = torch.arange(features.shape[1], device=samples.device)
-        hidden, middle, _ = self.encoder(features, self._visible(frames, frames, CHUNK_FRAMES * multiplier), None)
+        hidden, middle = self.encoder(features, self._visible(frames, frames, CHUNK_FRAMES * multiplier), None)
         return Encoded(hidden, middle)
 
     def open(self) -> EncoderState:
@@ -136,14 +136,17 @@ class StreamingEncoder(nn.Module):
         features = self._features(samples)
         size, kept = features.shape[1], [state.cache.shape[3] for state in states]
         past = max(kept)
-        cache = torch.stack([F.pad(state.cache, (0, 0, past - state.cache.shape[3], 0)) for state in states], dim=2)
+        layers, pair, heads, _, head_size = states[0].cache.shape
+        cache = states[0].cache.new_zeros(layers, pair, len(states), heads, past + size, head_size)
+        for row, state in enumerate(states):
+            cache[:, :, row, :, past - kept[row] : past] = state.cache
         keys = torch.arange(-past, size, device=samples.device)
         real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
         visible = self._visible(keys[past:], keys, size) & real[:, None, None]
-        hidden, _, cache = self.encoder(features, visible, cache)
+        hidden, _ = self.encoder(features, visible, cache)
         for row, state in enumerate(states):
             frames = min(kept[row] + size, self.config.past_frames)
-            state.cache = cache[:, :, row, :, cache.shape[4] - frames :].clone()
+            state.cache = cache[:, :, row, :, past + size - frames :].clone()
             state.left = samples[row, samples.shape[1] - self.config.left_pad :].clone()
         return hidden
 
@@ -213,23 +216,21 @@ class Layers(nn.Module):
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.layer_norm = nn.LayerNorm(config.hidden)
 
-    def forward(self, x: Tensor, visible: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden, middle and the cache with the new frames appended.
+    def forward(self, x: Tensor, visible: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Hidden and middle.
 
         x: (batch, new, hidden). visible: (new, keys) or (batch, 1, new, keys) bool, keys = past + new.
-        cache: (layers, 2, batch, heads, past, head size) or None.
+        cache: (layers, 2, batch, heads, keys, head size), where the new frames are written last; None: no past.
         """
-        past = 0 if cache is None else cache.shape[4]
         dtype = torch.float64 if self.config.rope_angles == "exact" else torch.bfloat16
-        rotation = rotary(past + x.shape[1], self.config.head_size, self.config.rope_base, dtype, x.device)
+        rotation = rotary(visible.shape[-1], self.config.head_size, self.config.rope_base, dtype, x.device)
         mask = None if bool(visible.all()) else visible
-        middle, kept = x, []
+        middle = x
         for index, layer in enumerate(self.layers):
-            x, frames = layer(x, mask, rotation, None if cache is None else cache[index])
-            kept.append(frames)
+            x = layer(x, mask, rotation, None if cache is None else cache[index])
             if index + 1 == len(self.layers) // 2:
                 middle = x
-        return self.layer_norm(x), middle, torch.stack(kept)
+        return self.layer_norm(x), middle
 
 
 class Layer(nn.Module):
@@ -242,13 +243,10 @@ class Layer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.final_layer_norm = nn.LayerNorm(config.hidden)
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """See ``Layers``; the second result is (2, batch, heads, past + new, head size)."""
-        attended, cache = self.attention(self.layer_norm(x), mask, rotation, cache)
-        x = x + attended
-        return x + self.feed_forward(self.final_layer_norm(x)), cache
+    def forward(self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None) -> Tensor:
+        """See ``Layers``."""
+        x = x + self.attention(self.layer_norm(x), mask, rotation, cache)
+        return x + self.feed_forward(self.final_layer_norm(x))
 
 
 class Attention(nn.Module):
@@ -262,19 +260,18 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(config.hidden, config.hidden)
         self.out_proj = nn.Linear(config.hidden, config.hidden)
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """See ``Layer``."""
+    def forward(self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None) -> Tensor:
+        """See ``Layers``."""
         query, key, value = (self._split(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj))
-        if cache is not None:
-            key, value = torch.cat([cache[0], key], dim=2), torch.cat([cache[1], value], dim=2)
-        cos, sin = rotation
         new = x.shape[1]
+        if cache is not None:
+            cache[0, :, :, -new:], cache[1, :, :, -new:] = key, value
+            key, value = cache
+        cos, sin = rotation
         attended = F.scaled_dot_product_attention(
             rotate(query, cos[-new:], sin[-new:]), rotate(key, cos, sin), value, attn_mask=mask
         )
-        return self.out_proj(attended.transpose(1, 2).flatten(2)), torch.stack([key, value])
+        return self.out_proj(attended.transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
