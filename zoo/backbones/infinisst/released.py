@@ -239,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m zoo.backbones.infinisst.released", description=__doc__.splitlines()[0]
     )
     parser.add_argument("file", help="the authors' pytorch_model.bin")
-    parser.add_argument("folder", help="new folder for backbone.checkpoint")
+    parser.add_argument("folder", help="new folder, to be backbone.checkpoint")
     parser.add_argument(
         "--llm", default=LLM, help="base model: hub id or folder (config and tokenizer); default %(default)s"
     )
@@ -256,7 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, {encoder.heads} heads.")
-    print(f"Use it with backbone.checkpoint={given.folder} (docs/infinisst.md).")
+    chosen = f"backbone.checkpoint={given.folder} backbone.decoder={given.folder}"
+    print(f"Use it: python evaluate.py backbone=infinisst convention=released {chosen}")
     return 0
 
 
