@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig
 
-from zoo.backbones.infinisst import EncoderConfig, InfiniSST, Template, WindowConfig
+from zoo.backbones.infinisst import EncoderConfig, InfiniSST, WindowConfig
 from zoo.backbones.infinisst.batch import collate
 from zoo.backbones.infinisst.released import convert, main
 from zoo.errors import ZooError
@@ -250,7 +250,7 @@ def load(folder: Path, angles: str) -> InfiniSST:
             rope_angles=angles,  # type: ignore[arg-type]
         ),
         decoder=str(folder),
-        template=Template(instruction=SYSTEM.format("{multiplier}"), speech="<sp_patch>"),
+        template="released",
         checkpoint=str(folder),
         adapter_norm=True,
         dtype="float64",
