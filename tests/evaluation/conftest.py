@@ -30,7 +30,7 @@ TINY = (
     "backbone.decoder.initializer_range=0.3",
     "backbone.decoder.tie_word_embeddings=false",
     "backbone.embedding_std=0.5",
-    "+backbone.search.tokens_per_chunk=5",
+    "backbone.search.tokens_per_chunk=5",
 )
 SEGMENTS = ((0.25, 1.5, "One two three.", "Eins zwei drei."), (2.0, 1.5, "Four five.", "Vier fünf."))
 

@@ -3,13 +3,14 @@
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.infinisst.prompt import template_named
+from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.callbacks.progress import progress_bar
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
@@ -25,7 +26,7 @@ from zoo.training.export import DTYPES, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
 # Overrides an evaluation must repeat begin so.
-EVALUATED = ("backbone", "source_language=", "target_language=", "data=", "data.")
+EVALUATED = ("backbone", "convention=", "source_language=", "target_language=", "data=", "data.")
 RESUMED = ("backbone", "data", "source_language", "target_language", "seed")  # what a resumed run must not change
 
 
@@ -49,7 +50,7 @@ def train(cfg: Config) -> None:
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
     untold = cfg.backbone.tokenizer is None and cfg.backbone.checkpoint is None
     if settings.vocabulary_size is not None and untold:
-        cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg.target_language, settings.vocabulary_size))
+        cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg, settings, settings.vocabulary_size))
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
     with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
@@ -98,7 +99,7 @@ def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run,
     print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*shape, f'backbone.checkpoint={folder}'])}")
 
 
-def tokenizer_folder(run: Run, talks: Sequence[Talk], target: str, vocabulary_size: int) -> Path:
+def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int) -> Path:
     """Train the target tokenizer into the run folder, once.
 
     Ranks of one launch train the same tokenizer; whoever is first puts it in place.
@@ -106,9 +107,17 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], target: str, vocabulary_si
     folder = run.folder / "tokenizer"
     if folder.is_dir():
         return folder
-    texts = [segment.targets[target].text for talk in talks for segment in talk.segments]
+    texts = [segment.targets[cfg.target_language].text for talk in talks for segment in talk.segments]
+    special = special_tokens(cfg.backbone.template, settings.curriculum.multipliers)
+    tokenizer = train_tokenizer(texts, vocabulary_size=size, special_tokens=special)
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
-        train_tokenizer(texts, vocabulary_size=vocabulary_size).save_pretrained(Path(made) / "tokenizer")
+        tokenizer.save_pretrained(Path(made) / "tokenizer")
         with contextlib.suppress(OSError):  # another rank was first
             (Path(made) / "tokenizer").rename(folder)
     return folder
+
+
+def special_tokens(template: str | Config, multipliers: Collection[int]) -> list[str]:
+    """Those of every tokenizer trained here, then what else the template needs for the multipliers of a training."""
+    needed = template_named(template if isinstance(template, str) else build(template)).special_tokens(max(multipliers))
+    return list(dict.fromkeys([*SPECIAL_TOKENS, *needed]))
