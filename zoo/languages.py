@@ -9,12 +9,16 @@ from zoo.types import UnitKind
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A written language: how latency counts it, how BLEU cuts it and how its words join."""
+    """A written language: how latency counts it, how BLEU cuts it, how its words join and what its letters are.
+
+    scripts: how the Unicode names of its letters begin.
+    """
 
     code: str
     name: str
     unit: UnitKind = "word"
     bleu_tokenizer: str = "13a"
+    scripts: tuple[str, ...] = ("LATIN",)
 
     @property
     def separator(self) -> str:
@@ -33,25 +37,25 @@ class Language:
 LANGUAGES: dict[str, Language] = {
     language.code: language
     for language in (
-        Language("ar", "Arabic"),
+        Language("ar", "Arabic", scripts=("ARABIC",)),
         Language("ca", "Catalan"),
         Language("cs", "Czech"),
         Language("de", "German"),
         Language("en", "English"),
         Language("es", "Spanish"),
-        Language("fa", "Persian"),
+        Language("fa", "Persian", scripts=("ARABIC",)),
         Language("fr", "French"),
         Language("it", "Italian"),
-        Language("ja", "Japanese", "char", "ja-mecab"),
-        Language("ko", "Korean"),
+        Language("ja", "Japanese", "char", "ja-mecab", scripts=("CJK", "HIRAGANA", "KATAKANA")),
+        Language("ko", "Korean", scripts=("HANGUL",)),
         Language("nl", "Dutch"),
         Language("pt", "Portuguese"),
         Language("ro", "Romanian"),
-        Language("ru", "Russian"),
-        Language("th", "Thai", "char", "char"),
+        Language("ru", "Russian", scripts=("CYRILLIC",)),
+        Language("th", "Thai", "char", "char", scripts=("THAI",)),
         Language("tr", "Turkish"),
         Language("vi", "Vietnamese"),
-        Language("zh", "Chinese", "char", "zh"),
+        Language("zh", "Chinese", "char", "zh", scripts=("CJK",)),
     )
 }
 

@@ -67,7 +67,8 @@ class Hypothesis:
 
     token_ids: (new,) int64. word_starts: (prefix + new,) bool, true where a token begins a word.
     prefix: number of kept, already written tokens that stand before ``token_ids``.
-    finished: the model closed its sentence or turn. alignment: (prefix + new, frames) or None.
+    finished: the model closed its sentence or turn. truncated: it did not, but was stopped at a limit of its own, and
+    what it said counts as finished. alignment: (prefix + new, frames) or None.
     states: (prefix + new, width) decoder states that speech is made from (SPEECH), or None.
     transcript: its text. The answer to a TRANSCRIPT request has source tokens throughout, and no prefix.
     """
@@ -79,6 +80,7 @@ class Hypothesis:
     alignment: Tensor | None = None
     transcript: str | None = None
     states: Tensor | None = None
+    truncated: bool = False
 
     @property
     def new(self) -> int:

@@ -15,7 +15,8 @@ from zoo.config import Config, build, compose, is_multirun, machine, overrides, 
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
-from zoo.errors import ZooError
+from zoo.errors import ZooError, unknown
+from zoo.evaluation import smoke
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.runner import Evaluator, Settings, knob_values, viewed
 from zoo.evaluation.sources import check_talks
@@ -27,9 +28,11 @@ from zoo.systems.base import StreamingSystem
 from zoo.tracking.provenance import provenance
 from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker, track
+from zoo.types import SAMPLE_RATE
 
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
 PARTS = ("system", "backbone", "policy", "history", "source_language", "target_language")  # what `compare` may change
+SUSPICIOUS = 1  # exit code of a smoke test that found something
 TABLE_WIDTH = 100  # columns, where no terminal says how wide it is
 
 
@@ -39,6 +42,11 @@ def evaluate(cfg: Config) -> None:
     device, logger = machine(cfg), build(cfg.logger)
     choices = {build(choice.system): choice for choice in chosen(cfg)}
     corpus: Corpus = build(cfg.data)
+    if not isinstance(cfg.smoke, bool):
+        raise unknown("value of smoke", cfg.smoke, ("true", "false"))
+    if cfg.smoke:
+        smoke_test(choices, corpus, settings, device)
+        return
     talks = prepare(list(choices), corpus, settings)
     run = open_run(run_folder(), kind="evaluate", multirun=is_multirun())
     facts = {"corpus_hash": content_hash(talks), "convention": settings.convention, "batch_size": settings.batch_size}
@@ -57,6 +65,45 @@ def evaluate(cfg: Config) -> None:
             for row in evaluator.oracles(target, source):
                 log_row(tracker, row, compared=True)
         publish(evaluator, tracker, run.folder, facts)
+
+
+def smoke_test(
+    choices: Mapping[StreamingSystem | InstanceSource, Config], corpus: Corpus, settings: Settings, device: torch.device
+) -> None:
+    """A few sentences through each system at its first knob value; exit code 1 if one looks ill. Writes no file.
+
+    Raises ZooError on bad input.
+    """
+    systems = [system for system in choices if isinstance(system, StreamingSystem)]
+    if len(systems) < len(choices):
+        raise ZooError("smoke=true streams a few sentences; a recorded system has nothing to stream.")
+    for system in systems:
+        value = knob_values(system, settings)[0]
+        if value is not None:
+            system.turn_knob(value)
+    talks = smoke.chosen(corpus.talks(settings.split, limit=1))
+    for source, target in dict.fromkeys((system.source_language, system.target_language) for system in systems):
+        check_talks(talks, source=source, target=target)
+    healthy = True
+    for system in systems:
+        system.configure_model()
+        print(smoke.title(system.to(device), plain(choices[system])["backbone"].get("checkpoint")))
+        heard = smoke.listen(system, talks)
+        checks = [
+            smoke.finite(system),
+            *smoke.examine(heard, system.target_language, system.chunk_samples / SAMPLE_RATE),
+        ]
+        smoke.show(heard, checks, wide_console())
+        healthy = healthy and all(check.ok for check in checks)
+        system.cpu()
+    if not healthy:
+        sys.exit(SUSPICIOUS)
+
+
+def wide_console() -> Console:
+    """A terminal as wide as it is; elsewhere wide enough for a table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=TABLE_WIDTH)
 
 
 def chosen(cfg: Config) -> list[Config]:
@@ -130,8 +177,7 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
     for path in (folder / "results.json", page):
         tracker.log_file(path)
-    console = Console()
-    print_table(rows, console=console if console.is_terminal else Console(width=TABLE_WIDTH))
+    print_table(rows, console=wide_console())
     print(f"results: {shown(folder / 'results.json')}\nreport:  {shown(page)}")
 
 

@@ -227,6 +227,7 @@ class InfiniSST(Backbone):
             token_ids=torch.tensor(answer.tokens, dtype=torch.long),
             word_starts=torch.tensor(starts, dtype=torch.bool),
             finished=True,
+            truncated=not answer.finished,
         )
 
     def _starts_word(self, token: int, target: Language) -> bool:

@@ -1,0 +1,216 @@
+"""smoke=true: the shipped model looks healthy, broken ones do not; each check by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.evaluation.conftest import Evaluate
+from zoo.backbones.base import Backbone
+from zoo.config import build, compose
+from zoo.data.corpora import MiniTalks
+from zoo.data.talks import Segment, Talk, Target
+from zoo.errors import ZooError
+from zoo.evaluation import smoke
+from zoo.evaluation.smoke import Heard
+from zoo.history.keep_all import KeepAll
+from zoo.languages import language
+from zoo.policies.wait_k import WaitK
+from zoo.streaming.session import Session
+from zoo.systems.base import StreamingSystem
+from zoo.types import Capability, Hypothesis, Instance, Request
+
+SOURCES = ("The small house is old.", "We read the long letter.", "My sister never sleeps.")
+REFERENCES = ("Das kleine Haus ist alt.", "Wir lesen den langen Brief.", "Meine Schwester schläft nie.")
+ENDED, SILENT, PACE = "turns that end by themselves", "sentences with any output", "words per second of speech"
+DEAF, AGAIN, FOREIGN = "closest to their own reference", "repeated 4-grams", "letters that are not German"
+COPIED, LATE = "words of the source", "sentences begun before they end"
+
+
+def instance(text: str, *, first: float = 1.0, code: str = "de") -> Instance:
+    """``text`` in a sentence of five seconds, a unit every tenth of a second."""
+    spoken = language(code)
+    units = tuple(spoken.units(text))
+    delays = tuple(first + place / 10 for place in range(len(units)))
+    return Instance(0, "talk", 5.0, text, units, delays, delays, unit=spoken.unit)
+
+
+def heard(*texts: str, truncated: int = 0, **options: object) -> list[Heard]:
+    """What was written for SOURCES; by default their references."""
+    written = texts or REFERENCES
+    return [
+        Heard(source, reference, instance(text, **options), turns=5, truncated=truncated)
+        for source, reference, text in zip(SOURCES, REFERENCES, written, strict=True)
+    ]
+
+
+def wrong(found: Sequence[Heard], code: str = "de", step: float = 1.0) -> set[str]:
+    return {check.name for check in smoke.examine(found, language(code), step) if not check.ok}
+
+
+def test_what_is_right_is_healthy() -> None:
+    assert wrong(heard()) == set()
+
+
+@pytest.mark.parametrize(
+    ("found", "names"),
+    [
+        (heard(truncated=1), {ENDED}),
+        (heard(REFERENCES[0], REFERENCES[1], ""), {SILENT, DEAF}),
+        (heard("Das", "Wir", "Meine"), {PACE}),
+        (heard(*(f"{text} Nun folgt noch viel anderes Zeug." for text in REFERENCES)), {PACE}),
+        (heard(REFERENCES[1], REFERENCES[0], REFERENCES[2]), {DEAF}),
+        (heard(REFERENCES[0], REFERENCES[1], "Meine Schwester ja ja ja ja ja"), {AGAIN}),
+        (heard(REFERENCES[0], REFERENCES[1], "Meine сестра не спит."), {FOREIGN}),
+        (
+            heard(
+                REFERENCES[0],
+                REFERENCES[1],
+                "Meine \ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd schläft nie.",
+            ),
+            {FOREIGN},
+        ),
+        (heard("Das small house is old.", "We read the langen Brief.", REFERENCES[2]), {COPIED}),
+        (heard(first=5.0), {LATE}),
+    ],
+)
+def test_each_check_sees_its_own(found: list[Heard], names: set[str]) -> None:
+    assert wrong(found) == names
+
+
+def test_short_sentences_cannot_be_begun_early() -> None:
+    assert wrong(heard(first=5.0), step=2.5) == set()
+
+
+def test_characters_count_and_names_may_keep_their_letters() -> None:
+    references = ("这座小房子很旧了。", "我们读那封很长的信。", "David从来不睡觉也不休息。")
+    found = [
+        Heard(source, reference, instance(reference, code="zh"), turns=1)
+        for source, reference in zip(SOURCES, references, strict=True)
+    ]
+    assert wrong(found, "zh") == set()  # David: 5 of 31 letters
+    found[0] = replace(found[0], instance=instance("This house is old.", code="zh"))
+    assert wrong(found, "zh") == {"letters that are not Chinese", DEAF}
+    [pace] = [check for check in smoke.examine(found[1:], language("zh"), 1.0) if "per second" in check.name]
+    assert (pace.name, pace.value) == ("characters per second of speech", "2.50")
+
+
+class Knowing(Backbone):
+    """An offline model that knows the translation and hears as much of it as there is audio."""
+
+    exposes = frozenset({Capability.PREFIX})
+    frame_samples = 320
+
+    def __init__(self, texts: dict[str, str], seconds: dict[str, float]) -> None:
+        super().__init__()
+        self.words = {name: text.split() for name, text in texts.items()}
+        self.seconds = seconds
+        self.known = sorted({word for words in self.words.values() for word in words})
+        self.weight = torch.nn.Parameter(torch.zeros(2))
+
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        return [self._answer(session) for session in sessions]
+
+    def _answer(self, session: Session) -> Hypothesis:
+        words = self.words[session.talk]
+        share = 1.0 if session.source_ended else session.heard / 16_000 / self.seconds[session.talk]
+        ids = torch.tensor([self.known.index(word) for word in words[: int(share * len(words))]], dtype=torch.long)
+        prefix = session.prefix.numel()
+        return Hypothesis(
+            ids[prefix:], torch.ones(max(len(ids), prefix), dtype=torch.bool), prefix=prefix, finished=True
+        )
+
+    def text(self, token_ids: list[int]) -> str:
+        return "".join(f" {self.known[token]}" for token in token_ids)
+
+
+def offline_system(talks: Sequence[Talk]) -> StreamingSystem:
+    texts = {talk.name: talk.segments[0].targets["de"].text for talk in talks}
+    return StreamingSystem(
+        name="offline",
+        backbone=Knowing(texts, {talk.name: talk.duration for talk in talks}),
+        policy=WaitK(k=1),
+        history=KeepAll(),
+        source_language="en",
+        target_language="de",
+        chunk_seconds=0.5,
+    )
+
+
+@pytest.fixture(scope="module")
+def talks() -> list[Talk]:
+    return smoke.chosen(MiniTalks().talks("tst", limit=1))
+
+
+def test_any_system_can_be_heard(talks: list[Talk]) -> None:
+    system = offline_system(talks)
+    found = smoke.listen(system, talks)
+    assert [one.instance.text for one in found] == [talk.segments[0].targets["de"].text for talk in talks]
+    assert all(one.turns > 3 and one.truncated == 0 for one in found)
+    assert "decode" not in vars(system.backbone)
+    assert wrong(found, step=0.5) == set()
+    assert smoke.finite(system).ok
+    system.backbone.weight.data[1] = torch.nan
+    bad = smoke.finite(system)
+    assert (bad.ok, bad.value) == (False, "1")
+    assert "weight" in bad.causes
+
+
+def test_sentences_of_several_turns_are_chosen(talks: list[Talk]) -> None:
+    assert len(talks) == smoke.SENTENCES
+    assert all(smoke.SHORTEST <= talk.duration <= smoke.LONGEST and len(talk.segments) == 1 for talk in talks)
+    short = [Segment(place, 1.0, "a", targets={"de": Target("b")}) for place in range(9)]
+    with pytest.raises(ZooError, match="needs 5 sentences of 3 to 15 s, but there are only 0"):
+        smoke.chosen([replace(talks[0], segments=tuple(short))])
+
+
+def test_the_shipped_model_is_healthy(evaluate: Evaluate, here: Path) -> None:
+    result = evaluate("smoke=true", "logger=csv", tiny=False)
+    assert result.code == 0, result.out
+    assert "healthy: all 9 checks" in result.out
+    assert "21 turns" in result.out
+    assert "hypothesis [0.96 s] Wenn die Bank" in result.out
+    assert list(here.iterdir()) == []
+
+
+def test_random_weights_are_suspicious(evaluate: Evaluate, here: Path) -> None:
+    result = evaluate("smoke=true", "evaluation.knob_values=[2]")
+    assert result.code == 1
+    assert "SUSPICIOUS" in result.out
+    assert "1.92 s per step" in result.out
+    assert "closest to their own reference: often it does not hear" in result.out
+    assert "suspicious: " in result.out.splitlines()[-1]
+    assert list(here.iterdir()) == []
+
+
+def test_a_turn_stopped_at_its_limit_is_counted() -> None:
+    limit = ["++backbone.search.tokens_per_chunk=1", "backbone.search.beams=1", "system.latency_multiplier=1"]
+    system: StreamingSystem = build(compose("evaluate", limit).system)
+    system.configure_model()
+    found = smoke.listen(system, smoke.chosen(MiniTalks().talks("tst", limit=1))[:1])
+    written = sum(unit != "" for unit in found[0].instance.units)
+    assert (found[0].turns, found[0].truncated > 0, written <= 4) == (4, True, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["smoke=maybe"], "Unknown value of smoke 'maybe'; choose one of: true, false."),
+        (["smoke=true", "source_language=de"], "is spoken in 'en', not in 'de'"),
+        (["smoke=true", "evaluation.knob_values=[0]"], "Knob m must be a whole number of at least 1, not 0"),
+    ],
+)
+def test_bad_input_is_told(evaluate: Evaluate, given: list[str], sentence: str) -> None:
+    result = evaluate(*given)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+
+
+def test_a_recorded_system_has_nothing_to_stream(evaluate: Evaluate) -> None:
+    result = evaluate("smoke=true", "system=replay", "data=recorded", "system.log=x", "logger=csv", tiny=False)
+    assert result.code == 2
+    assert "nothing to stream" in result.err
