@@ -24,6 +24,7 @@ from zoo.errors import ZooError
         (SearchConfig, {"repetition_penalty": 0.0}, "repetition_penalty above 0"),
         (SearchConfig, {"no_repeat_ngram": -1}, "no_repeat_ngram"),
         (SearchConfig, {"no_repeat_ngram": 1, "repetition": "turn"}, "no turn could end"),
+        (SearchConfig, {"tokens_per_chunk": 1, "at_limit": "drop"}, "at least 2: nothing could be said"),
         (SearchConfig, {"lookback": -1}, "lookback of at least 0"),
         (SearchConfig, {"suppress": ["(", ""]}, "empty text"),
         (WindowConfig, {"size": -1}, "at least 0, not -1"),

@@ -60,6 +60,8 @@ class SearchConfig:
             )
         if self.repetition == "turn" and self.no_repeat_ngram == 1:
             raise ZooError("A search with repetition=turn needs a no_repeat_ngram other than 1: no turn could end.")
+        if self.at_limit == "drop" and self.tokens_per_chunk == 1:
+            raise ZooError("A search with at_limit=drop needs tokens_per_chunk of at least 2: nothing could be said.")
         if self.lookback is not None and self.lookback < 0:
             raise ZooError(f"The search needs a lookback of at least 0 target ids (or null), not {self.lookback}.")
         if "" in self.suppress:
