@@ -1,0 +1,286 @@
+"""python benchmarks/real_size.py system=infinisst [--size real|small] [override ...]: what does the real size cost?
+
+wav2vec 2.0 large and an 8 B Llama in bfloat16 with random weights, half an hour of noise as one stream: time per turn
+and its parts, time per token against the floor that memory bandwidth sets, peak memory, and whether it stays flat.
+Turns have a fixed number of tokens, for random weights end them anywhere. Without a GPU the size is a small one, which
+shows that the script works and nothing about the real one. The last line is one JSON object.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from zoo.backbones.infinisst import InfiniSST, Template
+from zoo.backbones.infinisst import backbone as network
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.infinisst.turn import Turn
+from zoo.config import build, compose, machine
+from zoo.errors import ZooError
+from zoo.evaluation.runner import progress
+from zoo.streaming.simulate import Source, simulate
+from zoo.systems.base import StreamingSystem
+from zoo.types import SAMPLE_RATE, Instance, Seconds
+
+TOKENS = 4  # per chunk of 960 ms: speech of 2.5 words/s, 1.5 tokens per word
+MINUTE: Seconds = 60.0
+LEVEL = 0.1  # of the noise
+GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Shapes, as overrides of conf/backbone/infinisst.yaml, and how many minutes to stream."""
+
+    minutes: float
+    overrides: tuple[str, ...]
+
+
+SIZES = {
+    "real": Size(  # the encoder's defaults are wav2vec 2.0 large; Llama 3.1 8 B
+        30,
+        (
+            "backbone.decoder={model_type: llama, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32, "
+            "num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 128256, max_position_embeddings: 131072, "
+            "rope_parameters: {rope_type: llama3, rope_theta: 500000.0, factor: 8.0, low_freq_factor: 1.0, "
+            "high_freq_factor: 4.0, original_max_position_embeddings: 8192}}",
+            "backbone.dtype=bfloat16",
+        ),
+    ),
+    "small": Size(
+        3,
+        (
+            "backbone.decoder={model_type: llama, hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 8, "
+            "num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 32000}",
+            "backbone.dtype=float32",
+            "++backbone.encoder.conv_channels=[128,128,128,128,128,128,128]",
+            "++backbone.encoder.hidden=256",
+            "++backbone.encoder.layers=6",
+            "++backbone.encoder.heads=8",
+            "++backbone.encoder.ff=1024",
+        ),
+    ),
+}
+
+
+def built(cfg: DictConfig, device: torch.device) -> tuple[StreamingSystem, InfiniSST]:
+    """The system with random weights, made on ``device``; no turn ends before its limit. Raises ZooError."""
+    system = build(cfg.system)
+    backbone = system.backbone if isinstance(system, StreamingSystem) else None
+    if not isinstance(backbone, InfiniSST):
+        raise ZooError(f"real_size knows the size of infinisst only, not that of system={cfg.system.name}.")
+    torch.manual_seed(cfg.seed)
+    with device:
+        system.configure_model()
+    system.to(device).eval()
+    backbone.never = [*backbone.never, backbone.prompt.end_of_turn]
+    return system, backbone
+
+
+def configured(size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
+    """What conf/evaluate.yaml says about the paper's model in this size, and the user's overrides on top."""
+    special = Template().special_tokens(1)
+    train_tokenizer([], vocabulary_size=len(special) + 256, special_tokens=special).save_pretrained(tokenizer)
+    names = [f"backbone.tokenizer={tokenizer}", "backbone.encoder_weights=null", "backbone.checkpoint=null"]
+    tokens = f"++backbone.search.tokens_per_chunk={TOKENS}"
+    return compose("evaluate", ["backbone=infinisst", *size.overrides, *names, tokens, *given])
+
+
+@contextmanager
+def timed(backbone: InfiniSST, clock: Callable[[], Seconds]) -> Iterator[dict[str, list[Seconds]]]:
+    """Seconds of every call, by part, while the stream runs; nothing is changed."""
+    spent: dict[str, list[Seconds]] = defaultdict(list)
+
+    def noted(part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(*arguments: Any, **options: Any) -> Any:
+            begun = clock()
+            result = call(*arguments, **options)
+            spent[part].append(clock() - begun)
+            return result
+
+        return answer
+
+    class TimedTurn(Turn):
+        __init__ = noted("prefill", Turn.__init__)
+        step = noted("tokens", Turn.step)
+
+    stream = noted("encoder", backbone.encoder.stream)
+    with patch.object(backbone.encoder, "stream", stream), patch.object(network, "Turn", TimedTurn):
+        yield spent
+
+
+def clock_of(device: torch.device) -> Callable[[], Seconds]:
+    """A clock that waits for the device first."""
+
+    def now() -> Seconds:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    return now
+
+
+def noise(minutes: float, *, chunk_samples: int, seed: int) -> Iterator[Tensor]:
+    """Whole chunks of noise, made as they are asked for."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(int(minutes * MINUTE * SAMPLE_RATE) // chunk_samples):
+        yield LEVEL * torch.randn(chunk_samples, generator=generator)
+
+
+def copy_bandwidth(device: torch.device, clock: Callable[[], Seconds]) -> float:
+    """Bytes per second, read and written, of the best of some large copies."""
+    megabytes = 1024 if device.type == "cuda" else 256
+    source = torch.zeros(megabytes * 2**20, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    best = 0.0
+    for _ in range(10):
+        begun = clock()
+        target.copy_(source)
+        best = max(best, 2 * source.numel() / (clock() - begun))
+    return best
+
+
+def weight_bytes(module: nn.Module) -> int:
+    """Bytes of all parameters, shared ones once."""
+    return sum(weight.numel() * weight.element_size() for weight in module.parameters())
+
+
+def bytes_per_token(backbone: InfiniSST) -> int:
+    """What a decoding step must read: all weights but the table of embeddings, and the window's keys and values."""
+    decoder = backbone.decoder
+    table, head = decoder.get_input_embeddings().weight, decoder.get_output_embeddings().weight
+    unread = 0 if table is head else table.numel() * table.element_size()
+    attention = decoder.model.layers[0].self_attn
+    position = 2 * len(decoder.model.layers) * attention.k_proj.out_features * table.element_size()
+    return weight_bytes(decoder) - unread + backbone.window.size * position
+
+
+def peak_bytes(device: torch.device) -> int:
+    """The most that was in use: of the GPU by tensors, of the CPU by the process."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def growth(values: Sequence[float]) -> float:
+    """The median of the last fifth over that of the second fifth; the first fills the windows."""
+    fifth = len(values) // 5
+    return statistics.median(values[-fifth:]) / statistics.median(values[fifth : 2 * fifth])
+
+
+def streamed(
+    system: StreamingSystem, backbone: InfiniSST, *, minutes: float, seed: int, clock: Callable[[], Seconds]
+) -> tuple[Instance, dict[str, list[Seconds]]]:
+    """One stream of noise: what was written when, and what each part took."""
+    chunks = noise(minutes, chunk_samples=system.chunk_samples, seed=seed)
+    with timed(backbone, clock) as spent, progress("real_size", minutes * MINUTE) as report:
+        [instance] = simulate(system, [Source("noise", chunks)], on_chunk=report)
+    return instance, spent
+
+
+def measure(
+    system: StreamingSystem, backbone: InfiniSST, *, minutes: float, seed: int, device: torch.device
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Facts by name, and milliseconds per turn (median) by part."""
+    clock = clock_of(device)
+    bandwidth = copy_bandwidth(device, clock)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    instance, spent = streamed(system, backbone, minutes=minutes, seed=seed, clock=clock)
+    turns = [chunk.compute for chunk in instance.chunks]
+    steps = len(spent["tokens"]) // len(turns)
+    token, needed = statistics.median(spent["tokens"]), bytes_per_token(backbone)
+    parts = {name: 1000 * statistics.median(spent[name]) for name in ("encoder", "prefill")}
+    parts["tokens"] = 1000 * steps * token
+    whole = 1000 * statistics.median(turns)
+    facts = {
+        "turns": len(turns),
+        "tokens_per_turn": steps + 1,  # the first comes with the prompt
+        "rtf": sum(turns) / instance.source_length,
+        "ms_per_turn": whole,
+        "ms_per_token": 1000 * token,
+        "floor_ms_per_token": 1000 * needed / bandwidth,
+        "over_floor": token * bandwidth / needed,
+        "read_per_token_gb": needed / GIGA,
+        "copy_bandwidth_gb_per_s": bandwidth / GIGA,
+        "encoder_weights_gb": weight_bytes(backbone.encoder) / GIGA,
+        "decoder_weights_gb": weight_bytes(backbone.decoder) / GIGA,
+        "peak_memory_gb": peak_bytes(device) / GIGA,
+        "compute_growth": growth(turns),
+    }
+    return facts, parts | {"rest": whole - sum(parts.values()), "turn": whole}
+
+
+def show(facts: dict[str, float], parts: dict[str, float]) -> None:
+    """Two tables."""
+    table = Table("part", "ms per turn (median)", "share", box=None)
+    for name, value in parts.items():
+        table.add_row(name, f"{value:.1f}", f"{100 * value / parts['turn']:.0f} %")
+    numbers = Table("measured", "", box=None)
+    for name, value in facts.items():
+        numbers.add_row(name, f"{value:.4g}")
+    console = Console()
+    console.print(table)
+    console.print(numbers)
+
+
+def main() -> None:
+    """Build, stream, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, help="default: real on a GPU, else small")
+    parser.add_argument("--minutes", type=float, help="length of the stream (default: 30, small: 3)")
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        device = machine(configured(SIZES["small"], arguments.overrides, folder))
+        name = arguments.size or ("real" if device.type == "cuda" else "small")
+        cfg = configured(SIZES[name], arguments.overrides, folder)
+        system, backbone = built(cfg, device)
+    minutes = SIZES[name].minutes if arguments.minutes is None else arguments.minutes
+    if minutes * MINUTE < 20 * system.chunk_seconds * system.latency_multiplier:
+        parser.error(f"--minutes must give at least 20 turns, which {minutes:g} do not")
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    note = "" if name == "real" else ": NOT the real size; it says nothing about that"
+    print(f"size {name} on {where}{note}")
+    facts, parts = measure(system, backbone, minutes=minutes, seed=cfg.seed, device=device)
+    show(facts, parts)
+    settings = {
+        "benchmark": "real_size",
+        "system": system.name,
+        "size": name,
+        "device": where,
+        "dtype": str(backbone.dtype).removeprefix("torch."),
+        "minutes": minutes,
+        "m": system.latency_multiplier,
+        "beams": backbone.search.beams,
+        "window": backbone.window.size,
+    }
+    rounded = {key: value if isinstance(value, int) else float(f"{value:.5g}") for key, value in facts.items()}
+    print(json.dumps(settings | rounded))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ZooError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
