@@ -41,7 +41,13 @@ KINDS: dict[str, tuple[type, ...]] = {
     "trainer": (dict,),
     "logger": (WandbSettings,),
 }
-EXPERIMENTS = {"demo": "evaluate", "infinisst_minitalks": "train"}
+EXPERIMENTS = {
+    "demo": "evaluate",
+    "infinisst_minitalks": "train",
+    "infinisst_minitalks_shared_encoder": "train",
+    **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
+    **{f"infinisst_ablation_{name}": "evaluate" for name in ("instruction", "multipliers", "segments", "windows")},
+}
 CONVENTIONS = ("paper", "released")
 APART = ("hydra/default.yaml", "wandb_sweep.yaml")  # Hydra's own, and W&B's own (tests/tracking/test_sweep.py)
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
@@ -96,6 +102,9 @@ def test_an_experiment_makes_all_its_objects(name: str) -> None:
     for group in KINDS:
         if group in cfg:
             assert isinstance(made(cfg[group]), KINDS[group]), group
+    for entry in (cfg.get("compare") or {}).values():
+        changed = compose("evaluate", [f"experiment={name}", *entry])
+        assert isinstance(made(changed.system), StreamingSystem)
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)
