@@ -1,17 +1,21 @@
-"""A Llama written out plainly, one position at a time, keys kept without rotation as in the paper: an oracle."""
+"""InfiniSST's decoding written out plainly, with nothing of the zoo: an oracle.
+
+One position at a time, keys kept without rotation as in the paper and rotated anew at every step, every beam with all
+its keys, every continuation of every beam looked at.
+"""
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 
-def turned(x: Tensor, position: int, base: float = 10_000.0) -> Tensor:
-    """Rotary position of (..., head size), written with complex numbers."""
+def turned(x: Tensor, position: int | Tensor, base: float = 10_000.0) -> Tensor:
+    """Rotary position of (..., head size), written with complex numbers in double precision."""
     half = x.shape[-1] // 2
     frequencies = 1.0 / base ** (torch.arange(half, dtype=torch.float32) / half)  # single precision in checkpoints too
     angles = position * frequencies.double()
-    pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angles), angles)
-    return torch.cat([pairs.real, pairs.imag], dim=-1)
+    pairs = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat([pairs.real, pairs.imag], dim=-1).to(x.dtype)
 
 
 class PlainDecoder:
@@ -21,6 +25,12 @@ class PlainDecoder:
         self.model = model
         self.instruction = instruction
         self.kept: list[list[tuple[Tensor, Tensor]]] = [[] for _ in model.model.layers]
+
+    def branch(self) -> "PlainDecoder":
+        """A copy that goes its own way."""
+        other = PlainDecoder(self.model, self.instruction)
+        other.kept = [list(kept) for kept in self.kept]
+        return other
 
     def slide(self, positions: int) -> None:
         """Keep the instruction and the newest ``positions``."""
@@ -35,7 +45,7 @@ class PlainDecoder:
         for layer, kept in zip(self.model.model.layers, self.kept, strict=True):
             x = x + self._attend(layer.self_attn, layer.input_layernorm(x), kept)
             x = x + layer.mlp(layer.post_attention_layernorm(x))
-        return self.model.lm_head(self.model.model.norm(x)).log_softmax(-1)
+        return self.model.lm_head(self.model.model.norm(x)).double().log_softmax(-1)
 
     def _attend(self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]) -> Tensor:
         size = attention.head_dim
@@ -44,10 +54,111 @@ class PlainDecoder:
         )
         kept.append((key, value))
         shared = query.shape[0] // key.shape[0]
-        keys = torch.stack([turned(key, position) for position, (key, _) in enumerate(kept)])
-        query = turned(query, len(kept) - 1)
-        heads = []
-        for head in range(query.shape[0]):
-            weights = (keys[:, head // shared] @ query[head] / size**0.5).softmax(-1)
-            heads.append(weights @ torch.stack([value[head // shared] for _, value in kept]))
-        return attention.o_proj(torch.cat(heads))
+        places = torch.arange(len(kept))[:, None, None]
+        keys, values = (torch.stack(part).repeat_interleave(shared, dim=1) for part in zip(*kept, strict=True))
+        keys, query = turned(keys, places).double(), turned(query, len(kept) - 1).double()
+        weights = (torch.einsum("phd,hd->hp", keys, query) / size**0.5).softmax(-1)
+        return attention.o_proj(torch.einsum("hp,phd->hd", weights, values.double()).flatten().to(x.dtype))
+
+
+class PlainSearch:
+    """Beam search with repetition controls; nothing is cut off before it has been scored.
+
+    A beam is (score, ids, decoder, log-probabilities of its next id). penalty: factor on the log-probability of ids
+    already written. ngram: none of this size twice (0: off). Both count what was written in earlier turns.
+    """
+
+    def __init__(self, embed: torch.nn.Module, *, beams: int, limit: int, end: int, penalty: float, ngram: int) -> None:
+        self.embed = embed
+        self.beams = beams
+        self.limit = limit
+        self.end = end
+        self.penalty = penalty
+        self.ngram = ngram
+
+    def answer(self, decoder: PlainDecoder, log_probs: Tensor, earlier: list[int]) -> list[int]:
+        """Ids of the best answer, its end included where it has one; ``log_probs`` are those after the prompt."""
+        running, finished = [(0.0, [], decoder, log_probs)], []
+        while True:
+            continued = []
+            for score, ids, state, following in running:
+                scores = self.controlled(following, earlier + ids).tolist()
+                continued += [(score + new, [*ids, token], state) for token, new in enumerate(scores)]
+            continued.sort(key=lambda beam: -beam[0])
+            running = []
+            for rank, (score, ids, state) in enumerate(continued[: 2 * self.beams]):
+                if ids[-1] == self.end or len(ids) == self.limit:
+                    if rank < self.beams:
+                        finished.append((score / len(ids), ids))
+                elif len(running) < self.beams:
+                    running.append((score, ids, state))
+            finished = sorted(finished, key=lambda beam: -beam[0])[: self.beams]
+            full = len(finished) == self.beams
+            if not running or (full and running[0][0] / len(running[0][1]) <= finished[-1][0]):
+                return finished[0][1]
+            running = [self.grown(*beam) for beam in running]
+
+    def grown(self, score: float, ids: list[int], state: PlainDecoder) -> tuple[float, list[int], PlainDecoder, Tensor]:
+        """The beam with its last id read."""
+        own = state.branch()
+        return score, ids, own, own.feed(self.embed.weight[ids[-1]])
+
+    def controlled(self, log_probs: Tensor, written: list[int]) -> Tensor:
+        """Under the repetition controls."""
+        scores = log_probs.clone()
+        for token in set(written):
+            scores[token] *= self.penalty
+        before = [written[first : first + self.ngram] for first in range(len(written) - self.ngram + 1)]
+        for token in range(len(scores)):
+            if self.ngram and [*written, token][-self.ngram :] in before:
+                scores[token] = -torch.inf
+        return scores
+
+
+class PlainStream:
+    """A talk, turn by turn. window: positions kept besides the instruction; unit: tokens or turns."""
+
+    def __init__(self, decoder: PlainDecoder, search: PlainSearch, *, window: int, unit: str) -> None:
+        self.decoder = decoder
+        self.search = search
+        self.window = window
+        self.unit = unit
+        self.written: list[int | None] = []  # for every kept position: the id, where it is a target id
+        self.turns: list[int] = []
+        self.pending: list[int] = []
+
+    def turn(self, prompt: list[Tensor]) -> list[int]:
+        """Ids of the answer to a prompt (embeddings, the instruction's first)."""
+        self.slide()
+        before = len(self.written)
+        targets = [token for token in self.pending if token != self.search.end]
+        earlier = [token for token in self.written if token is not None] + targets
+        for token in self.pending:
+            self.read(self.search.embed.weight[token], token)
+        for embedding in prompt:
+            log_probs = self.read(embedding, None)
+        ids = self.search.answer(self.decoder, log_probs, earlier)
+        for token in ids[:-1]:
+            self.read(self.search.embed.weight[token], token)
+        self.pending = ids[-1:] if ids[-1] == self.search.end else [ids[-1], self.search.end]
+        self.turns.append(len(self.written) - max(before, self.decoder.instruction))
+        return ids[:-1] if ids[-1] == self.search.end else ids
+
+    def read(self, embedding: Tensor, token: int | None) -> Tensor:
+        """One position; ``token`` is its id where it is a target id."""
+        self.written.append(None if token == self.search.end else token)
+        return self.decoder.feed(embedding)
+
+    def slide(self) -> None:
+        """tokens: the newest ``window``. turns: once all is more than ``window``, the oldest until the rest fits."""
+        if not self.written:
+            return
+        if self.unit == "turns" and len(self.written) > self.window:
+            self.turns.pop(0)
+            while sum(self.turns) > self.window:
+                self.turns.pop(0)
+        instruction = self.decoder.instruction
+        everything = len(self.written) - instruction
+        rest = sum(self.turns) if self.unit == "turns" else min(self.window, everything)
+        self.decoder.slide(rest)
+        del self.written[instruction : instruction + everything - rest]
