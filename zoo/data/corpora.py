@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from zoo.data import mustc
+from zoo.data import manifest, mustc
 from zoo.data.minitalks import corpus as minitalks
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
@@ -51,6 +51,42 @@ class MustC:
         if self.root is None:
             raise ZooError("data=mustc needs data.root, the folder of your MuST-C download (the one that holds en-de).")
         return mustc.read(Path(self.root), split, self.source_language, self.target_language)[:limit]
+
+
+class Aligned:
+    """Talks that somebody aligned: ``<folder>/<split>.jsonl`` as ``zoo.data.manifest`` writes it, audio beside it.
+
+    Raises ZooError from ``talks`` for a folder that is not given, and for alignments to words that are not there.
+    """
+
+    def __init__(self, *, folder: str | None, name: str = "aligned") -> None:
+        self.folder = folder
+        self.name = name
+
+    def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
+        """The talks of ``<split>.jsonl``."""
+        if self.folder is None:
+            raise ZooError("data=aligned needs data.folder, the folder that holds train.jsonl, dev.jsonl and so on.")
+        path = Path(self.folder) / f"{split}.jsonl"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in Path(self.folder).glob("*.jsonl"))) or "none"
+            raise ZooError(f"There is no split {split!r} in {self.folder}; it has: {known}.")
+        talks = manifest.read(path)[:limit]
+        for talk in talks:
+            for number, segment in enumerate(talk.segments):
+                _check_alignment(segment, where=f"Segment {number} of talk {talk.name!r}")
+        return talks
+
+
+def _check_alignment(segment: Segment, *, where: str) -> None:
+    for code, target in segment.targets.items():
+        if len(target.words) != len(target.alignment):
+            raise ZooError(
+                f"{where} has {len(target.words)} words in {code!r}, but {len(target.alignment)} alignments."
+            )
+        for places in target.alignment:
+            if any(not 0 <= place < len(segment.words) for place in places):
+                raise ZooError(f"{where} aligns {code!r} to word {max(places)} of {len(segment.words)} (from 0).")
 
 
 class Recorded:

@@ -1,0 +1,46 @@
+"""data=aligned: a folder of manifests; what training could not use is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from zoo.data import manifest
+from zoo.data.corpora import Aligned
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.errors import ZooError
+
+WORDS = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
+TARGET = Target("Gute Katze.", ("Gute", "Katze."), ((0,), (0, 1)))
+SEGMENT = Segment(1.0, 0.75, "Good cat.", WORDS, {"de": TARGET})
+
+
+def folder_with(folder: Path, *segments: Segment) -> str:
+    talks = [Talk(f"t-{place}", folder / "a.wav", 3.5, "en", (segment,)) for place, segment in enumerate(segments)]
+    manifest.write(folder / "train.jsonl", talks)
+    return str(folder)
+
+
+def test_a_split_is_a_file(tmp_path: Path) -> None:
+    corpus = Aligned(folder=folder_with(tmp_path, SEGMENT, replace(SEGMENT, targets={"de": Target("Ohne.")})))
+    assert [talk.name for talk in corpus.talks("train")] == ["t-0", "t-1"]
+    [talk] = corpus.talks("train", limit=1)
+    assert (talk.segments, talk.file) == ((SEGMENT,), tmp_path / "a.wav")
+    with pytest.raises(ZooError, match=r"no split 'dev' in .*; it has: train"):
+        corpus.talks("dev")
+    with pytest.raises(ZooError, match=r"needs data\.folder"):
+        Aligned(folder=None).talks("train")
+
+
+@pytest.mark.parametrize(
+    ("alignment", "sentence"),
+    [
+        (((0,),), r"Segment 0 of talk 't-1' has 2 words in 'de', but 1 alignments"),
+        (((0,), (2,)), r"Segment 0 of talk 't-1' aligns 'de' to word 2 of 2 \(from 0\)"),
+        (((-1,), ()), "aligns 'de' to word -1 of 2"),
+    ],
+)
+def test_alignments_to_nothing_are_refused(tmp_path: Path, alignment: object, sentence: str) -> None:
+    wrong = replace(SEGMENT, targets={"de": replace(TARGET, alignment=alignment)})
+    with pytest.raises(ZooError, match=sentence):
+        Aligned(folder=folder_with(tmp_path, SEGMENT, wrong)).talks("train")
