@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
+from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor, nn
 from transformers import (
     AttentionInterface,
@@ -95,6 +96,8 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
         return AutoConfig.for_model(**fields)
     except ValueError as error:
         raise ZooError(f"Transformers has no decoder of model_type {fields.get('model_type')!r}.") from error
+    except StrictDataclassError as error:
+        raise ZooError(f"The decoder's fields do not fit together: {error.__cause__ or error}") from error
 
 
 def rotary_of(decoder: PreTrainedModel) -> "Rotary":

@@ -1,0 +1,203 @@
+"""InfiniSST's decoding as the paper and the authors' code do it, and the steps from there to the zoo's. No script.
+
+Facts of the authors' code: the prompt is encoded and prefilled once per beam; convolutions run over the block before
+the new one again; keys are kept without rotation and all of them rotated at every step; caches grow by concatenation,
+hold every beam's copy of the prefix and are reordered in full; logits are computed at all positions.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from zoo.backbones.infinisst import backbone as network
+from zoo.backbones.infinisst.backbone import InfiniSST
+from zoo.backbones.infinisst.decoder import rotary_of
+from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, CHUNK_SAMPLES, EncoderState, StreamingEncoder
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, slide
+from zoo.streaming.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a step does as the zoo does it; where all is false, it does as the paper and the released code."""
+
+    name: str
+    encode_once: bool = False  # one row instead of one per beam; convolutions over the new block only
+    prefill_once: bool = False
+    shared_prefix: bool = False  # beams as branches of one sequence
+    rotated_keys: bool = False  # kept as rotated; only the instruction's turn when the window slides
+    last_logits: bool = False
+
+
+FORMS = (
+    Form("plain"),
+    Form("+ encode once", True),
+    Form("+ prefill once", True, True),
+    Form("+ shared prefix", True, True, True),
+    Form("+ rotated keys", True, True, True, True),
+    Form("+ last logits", True, True, True, True, True),
+)
+
+
+def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions on (..., positions, head size)."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+class PlainTurn:
+    """Takes the place of ``Turn``, for one stream: rows of one batch, or with ``shared_prefix`` branches of one row.
+
+    Caches grow by concatenation, rows are reordered with all they hold, heads that share keys get copies of them.
+    """
+
+    def __init__(
+        self,
+        decoder: PreTrainedModel,
+        states: Sequence[StreamState],
+        prompts: Sequence[Tensor],
+        *,
+        form: Form,
+        beams: int,
+    ) -> None:
+        self.decoder, self.form = decoder, form
+        [state], [prompt] = states, prompts
+        self.rows = 1 if form.prefill_once else beams
+        self.cache = [kept[:, None].repeat(1, self.rows, 1, 1, 1) for kept in state.cache]
+        self.first = state.dropped if form.rotated_keys else 0
+        self.positions = self.first + torch.arange(state.kept + len(prompt))
+        self.prefix = len(self.positions)
+        causal = self.positions <= self.positions[state.kept :, None]
+        logits = self._run(prompt.expand(self.rows, -1, -1), self.positions[state.kept :], causal)
+        self.log_probs = logits[:, -1].log_softmax(-1)
+        self.visible = torch.ones(1, self.prefix, dtype=torch.bool)
+
+    def fork(self, beams: int) -> None:
+        """Rows for all beams, as far as they are not there yet."""
+        self.log_probs = self.log_probs.expand(beams, -1)
+        self.visible = self.visible.expand(beams, -1)
+        if not self.form.shared_prefix and self.rows < beams:
+            self.rows = beams
+            self.cache = [kept.repeat(1, beams, 1, 1, 1) for kept in self.cache]
+
+    def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
+        """Row i continues row ``rows[i]`` (None: itself) with ``tokens[i]``."""
+        rows = list(range(len(tokens))) if rows is None else rows
+        embeddings = self.decoder.get_input_embeddings()(torch.tensor(tokens))
+        position = self.positions[-1:] + 1
+        if self.form.shared_prefix:
+            self.visible = torch.cat([self.visible[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1)
+            position = position.expand(len(rows))
+            self.positions = torch.cat([self.positions, position])
+            logits = self._run(embeddings[None], position, self.visible)[0]
+        else:
+            self.cache = [kept.index_select(1, torch.tensor(rows)) for kept in self.cache]
+            self.positions = torch.cat([self.positions, position])
+            logits = self._run(embeddings[:, None], position, None)[:, 0]
+        self.log_probs = logits.log_softmax(-1)
+
+    def prefilled(self, stream: int) -> Tensor:
+        """As ``Turn.prefilled``."""
+        return torch.stack([kept[:, stream, :, : self.prefix] for kept in self.cache])
+
+    def generated(self, row: int) -> Tensor:
+        """As ``Turn.generated``."""
+        if not self.form.shared_prefix:
+            return torch.stack([kept[:, row, :, self.prefix :] for kept in self.cache])
+        mine = self.visible[row, self.prefix :]
+        return torch.stack([kept[:, 0, :, self.prefix :][:, :, mine] for kept in self.cache])
+
+    def _run(self, x: Tensor, positions: Tensor, visible: Tensor | None) -> Tensor:
+        model = self.decoder.model
+        angles = [part[0] for part in model.rotary_emb(x, self.positions[None])]
+        here = [part[0] for part in model.rotary_emb(x, positions[None])]
+        for index, layer in enumerate(model.layers):
+            x = x + self._attend(layer.self_attn, layer.input_layernorm(x), index, angles, here, visible)
+            x = x + layer.mlp(layer.post_attention_layernorm(x))
+        branches = self.form.shared_prefix and len(self.positions) > self.prefix
+        if self.form.last_logits and not branches:
+            x = x[:, -1:]
+        return self.decoder.get_output_embeddings()(model.norm(x))
+
+    def _attend(
+        self, attention: Any, x: Tensor, index: int, angles: list[Tensor], here: list[Tensor], visible: Tensor | None
+    ) -> Tensor:
+        query, key, value = (
+            projection(x).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
+            for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+        )
+        key = turned(key, *here) if self.form.rotated_keys else key
+        self.cache[index] = torch.cat([self.cache[index], torch.stack([key, value])], dim=3)
+        keys, values = self.cache[index]
+        keys = keys if self.form.rotated_keys else turned(keys, *angles)
+        keys, values = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (keys, values))
+        attended = F.scaled_dot_product_attention(turned(query, *here), keys, values, attn_mask=visible)
+        return attention.o_proj(attended.transpose(1, 2).flatten(2))
+
+
+def plain_slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
+    """The window of keys without rotation: nothing turns."""
+    slide(state, config, decoder)
+    assert state.anchor is not None
+    state.cache[:, 0, :, : state.instruction] = state.anchor
+
+
+@torch.inference_mode()
+def plain_encode(
+    states: Sequence[EncoderState], blocks: Sequence[Tensor], *, encoder: StreamingEncoder, beams: int
+) -> list[Tensor]:
+    """Each beam encodes the block; convolutions run over the block before it once more, which ``left`` holds here."""
+    [state], [block] = states, blocks
+    samples = torch.cat([state.left, block]).to(state.cache).repeat(beams, 1)
+    frames = block.numel() // CHUNK_SAMPLES * CHUNK_FRAMES
+    convolved = encoder.feature_extractor(samples).transpose(1, 2)[:, -frames:]
+    cache = F.pad(state.cache[:, :, None].repeat(1, 1, beams, 1, 1, 1), (0, 0, 0, frames))
+    visible = torch.ones(1, cache.shape[4], dtype=torch.bool)  # all that is kept of whole chunks
+    hidden, _ = encoder.encoder(encoder.feature_projection(convolved), visible, cache)
+    state.cache = cache[:, :, 0, :, -encoder.config.past_frames :].clone()
+    state.left = samples[0, -state.left.numel() :]
+    return [hidden[0]]
+
+
+@contextmanager
+def computed(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
+    """The backbone computes in another form; search, prompt and the window's bookkeeping stay the zoo's."""
+    if form is None:
+        yield
+        return
+    beams, encoder = backbone.search.beams, backbone.encoder
+    encode = encoder.stream if form.encode_once else partial(plain_encode, encoder=encoder, beams=beams)
+    with (
+        patch.object(network, "Turn", partial(PlainTurn, form=form, beams=beams)),
+        patch.object(network, "slide", slide if form.rotated_keys else plain_slide),
+        patch.object(encoder, "stream", encode),
+    ):
+        yield
+
+
+def handed_over(session: Session, form: Form | None, decoder: PreTrainedModel, before: Tensor) -> Session:
+    """A copy of a session as ``form`` keeps it. before: (n,) samples, those of the last block and its left context."""
+    session = copy.deepcopy(session)
+    state: StreamState = session.backbone
+    if form is not None and not form.rotated_keys:
+        assert state.anchor is not None
+        state.cache[:, 0] = unrotated(state.cache[:, 0], state.dropped, decoder)
+        state.anchor = state.cache[:, 0, :, : state.instruction].clone()
+    if form is not None and not form.encode_once:
+        state.encoder.left = before
+    return session
+
+
+def unrotated(keys: Tensor, first: int, decoder: PreTrainedModel) -> Tensor:
+    """Keys (layers, heads, positions, head size) before their rotation to ``first`` and on."""
+    cos, sin = rotary_of(decoder)(keys.double(), first + torch.arange(keys.shape[2])[None])
+    return turned(keys.double(), cos[0], -sin[0]).to(keys.dtype)

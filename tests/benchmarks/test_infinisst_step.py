@@ -1,0 +1,55 @@
+"""Every form says the same words at a small size; a form that computes something else is found out."""
+
+import argparse
+import json
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from zoo.errors import ZooError
+
+
+@pytest.fixture
+def options(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
+    monkeypatch.setattr(sys, "argv", ["infinisst_step.py", "--small", "--dtype", "float64"])
+    return script.arguments()
+
+
+@pytest.mark.usefixtures("options")
+def test_all_forms_and_the_lockstep_say_the_same(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    script.main()
+    lines = capsys.readouterr().out.strip().splitlines()
+    facts = json.loads(lines[-1])
+    assert [line.split("  ")[0].strip() for line in lines[1:8]] == list(script.NAMES) == list(facts["ms_per_chunk"])
+    assert facts["tokens_per_turn"] == 10
+    assert facts["fast_speedup"] > 0
+    assert facts["lockstep_speedup"] > 0
+
+
+def test_other_words_are_found_out(
+    script: ModuleType, options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys without rotation, handed over as if they were still rotated."""
+    torch.manual_seed(0)
+    backbone = script.made(options)
+    session, recent = script.filled(backbone, 1)
+    assert session.backbone.kept > options.window
+    plain, blocks = script.FORMS[0], torch.randn(2, 1, 15_360)
+    ways = [(form, [[script.handed_over(session, form, backbone.decoder, recent)]]) for form in (plain, None)]
+    assert script.compare(backbone, ways, blocks)[0].words != [[[]], [[]]]
+    wrong = [(plain, [[script.handed_over(session, None, backbone.decoder, recent)]]), (None, [[session]])]
+    wrong[0][1][0][0].backbone.encoder.left = recent.double()
+    with pytest.raises(ZooError, match="do not say the same words"):
+        script.compare(backbone, wrong, blocks)
+
+
+def test_a_size_of_nothing_is_refused(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["infinisst_step.py", "--talks", "0"])
+    with pytest.raises(SystemExit) as left:
+        script.main()
+    assert left.value.code == 2
+    assert "--talks: must be a whole number of at least 1, not 0" in capsys.readouterr().err
