@@ -143,7 +143,7 @@ def offline_system(talks: Sequence[Talk]) -> StreamingSystem:
 
 @pytest.fixture(scope="module")
 def talks() -> list[Talk]:
-    return smoke.chosen(MiniTalks().talks("tst", limit=1))
+    return smoke.chosen(MiniTalks(), "tst")
 
 
 def test_any_system_can_be_heard(talks: list[Talk]) -> None:
@@ -163,9 +163,26 @@ def test_any_system_can_be_heard(talks: list[Talk]) -> None:
 def test_sentences_of_several_turns_are_chosen(talks: list[Talk]) -> None:
     assert len(talks) == smoke.SENTENCES
     assert all(smoke.SHORTEST <= talk.duration <= smoke.LONGEST and len(talk.segments) == 1 for talk in talks)
-    short = [Segment(place, 1.0, "a", targets={"de": Target("b")}) for place in range(9)]
-    with pytest.raises(ZooError, match="needs 5 sentences of 3 to 15 s, but there are only 0"):
-        smoke.chosen([replace(talks[0], segments=tuple(short))])
+
+
+class Given:
+    """A corpus of talks of one segment each, ``lengths`` in seconds."""
+
+    name = "given"
+
+    def __init__(self, *lengths: float) -> None:
+        self.lengths = lengths
+
+    def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
+        segments = [Segment(0.0, length, "a", targets={"de": Target("b")}) for length in self.lengths]
+        return [Talk(split, None, segment.end, "en", (segment,)) for segment in segments][:limit]
+
+
+def test_more_talks_are_asked_for_where_one_is_not_enough() -> None:
+    found = smoke.chosen(Given(4, 2.9, 15, 3, 16, 9, 8, 7), "tst")
+    assert [talk.duration for talk in found] == [4, 15, 3, 9, 8]
+    with pytest.raises(ZooError, match="needs 5 sentences of 3 to 15 s, but 'dev' has only 2"):
+        smoke.chosen(Given(4, 2.9, 15), "dev")
 
 
 def test_the_shipped_model_is_healthy(evaluate: Evaluate, here: Path) -> None:
@@ -191,7 +208,7 @@ def test_a_turn_stopped_at_its_limit_is_counted() -> None:
     limit = ["++backbone.search.tokens_per_chunk=1", "backbone.search.beams=1", "system.latency_multiplier=1"]
     system: StreamingSystem = build(compose("evaluate", limit).system)
     system.configure_model()
-    found = smoke.listen(system, smoke.chosen(MiniTalks().talks("tst", limit=1))[:1])
+    found = smoke.listen(system, smoke.chosen(MiniTalks(), "tst")[:1])
     written = sum(unit != "" for unit in found[0].instance.units)
     assert (found[0].turns, found[0].truncated > 0, written <= 4) == (4, True, True)
 

@@ -45,6 +45,7 @@ def evaluate(cfg: Config) -> None:
     if not isinstance(cfg.smoke, bool):
         raise unknown("value of smoke", cfg.smoke, ("true", "false"))
     if cfg.smoke:
+        torch.manual_seed(cfg.seed)
         smoke_test(choices, corpus, settings, device)
         return
     talks = prepare(list(choices), corpus, settings)
@@ -81,7 +82,7 @@ def smoke_test(
         value = knob_values(system, settings)[0]
         if value is not None:
             system.turn_knob(value)
-    talks = smoke.chosen(corpus.talks(settings.split, limit=1))
+    talks = smoke.chosen(corpus, settings.split)
     for source, target in dict.fromkeys((system.source_language, system.target_language) for system in systems):
         check_talks(talks, source=source, target=target)
     healthy = True

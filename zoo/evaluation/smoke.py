@@ -15,6 +15,7 @@ from rich.table import Table
 from sacrebleu import corpus_chrf, sentence_chrf
 
 from zoo.backbones.base import Backbone
+from zoo.data.corpora import Corpus
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError
@@ -71,14 +72,18 @@ class Turns:
         self.truncated[session.talk] = self.truncated.get(session.talk, 0) + hypothesis.truncated
 
 
-def chosen(talks: Sequence[Talk]) -> list[Talk]:
-    """The first sentences of ``talks`` that are neither very short nor long. Raises ZooError for too few."""
-    found = [one for one in sentences(talks) if SHORTEST <= one.duration <= LONGEST][:SENTENCES]
-    if len(found) < SENTENCES:
-        raise ZooError(
-            f"smoke=true needs {SENTENCES} sentences of {SHORTEST:g} to {LONGEST:g} s, but there are only {len(found)}."
-        )
-    return found
+def chosen(corpus: Corpus, split: str) -> list[Talk]:
+    """The first sentences of a split that are neither very short nor long, of its first talk if that has enough.
+
+    Raises ZooError for too few.
+    """
+    for limit in (1, None):
+        found = [one for one in sentences(corpus.talks(split, limit=limit)) if SHORTEST <= one.duration <= LONGEST]
+        if len(found) >= SENTENCES:
+            return found[:SENTENCES]
+    raise ZooError(
+        f"smoke=true needs {SENTENCES} sentences of {SHORTEST:g} to {LONGEST:g} s, but {split!r} has only {len(found)}."
+    )
 
 
 @contextmanager
