@@ -107,9 +107,10 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
     folder = run.folder / "tokenizer"
     if folder.is_dir():
         return folder
-    texts = [segment.targets[cfg.target_language].text for talk in talks for segment in talk.segments]
+    target = language(cfg.target_language)
+    texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
     special = special_tokens(cfg.backbone.template, settings.curriculum.multipliers)
-    tokenizer = train_tokenizer(texts, vocabulary_size=size, special_tokens=special)
+    tokenizer = train_tokenizer(texts, vocabulary_size=size, unit=target.unit, special_tokens=special)
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         tokenizer.save_pretrained(Path(made) / "tokenizer")
         with contextlib.suppress(OSError):  # another rank was first

@@ -145,3 +145,13 @@ def test_trained_tokenizer_gives_any_text_back_with_a_space_in_front(tmp_path: P
     assert len(loaded("das Haus")["input_ids"]) < 8
     assert loaded.eos_token_id == END
     assert loaded.pad_token_id == PAD
+
+
+def test_a_tokenizer_of_characters_cuts_a_text_alike_wherever_turns_do() -> None:
+    text = "一个疲惫的女王,一个疲惫的国王"
+    trained = train_tokenizer([text] * 9, vocabulary_size=400, unit="char")
+    ids = trained(text)["input_ids"]
+    assert len(ids) == len(text)
+    assert trained(text[:5])["input_ids"] + trained(text[5:])["input_ids"] == ids
+    unseen = "猫 ß\n" + text
+    assert trained.decode(trained(unseen)["input_ids"]) == unseen

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+
+from zoo.languages import UnitKind
 
 SPECIAL_TOKENS = (
     "<|pad|>",
@@ -18,15 +20,25 @@ SPECIAL_TOKENS = (
 
 
 def train_tokenizer(
-    texts: Iterable[str], *, vocabulary_size: int, special_tokens: Sequence[str] = SPECIAL_TOKENS
+    texts: Iterable[str],
+    *,
+    vocabulary_size: int,
+    unit: UnitKind = "word",
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
 ) -> PreTrainedTokenizerFast:
     """Byte-level BPE learned from ``texts``; ids 0.. are the special tokens, then the 256 bytes, then the merges.
 
-    Any text comes back from its ids with one leading space: a word is the same token at the start of a turn as inside
-    it, which a small model would otherwise have to learn. ``vocabulary_size`` counts everything.
+    ``vocabulary_size`` counts everything, at most. A text has the same ids wherever turns cut it between two units,
+    which a small model would otherwise have to learn. word: any text comes back from its ids with one leading space.
+    char: no token is longer than a character.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    if unit == "char":
+        characters = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [characters, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary_size,
