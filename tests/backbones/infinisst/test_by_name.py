@@ -12,11 +12,13 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
 
 from zoo.backbones.infinisst import InfiniSST, WindowConfig
+from zoo.backbones.infinisst.decoder import build_decoder
 from zoo.backbones.infinisst.encoder import EncoderState
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, slide
 from zoo.config import build, compose
+from zoo.errors import ZooError
 from zoo.types import Instance
 
 SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -175,6 +177,15 @@ def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
     backbone.save(tmp_path)
     again = by_name(kind, hub, speech, *limits, f"backbone.checkpoint={tmp_path}")
     assert stream(again, talks, multiplier=2)["a"].text == written["a"].text
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "phi3", "glm", "gemma2"])
+def test_networks_of_another_style_are_refused(kind: str) -> None:
+    """No rotary positions; one matrix for queries, keys and values; half a head rotated; soft-capped scores."""
+    fields = {name: value for name, value in SMALL.items() if kind != "gpt2"} | {"model_type": kind}
+    fields |= {"n_embd": 16, "n_head": 2, "n_layer": 1} if kind == "gpt2" else {"head_dim": 8, "pad_token_id": None}
+    with pytest.raises(ZooError, match=f"A {kind} does not fit as decoder; it must be a Llama-style"):
+        build_decoder(fields, vocabulary=320, embedding_std=None, dtype=torch.float32)
 
 
 def test_the_paper_s_model_is_the_default() -> None:

@@ -78,8 +78,22 @@ def build_decoder(
         decoder.tie_weights()
         if embedding_std is not None and not empty:
             nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)
+    if not _llama_style(decoder):
+        raise ZooError(
+            f"A {decoder.config.model_type} does not fit as decoder; it must be a Llama-style causal LM (keys of their "
+            "own, rotary positions on whole heads, plain softmax), as Llama, Mistral, Qwen2 and Qwen3 are."
+        )
     decoder.model.rotary_emb = Rotary(decoder.model.rotary_emb)
     return decoder
+
+
+def _llama_style(decoder: PreTrainedModel) -> bool:
+    """Whether keys can be turned and kept as ``window`` does."""
+    attention: Any = getattr(getattr(decoder.base_model, "layers", [None])[0], "self_attn", None)
+    rotary = getattr(decoder.base_model, "rotary_emb", None)
+    if not hasattr(attention, "k_proj") or rotary is None or getattr(attention, "attn_logit_softcapping", None):
+        return False
+    return not hasattr(rotary, "inv_freq") or 2 * rotary.inv_freq.numel() == attention.head_dim
 
 
 def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTrainedConfig:
