@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, help="default: real on a GPU, else small")
     parser.add_argument("--minutes", type=float, help="length of the stream (default: 30, small: 3)")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()  # options may stand between overrides
     with tempfile.TemporaryDirectory() as folder:
         device = machine(configured(SIZES["small"], arguments.overrides, folder))
         name = arguments.size or ("real" if device.type == "cuda" else "small")
@@ -273,6 +273,7 @@ def main() -> None:
         "m": system.latency_multiplier,
         "beams": backbone.search.beams,
         "window": backbone.window.size,
+        "overrides": arguments.overrides,
     }
     rounded = {key: value if isinstance(value, int) else float(f"{value:.5g}") for key, value in facts.items()}
     print(json.dumps(settings | rounded))

@@ -47,13 +47,14 @@ def test_the_real_size_is_the_papers(script: ModuleType, tmp_path: Path) -> None
 
 def test_it_runs(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["system=infinisst", *TINY, "system.latency_multiplier=1", "device=cpu"]
-    monkeypatch.setattr(sys, "argv", ["real_size.py", "--minutes", "0.6", *given])
+    monkeypatch.setattr(sys, "argv", ["real_size.py", given[0], "--minutes", "0.6", *given[1:]])
     script.main()
     printed = capsys.readouterr().out
     assert "size small on CPU" in printed
     assert "NOT the real size" in printed
     facts = json.loads(printed.splitlines()[-1])
     assert (facts["benchmark"], facts["size"], facts["turns"]) == ("real_size", "small", 37)
+    assert facts["overrides"] == given
     assert (facts["m"], facts["tokens_per_turn"], facts["beams"]) == (1, script.TOKENS, 4)
     assert facts["ms_per_token"] > facts["floor_ms_per_token"] > 0
     assert facts["ms_per_turn"] > 3 * facts["ms_per_token"]
