@@ -73,8 +73,8 @@ class PlainTurn:
         [state], [prompt] = states, prompts
         self.rows = 1 if form.prefill_once else beams
         self.cache = [kept[:, None].repeat(1, self.rows, 1, 1, 1) for kept in state.cache]
-        self.first = state.dropped if form.rotated_keys else 0
-        self.positions = self.first + torch.arange(state.kept + len(prompt))
+        first = state.dropped if form.rotated_keys else 0
+        self.positions = first + torch.arange(state.kept + len(prompt))
         self.prefix = len(self.positions)
         causal = self.positions <= self.positions[state.kept :, None]
         logits = self._run(prompt.expand(self.rows, -1, -1), self.positions[state.kept :], causal)

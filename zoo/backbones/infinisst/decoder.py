@@ -32,7 +32,7 @@ def grouped_attention(
     """Transformers' sdpa; under a mask, heads that share keys become queries of one head: nothing is copied for them.
 
     query: (batch, heads, new, head size). key, value: (batch, shared heads, keys, head size). attention_mask:
-    (batch, 1, new, keys) bool. The result: (batch, new, heads, head size).
+    (batch, 1, new, keys), bool or added to the scores. The result: (batch, new, heads, head size).
     """
     groups = query.shape[1] // key.shape[1]
     if attention_mask is None or groups == 1:

@@ -137,8 +137,9 @@ class StreamingEncoder(nn.Module):
         size, kept = features.shape[1], [state.cache.shape[3] for state in states]
         past = max(kept)
         layers, pair, heads, _, head_size = states[0].cache.shape
-        cache = states[0].cache.new_zeros(layers, pair, len(states), heads, past + size, head_size)
+        cache = states[0].cache.new_empty(layers, pair, len(states), heads, past + size, head_size)
         for row, state in enumerate(states):
+            cache[:, :, row, :, : past - kept[row]] = 0  # no one sees it, but it must be a number
             cache[:, :, row, :, past - kept[row] : past] = state.cache
         keys = torch.arange(-past, size, device=samples.device)
         real = keys >= -torch.tensor(kept, device=samples.device)[:, None]

@@ -28,9 +28,11 @@ class TurnCache:
         layers, pair, heads, _, size = states[0].cache.shape
         self.length = max(state.kept for state in states)
         shape = (layers, pair, len(states), heads, self.length + new + ROOM, size)
-        self.data = states[0].cache.new_zeros(shape)
+        self.data = states[0].cache.new_empty(shape)
         for row, state in enumerate(states):
-            self.data[:, :, row, :, self.length - state.kept : self.length] = state.cache
+            padding = self.length - state.kept
+            self.data[:, :, row, :, :padding] = 0  # no one sees it, but it must be a number
+            self.data[:, :, row, :, padding : self.length] = state.cache
 
     def reserve(self, new: int) -> None:
         """Make room for ``new`` more positions."""
@@ -99,9 +101,13 @@ class Turn:
         self._next = self._next + 1
 
     def prefilled(self, stream: int) -> Tensor:
-        """(layers, 2, heads, kept + prompt, head size) of one stream, without padding."""
-        prefix = self._cache.data[:, :, stream, :, : self.prefix]
-        return prefix[..., self.visible[stream * self.beams, : self.prefix], :]
+        """(layers, 2, heads, kept + prompt, head size) of one stream, without padding; a view where it can be."""
+        prefix = self._cache.data[:, :, stream]
+        mine = self.visible[stream * self.beams, : self.prefix].nonzero().flatten()
+        first = int(mine[0])
+        if len(mine) == self.prefix - first:
+            return prefix[:, :, :, first : self.prefix]
+        return prefix[:, :, :, mine]
 
     def generated(self, row: int) -> Tensor:
         """(layers, 2, heads, n, head size) of the n tokens ``row`` has been given."""
@@ -111,9 +117,10 @@ class Turn:
     def _run(self, embeddings: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         """Append (streams, new, embedding) to the cache; the last hidden states. visible: (streams, new, keys)."""
         self._cache.reserve(embeddings.shape[1])
+        mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)  # once for all layers
         hidden = self.decoder.model(
             inputs_embeds=embeddings,
-            attention_mask=visible[:, None],
+            attention_mask=mask[:, None],
             position_ids=positions,
             past_key_values=self._cache,
             use_cache=True,
