@@ -25,7 +25,8 @@ def export(
     described: dict[str, Any] = {
         name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")
     }
-    described["backbone"] = {**described["backbone"], "checkpoint": None, "tokenizer": None}  # they lie beside it
+    beside = ("checkpoint", "encoder_weights", "tokenizer")  # all of it lies beside the config
+    described["backbone"] = {**described["backbone"], **dict.fromkeys(beside)}
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
     (folder / "README.md").write_text(card(system, command=command, dtype=dtype))
     return folder
