@@ -54,8 +54,8 @@ class RobustSegments:
 
     lead: the longest silence kept before such an utterance (seconds), so that any phase of the chunk grid is seen.
     robust: False makes each stretch a single utterance of its own length (the paper's ablation, Table 2).
-    on_grid: stretches are whole blocks of the talk's own grid, from which words of an utterance that began before are
-    left out; what a frozen encoder hears in them can then be computed once.
+    on_grid: stretches are whole blocks of the talk's own grid, so that what a frozen encoder hears in them can be
+    computed once; the block in which an utterance begins may begin with the end of the one before.
     """
 
     def __init__(
@@ -103,9 +103,7 @@ class RobustSegments:
                 start = max(before, segment.offset - lead, 0.0)
                 break
             before = segment.end
-        end = start + chunks * self.chunk_seconds
-        touched = tuple(segment for segment in talk.segments if segment.end > start and segment.offset < end)
-        return Stretch(talk, start, chunks, self.chunk_seconds, touched)
+        return self._stretch(talk, start, chunks)
 
     def _on_grid(self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int) -> Stretch:
         block = multiplier * self.chunk_seconds
@@ -120,9 +118,12 @@ class RobustSegments:
         """At most ``blocks`` blocks from the talk's ``first`` on, the last one filled up where the talk ends in it."""
         block = multiplier * self.chunk_seconds
         blocks = min(blocks, blocks_of(talk, round(block * SAMPLE_RATE)) - first)
-        start, end = first * block, (first + blocks) * block
-        begun = tuple(segment for segment in talk.segments if start <= segment.offset < end)
-        return Stretch(talk, start, blocks * multiplier, self.chunk_seconds, begun)
+        return self._stretch(talk, first * block, blocks * multiplier)
+
+    def _stretch(self, talk: Talk, start: Seconds, chunks: int) -> Stretch:
+        end = start + chunks * self.chunk_seconds
+        touched = tuple(segment for segment in talk.segments if segment.end > start and segment.offset < end)
+        return Stretch(talk, start, chunks, self.chunk_seconds, touched)
 
 
 def blocks_of(talk: Talk, block: Samples) -> int:

@@ -1,6 +1,7 @@
 """Training batches as a pure function of (seed, step, rank): a resumed run sees what an uninterrupted one would see."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import lightning
@@ -14,21 +15,28 @@ from zoo.training.curriculum import Curriculum
 from zoo.training.encoded import EncodedTalks
 
 
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Where a batch's stretches come from. share: of the steps. encoded: what a frozen encoder hears in them."""
+
+    segments: RobustSegments
+    share: float
+    encoded: EncodedTalks | None = None
+
+
 class StepBatches(Dataset[Any]):
     """Item ``step`` is the whole batch of that global step."""
 
     def __init__(
         self,
-        segments: RobustSegments,
+        supplies: Sequence[Supply],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         *,
         seed: int,
         rank: int,
-        encoded: EncodedTalks | None = None,
     ) -> None:
-        self.segments = segments
-        self.encoded = encoded
+        self.supplies = supplies
         self.curriculum = curriculum
         self.objectives = objectives
         self.seed = seed
@@ -36,13 +44,16 @@ class StepBatches(Dataset[Any]):
 
     def __getitem__(self, step: int) -> Any:
         stage, _ = self.curriculum.at(step)
-        # The shape is common to all ranks, the stretches are not.
-        shape = stage.shape(np.random.default_rng([self.seed, step]), self.segments.chunk_seconds)
+        common = np.random.default_rng([self.seed, step])  # to all ranks; their stretches are their own
+        shape = stage.shape(common, self.supplies[0].segments.chunk_seconds)
+        supply = self.supplies[common.choice(len(self.supplies), p=[supply.share for supply in self.supplies])]
         random = np.random.default_rng([self.seed, step, self.rank + 1])
-        stretches = self.segments.batch(random, streams=shape.streams, chunks=shape.chunks, multiplier=shape.multiplier)
+        stretches = supply.segments.batch(
+            random, streams=shape.streams, chunks=shape.chunks, multiplier=shape.multiplier
+        )
         frames = None
-        if self.encoded is not None:
-            frames = [self.encoded.frames(stretch, shape.multiplier) for stretch in stretches]
+        if supply.encoded is not None:
+            frames = [supply.encoded.frames(stretch, shape.multiplier) for stretch in stretches]
         return self.objectives[stage.objective].batch(stretches, shape.multiplier, frames)
 
 
@@ -66,18 +77,16 @@ class TrainingData(lightning.LightningDataModule):
     def __init__(
         self,
         *,
-        segments: RobustSegments,
+        supplies: Sequence[Supply],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
-        encoded: EncodedTalks | None = None,
         seed: int = 0,
         workers: int = 1,
     ) -> None:
         super().__init__()
-        self._segments = segments
+        self._supplies = supplies
         self._curriculum = curriculum
         self._objectives = objectives
-        self._encoded = encoded
         self._seed = seed
         self._workers = workers
 
@@ -85,12 +94,11 @@ class TrainingData(lightning.LightningDataModule):
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
         batches = StepBatches(
-            self._segments,
+            self._supplies,
             self._curriculum,
             self._objectives,
             seed=self._seed,
             rank=self.trainer.global_rank,
-            encoded=self._encoded,
         )
         steps = RemainingSteps(first=self.trainer.global_step, steps=self._curriculum.steps)
         return DataLoader(

@@ -20,9 +20,9 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
-from zoo.training.batches import TrainingData
+from zoo.training.batches import Supply, TrainingData
 from zoo.training.curriculum import Curriculum
-from zoo.training.encoded import EncodedTalks, encode_talks
+from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
 
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
@@ -32,16 +32,18 @@ CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 class TrainingSettings:
     """What is trained, on what, and how often it is looked at. Steps are optimizer steps.
 
-    encode_once: what the encoder hears is computed before the first step and kept in the cache folder, for all runs
-    with this encoder; no stage may train it then. vocabulary_size: of the target tokenizer that is trained on the talks
-    where the backbone names neither a tokenizer nor a checkpoint that has one (None: never).
+    utterances: share of the steps that see single utterances, which begin in speech at once, instead of robust segments
+    (1: the paper's Table 2). encode_once: what the encoder hears is computed before the first step and kept in the
+    cache folder, for all runs with this encoder; no stage may train it then. vocabulary_size: of the target tokenizer
+    that is trained on the talks where the backbone names neither a tokenizer nor a checkpoint that has one (None:
+    never).
     """
 
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
     weight_decay: float = 0.01
     betas: Sequence[float] = (0.9, 0.98)
-    robust_segments: bool = True
+    utterances: float = 0.0
     encode_once: bool = False
     train_split: str = "train"
     train_talks: int | None = None
@@ -61,6 +63,8 @@ class TrainingSettings:
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
                 raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
+        if not 0 <= self.utterances <= 1:
+            raise ZooError(f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}.")
         if self.encode_once and (
             training := [s.name for s in self.curriculum.stages if s.steps and "encoder" in s.trains]
         ):
@@ -100,14 +104,10 @@ def fit(
         betas=(settings.betas[0], settings.betas[1]),
         log_every_steps=settings.log_every_steps,
     )
-    segments = RobustSegments(
-        talks, chunk_seconds=system.chunk_seconds, robust=settings.robust_segments, on_grid=settings.encode_once
-    )
     data = TrainingData(
-        segments=segments,
+        supplies=supplies(system, talks, settings, device),
         curriculum=settings.curriculum,
         objectives=settings.objectives,
-        encoded=encoded_once(system, segments, settings.curriculum, device) if settings.encode_once else None,
         seed=seed,
         workers=settings.data_workers,
     )
@@ -133,13 +133,28 @@ def fit(
     return [Path(path) for path, _ in ranked]
 
 
-def encoded_once(
-    system: StreamingSystem, segments: RobustSegments, curriculum: Curriculum, device: torch.device
-) -> EncodedTalks:
-    """What the system's encoder hears in the talks. Raises ZooError for a backbone without a streaming encoder."""
-    if not isinstance(system.backbone, InfiniSST):
-        raise ZooError(f"training.encode_once serves InfiniSST backbones, not {type(system.backbone).__name__}.")
-    return encode_talks(system.backbone.encoder, segments.talks, curriculum.multipliers, device=device)
+def supplies(
+    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
+) -> list[Supply]:
+    """Robust segments and utterances, as far as they have a share; encoded where the settings say so.
+
+    Raises ZooError where they do and the backbone has no streaming encoder.
+    """
+    made: list[Supply] = []
+    for robust, share in ((True, 1 - settings.utterances), (False, settings.utterances)):
+        if share == 0:
+            continue
+        segments = RobustSegments(
+            talks, chunk_seconds=system.chunk_seconds, robust=robust, on_grid=settings.encode_once
+        )
+        encoded = None
+        if settings.encode_once:
+            if not isinstance(system.backbone, InfiniSST):
+                raise ZooError(f"training.encode_once serves InfiniSST, not {type(system.backbone).__name__}.")
+            multipliers = settings.curriculum.multipliers
+            encoded = encode_talks(system.backbone.encoder, segments.talks, multipliers, device=device)
+        made.append(Supply(segments, share, encoded))
+    return made
 
 
 def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> None:

@@ -1,0 +1,49 @@
+"""Which stretches a step sees."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zoo.data.robust_segments import RobustSegments, Stretch
+from zoo.data.talks import Segment, Talk
+from zoo.training.batches import StepBatches, Supply
+from zoo.training.curriculum import Curriculum, Stage
+
+
+class Shown:
+    """An objective that shows what it was given."""
+
+    def batch(self, stretches: list[Stretch], multiplier: int, frames: None) -> tuple[list[Stretch], int]:
+        assert frames is None
+        return stretches, multiplier
+
+
+STAGE = Stage(
+    objective="shown", trains=[], steps=100, learning_rate=1, batch_seconds=16, chunks=[4, 8], multipliers=[1, 2]
+)
+TALK = Talk("talk", Path("talk.wav"), 60.0, "en", tuple(Segment(second, 2.5, "hello") for second in range(1, 60, 4)))
+
+
+def batches(**shares: float) -> Any:
+    supplies = [
+        Supply(RobustSegments([TALK], chunk_seconds=1.0, robust=name == "robust"), share)
+        for name, share in shares.items()
+    ]
+    curriculum = Curriculum({"only": STAGE})
+    return StepBatches(supplies, curriculum, {"shown": Shown()}, seed=3, rank=0)  # type: ignore[dict-item]
+
+
+def test_a_share_of_the_steps_sees_single_utterances() -> None:
+    mixed, robust = batches(robust=0.7, utterances=0.3), batches(robust=1.0)
+    seen = [mixed[step][0] for step in range(100)]
+    single = [step for step in range(100) if seen[step][0].talk.name != "talk"]
+    assert 20 <= len(single) <= 40
+    assert {stretch.chunks for step in single for stretch in seen[step]} <= {3, 4}  # of 2.5 s, blocks of one or two
+    for step in set(range(100)) - set(single):
+        assert seen[step] == robust[step][0]
+
+
+@pytest.mark.parametrize("step", [0, 7])
+def test_a_step_is_drawn_alike_every_time(step: int) -> None:
+    assert batches(robust=0.5, utterances=0.5)[step] == batches(robust=0.5, utterances=0.5)[step]
