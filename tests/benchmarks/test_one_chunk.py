@@ -27,11 +27,15 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> StreamingSystem:
-    """The small InfiniSST with random weights, greedy: its best beam would be to say nothing."""
+    """The small InfiniSST with random weights, made to say words whatever its seed.
+
+    Greedy, for its best beam would be to say nothing; no id twice, for it would say one throughout, perhaps a mark.
+    """
     folder = tmp_path_factory.mktemp("tokenizer")
     train_tokenizer(["Ein Haus."], vocabulary_size=300).save_pretrained(folder)
     torch.manual_seed(0)
-    cfg = compose("evaluate", ["backbone.checkpoint=null", f"backbone.tokenizer={folder}", "backbone.search.beams=1"])
+    search = ["backbone.search.beams=1", "backbone.search.no_repeat_ngram=1"]
+    cfg = compose("evaluate", ["backbone.checkpoint=null", f"backbone.tokenizer={folder}", *search])
     system: StreamingSystem = build(cfg.system)
     system.configure_model()
     return system.eval()
