@@ -1,11 +1,11 @@
 """Recorded streams and the talks they translate, by name. Nothing is computed and no audio is read."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from zoo.data.talks import Talk
-from zoo.errors import ZooError
+from zoo.errors import ZooError, some
 from zoo.languages import Language
 from zoo.types import Instance
 
@@ -37,10 +37,11 @@ def matched(source: InstanceSource, talks: Sequence[Talk], *, all_streams: bool)
     names = [talk.name for talk in talks]
     for name in names:
         if name not in streams:
-            raise ZooError(f"The log of {source.name!r} has no talk {name!r}; it has: {_listed(streams)}.")
+            raise ZooError(f"The log of {source.name!r} has no talk {name!r}; it has: {some(streams, SHOWN)}.")
     for name in streams if all_streams else ():
         if name not in names:
-            raise ZooError(f"Talk {name!r} of {source.name!r} has no reference; there are some for: {_listed(names)}.")
+            known = some(names, SHOWN)
+            raise ZooError(f"Talk {name!r} of {source.name!r} has no reference; there are some for: {known}.")
     found = [streams[name] for name in names]
     return found, [_as_long(talk, instance) for talk, instance in zip(talks, found, strict=True)]
 
@@ -49,8 +50,3 @@ def _as_long(talk: Talk, instance: Instance) -> Talk:
     if talk.audio is not None:
         return talk
     return replace(talk, duration=max(talk.duration, instance.source_length))
-
-
-def _listed(names: Iterable[str]) -> str:
-    known = list(names)
-    return ", ".join(known[:SHOWN]) + (f" and {len(known) - SHOWN} more" if len(known) > SHOWN else "")

@@ -68,11 +68,6 @@ class Session:
         return self.kept_frames if self.horizon is None else min(self.horizon, self.kept_frames)
 
     @property
-    def new_frames(self) -> Frames:
-        """Frames of the newest chunk, as far as they are kept."""
-        return min(-(-self.last_samples // self.frame_samples), self.kept_frames)
-
-    @property
     def ended(self) -> bool:
         """No more source will come before the words must be out: the stream ended or a boundary is being flushed."""
         return self.source_ended or self.horizon is not None

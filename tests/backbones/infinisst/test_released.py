@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from huggingface_hub import HfApi
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig
@@ -419,13 +420,24 @@ def test_nothing_but_weights_is_unpickled(llm: Path, tmp_path: Path, kind: str) 
         convert(path, tmp_path / "new", llm=str(llm))
 
 
-def test_the_command_names_what_is_wrong(file: Path, llm: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_command_names_what_is_wrong(
+    file: Path, llm: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(HfApi, "auth_check", refuse)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
     mistakes = {
         (str(tmp_path / "nowhere.bin"), str(tmp_path / "new"), str(llm)): "There is no file",
         (str(file), str(tmp_path / "full"), str(llm)): "is there already and not empty",
         (str(file), str(tmp_path / "new"), str(tmp_path)): "No tokenizer could be loaded",
+        (
+            str(file),
+            str(tmp_path / "new"),
+            "nobody/nothing",
+        ): "base model 'nobody/nothing' is neither a folder",
     }
     for (source, folder, base), sentence in mistakes.items():
         assert main([source, folder, "--llm", base]) == 2

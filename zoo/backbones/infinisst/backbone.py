@@ -17,17 +17,15 @@ from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.batch import Batch, Output
 from zoo.backbones.infinisst.decoder import build_decoder
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, Encoded, EncoderConfig, StreamingEncoder
-from zoo.backbones.infinisst.pretrained import load_encoder
+from zoo.backbones.infinisst.pretrained import WEIGHTS, load_encoder
 from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template, template_named
 from zoo.backbones.infinisst.search import Answer, Context, SearchConfig, search
 from zoo.backbones.infinisst.turn import Turn
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, empty_cache, recent, slide
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, some, unknown
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request
-
-WEIGHTS = "model.safetensors"
 
 
 class InfiniSST(Backbone):
@@ -263,7 +261,7 @@ class InfiniSST(Backbone):
             raise ZooError(f"Checkpoint {str(path.parent)!r} does not fit the network: {first}") from error
         wrong = [*(set(missing) - self._tied()), *unexpected]
         if wrong:
-            raise ZooError(f"Checkpoint {str(path.parent)!r} does not fit the network: {', '.join(sorted(wrong)[:5])}.")
+            raise ZooError(f"Checkpoint {str(path.parent)!r} does not fit the network: {some(sorted(wrong))}.")
 
 
 def heard(session: Session) -> Tensor:

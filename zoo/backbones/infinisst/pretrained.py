@@ -11,7 +11,7 @@ from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 from transformers.utils import logging
 
 from zoo.backbones.infinisst.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
-from zoo.errors import ZooError
+from zoo.errors import ZooError, some
 
 WEIGHTS = "model.safetensors"
 OWN = "encoder."  # in front of the encoder's names in an InfiniSST checkpoint
@@ -32,8 +32,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     expected = encoder.state_dict()
     wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
     if wrong:
-        listed = ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
-        raise ZooError(f"encoder_weights {source!r} and the encoder do not have the same layers: {listed}.")
+        raise ZooError(f"encoder_weights {source!r} and the encoder do not have the same layers: {some(wrong)}.")
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             there, here = list(tensor.shape), list(expected[name].shape)

@@ -137,7 +137,7 @@ class Prompt:
         for text in texts:
             if not any(text in piece for piece in pieces.values()):
                 raise ZooError(
-                    f"No token contains {text!r}, so it cannot be suppressed; name a part of it, as its '('."
+                    f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such as '('."
                 )
         return [token for token, piece in pieces.items() if any(text in piece for text in texts)]
 

@@ -23,13 +23,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
+from zoo.backbones import hub
 from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.decoder import decoder_config
 from zoo.backbones.infinisst.encoder import KERNELS, EncoderConfig, StreamingEncoder, frequencies
-from zoo.errors import ZooError
+from zoo.backbones.infinisst.pretrained import WEIGHTS
+from zoo.errors import ZooError, some
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"
-WEIGHTS = "model.safetensors"
 SPEECH_TOKENS = ("<sp_patch>", "<sp_start>", "<sp_end>")
 LATENCY_TOKEN = "<latency_{}>"
 WAV2VEC2 = "model.speech_encoder.speech_encoder."
@@ -68,6 +69,7 @@ def convert(file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torc
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ZooError(f"{folder} is there already and not empty; name a new folder.")
     found = Released(file)
+    hub.check("base model", llm)
     rows = found.shape("model.embed_tokens.weight")[0]
     tokenizer = extended_tokenizer(llm, rows)
     config = decoder_config(llm, vocabulary=rows)
@@ -207,8 +209,7 @@ def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torc
 
 def _refuse(what: str, names: set[str]) -> None:
     if names:
-        listed = ", ".join(sorted(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        raise ZooError(f"{what} {listed}.")
+        raise ZooError(f"{what} {some(sorted(names))}.")
 
 
 def _write(path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.dtype | None) -> None:
