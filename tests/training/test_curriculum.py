@@ -24,9 +24,15 @@ def test_the_global_step_finds_its_stage() -> None:
     ]
 
 
-def test_a_curriculum_needs_a_stage() -> None:
-    with pytest.raises(ZooError, match="stage"):
-        Curriculum({})
+@pytest.mark.parametrize("stages", [{}, {"a": stage(0)}])
+def test_a_curriculum_needs_a_stage_with_steps(stages: dict[str, Stage]) -> None:
+    with pytest.raises(ZooError, match="at least one stage with steps"):
+        Curriculum(stages)
+
+
+def test_multipliers_are_those_of_the_stages_that_have_steps() -> None:
+    curriculum = Curriculum({"a": stage(0, multipliers=[5]), "b": stage(3, multipliers=[1, 9]), "c": stage(3)})
+    assert curriculum.multipliers == {1, 3, 4, 8}  # 9 is taken as the whole length, 4 or 8
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ class Curriculum:
     """Named stages one after the other, addressed by the global step."""
 
     def __init__(self, stages: Mapping[str, Stage]) -> None:
-        if not stages:
-            raise ZooError("A training needs at least one stage.")
+        if not any(stage.steps for stage in stages.values()):
+            raise ZooError("A training needs at least one stage with steps.")
         self.stages = tuple(replace(stage, name=name) for name, stage in stages.items())
 
     @property

@@ -7,16 +7,29 @@ from typing import Any
 import torch
 import yaml
 
+from zoo.data.corpora import MiniTalks
 from zoo.errors import ZooError, unknown
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+BUILT_IN = """on the built-in corpus minitalks: synthetic speech over a closed grammar. It shows that a system works; it
+does not translate real talks."""
 
 
 def export(
-    system: StreamingSystem, folder: Path, *, config: Mapping[str, Any], command: Sequence[str], dtype: str
+    system: StreamingSystem,
+    folder: Path,
+    *,
+    config: Mapping[str, Any],
+    corpus: str,
+    trained: Sequence[str],
+    evaluated: Sequence[str],
+    dtype: str,
 ) -> Path:
-    """Write ``model.safetensors``, tokenizer, ``config.yaml`` and ``README.md``. Raises ZooError if one is there."""
+    """Write ``model.safetensors``, tokenizer, ``config.yaml`` and ``README.md``. Raises ZooError if one is there.
+
+    corpus: its name. trained: overrides of this training. evaluated: those of them that an evaluation must repeat.
+    """
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
     if (folder / "model.safetensors").exists():
@@ -28,19 +41,19 @@ def export(
     beside = ("checkpoint", "encoder_weights", "tokenizer")  # all of it lies beside the config
     described["backbone"] = {**described["backbone"], **dict.fromkeys(beside)}
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
-    (folder / "README.md").write_text(card(system, command=command, dtype=dtype))
+    (folder / "README.md").write_text(card(system, corpus=corpus, trained=trained, evaluated=evaluated, dtype=dtype))
     return folder
 
 
-def card(system: StreamingSystem, *, command: Sequence[str], dtype: str) -> str:
+def card(system: StreamingSystem, *, corpus: str, trained: Sequence[str], evaluated: Sequence[str], dtype: str) -> str:
     """What this model is, how it was made and what it must not be taken for."""
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
+    data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
 
 {size:.2f} M parameters, {dtype}. Trained by
 
-    python train.py {" ".join(command)}
+    python train.py {" ".join(trained)}
 
-on the built-in corpus minitalks: synthetic speech over a closed grammar. It shows that a system works; it does not
-translate real talks. Evaluate it with `python evaluate.py backbone.checkpoint=<this folder>`.
+{data} Evaluate it with `python evaluate.py {" ".join([*evaluated, "backbone.checkpoint=<this folder>"])}`.
 """

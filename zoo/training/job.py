@@ -68,7 +68,7 @@ def train(cfg: Config) -> None:
             resume=checkpoint,
         )
         if run.main:
-            finish(system, kept, cfg, run, tracker)
+            finish(system, kept, cfg, corpus, run, tracker)
 
 
 def check_same(folder: Path, config: Mapping[str, Any]) -> None:
@@ -87,16 +87,28 @@ def check_same(folder: Path, config: Mapping[str, Any]) -> None:
             raise ZooError(f"The run in {folder} was started with another {name}; resume it with the same overrides.")
 
 
-def finish(system: StreamingSystem, kept: Sequence[Path], cfg: Config, run: Run, tracker: Tracker) -> None:
+def finish(
+    system: StreamingSystem, kept: Sequence[Path], cfg: Config, corpus: Corpus, run: Run, tracker: Tracker
+) -> None:
     """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
     folder = run.folder / "export"
+    repeated = [
+        item for item in overrides() if item.startswith(EVALUATED) and not item.startswith("backbone.checkpoint")
+    ]
     if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
         shutil.rmtree(folder, ignore_errors=True)  # the card comes last: what lacks it was cut short
-        export(system, folder, config=plain(cfg), command=overrides(), dtype=cfg.export_dtype)
+        export(
+            system,
+            folder,
+            config=plain(cfg),
+            corpus=corpus.name,
+            trained=overrides(),
+            evaluated=repeated,
+            dtype=cfg.export_dtype,
+        )
         stamp(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    shape = [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith("backbone.checkpoint")]
-    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*shape, f'backbone.checkpoint={folder}'])}")
+    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*repeated, f'backbone.checkpoint={folder}'])}")
 
 
 def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int) -> Path:

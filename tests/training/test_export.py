@@ -1,0 +1,32 @@
+"""An exported model says how it was made and how it is evaluated."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from torch import nn
+
+from zoo.languages import language
+from zoo.training.export import card
+
+
+def made(**given: Any) -> str:
+    """The card of a linear layer from English to Spanish."""
+    system: Any = SimpleNamespace(
+        name="infinisst", backbone=nn.Linear(100, 100), source_language=language("en"), target_language=language("es")
+    )
+    options = {"corpus": "minitalks", "trained": ["seed=1", "target_language=es"], "dtype": "bfloat16"}
+    return card(system, **{**options, "evaluated": ["target_language=es"], **given})
+
+
+def test_the_card_repeats_what_an_evaluation_needs() -> None:
+    text = made()
+    assert text.startswith("# infinisst, English to Spanish\n\n0.01 M parameters, bfloat16.")
+    assert "    python train.py seed=1 target_language=es\n" in text
+    assert "`python evaluate.py target_language=es backbone.checkpoint=<this folder>`" in text
+    assert "`python evaluate.py backbone.checkpoint=<this folder>`" in made(evaluated=[])
+
+
+def test_the_card_tells_synthetic_speech_from_a_corpus_of_ones_own() -> None:
+    assert "built-in corpus minitalks: synthetic speech" in made()
+    assert "\n\non mine. Evaluate it" in made(corpus="mine")
+    assert "synthetic" not in made(corpus="mine")
