@@ -58,7 +58,7 @@ def test_it_runs(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert (facts["m"], facts["tokens_per_turn"], facts["beams"]) == (1, script.TOKENS, 4)
     assert facts["ms_per_token"] > facts["floor_ms_per_token"] > 0
     assert facts["ms_per_turn"] > 3 * facts["ms_per_token"]
-    assert facts["rtf"] == pytest.approx(facts["ms_per_turn"] / 960, rel=0.9)
+    assert 0.5 < facts["rtf"] * 960 / facts["ms_per_turn"] < 20  # a mean over a median: other load may stretch a turn
 
 
 @pytest.mark.parametrize(
