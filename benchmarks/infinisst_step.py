@@ -54,7 +54,8 @@ SIZES = {  # name: default, with --small, meaning
     "multiplier": (1, 1, "m, chunks of 960 ms per turn; a turn writes 10 m tokens"),
     "chunks": (5, 2, "turns measured; one before them warms up"),
     "talks": (8, 3, "talks in lockstep"),
-    "threads": (2, 1, "of torch"),
+    "threads": (1, 1, "of torch for one talk, as evaluate.py has it"),
+    "lockstep_threads": (2, 1, "of torch for several talks, one by one and in lockstep"),
     "seed": (1, 1, "of weights and audio"),
 }
 
@@ -194,6 +195,7 @@ def facts(
         "beams": options.beams,
         "multiplier": options.multiplier,
         "threads": options.threads,
+        "lockstep_threads": options.lockstep_threads,
         "tokens_per_turn": statistics.mean(len(ids) for chunk in runs[-1].words for ids in chunk),
         "ms_per_chunk": {name: round(run.milliseconds, 1) for name, run in zip(NAMES, runs, strict=True)},
         "lockstep_ms": {"one by one": round(alone.milliseconds, 1), "together": round(together.milliseconds, 1)},
@@ -238,6 +240,7 @@ def main() -> None:
     runs = compare(backbone, list(zip(ways, copies, strict=True)), torch.randn(options.chunks + 1, 1, samples))
     console.print(steps_table(runs))
 
+    torch.set_num_threads(options.lockstep_threads)
     talks = [[copy.deepcopy(session) for _ in range(options.talks)] for _ in range(2)]
     grouped = [(None, [[talk] for talk in talks[0]]), (None, [talks[1]])]
     alone, together = compare(backbone, grouped, torch.randn(options.chunks + 1, options.talks, samples))
