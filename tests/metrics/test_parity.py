@@ -11,7 +11,7 @@ from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.sentences import score_sentences
 from zoo.report.instance_log import read_log
-from zoo.report.reference_files import read_references, references_of
+from zoo.report.reference_files import read_references
 from zoo.types import Instance
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
@@ -24,7 +24,7 @@ OMNISTEVAL = "omnisteval_speech"
 def load(folder: str, target: Language, segments: str) -> tuple[list[Instance], list[list[ReferenceSegment]]]:
     instances = read_log(LOGS / folder / "instances.log", language=target)
     references = read_references(LOGS / folder / segments, LOGS / folder / "references.txt")
-    return instances, references_of(instances, references)
+    return instances, [references[instance.talk] for instance in instances]
 
 
 def row(path: Path) -> dict[str, float]:
@@ -49,9 +49,9 @@ def test_simuleval_scorers_to_three_decimals(folder: str, target: Language) -> N
 @pytest.mark.parametrize(("folder", "target"), IWSLT)
 def test_fbk_stream_laal_to_six_digits(folder: str, target: Language) -> None:
     instances, references = load(folder, target, "segments.yaml")
-    begun = time.perf_counter()
+    begun = time.process_time()  # other load on the machine does not count
     scores = score_talks(instances, references, language=target, rules="simuleval").scores
-    assert time.perf_counter() - begun < 30, "five talks of ten minutes take about a second"
+    assert time.process_time() - begun < 30, "five talks of ten minutes take about a second"
     expected = row(LOGS / folder / "scores.resegmented.tsv")
     assert set(expected) == {"BLEU", "StreamLAAL", "StreamLAAL_CA"}
     for name, value in expected.items():

@@ -12,7 +12,7 @@ from zoo.languages import language
 from zoo.metrics.elapsed import under
 from zoo.metrics.references import ReferenceSegment
 from zoo.report.instance_log import read_log, write_log
-from zoo.report.reference_files import read_references, references_of
+from zoo.report.reference_files import read_references
 from zoo.types import ChunkTime, Instance
 
 DE, ZH = language("de"), language("zh")
@@ -249,9 +249,6 @@ def test_reference_files(tmp_path: Path) -> None:
     texts.write_text("eins\nzwei \n", encoding="utf-8")
     references = read_references(segments, texts)
     assert references == {"2022.acl-long.1": [ReferenceSegment(0.5, 2.5, "eins"), ReferenceSegment(3.0, 1.0, "zwei")]}
-    assert references_of([simulation(talk="2022.acl-long.1")], references) == [references["2022.acl-long.1"]]
-    with pytest.raises(ZooError, match=r"'a talk' has no reference.*2022\.acl-long\.1"):
-        references_of([simulation()], references)
     texts.write_text("eins\n", encoding="utf-8")
     with pytest.raises(ZooError, match=r"2 segments but .* 1 lines"):
         read_references(segments, texts)

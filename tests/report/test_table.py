@@ -1,4 +1,4 @@
-"""The terminal and markdown tables: order, dashes, flags, widths."""
+"""The terminal table: order, dashes, flags, widths."""
 
 from io import StringIO
 
@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from zoo.report.results import KnobValue, Row
-from zoo.report.table import by_system, knob_label, markdown_table, number, print_table
+from zoo.report.table import by_system, knob_label, number, print_table
 
 
 def row(system: str, m: float | None = None, *, kind: str = "system", flags: tuple[str, ...] = (), **scores) -> Row:
@@ -65,17 +65,8 @@ def test_number_writes_a_dash_for_what_is_not_defined() -> None:
     assert [number(value, 1) for value in (None, float("nan"), float("inf"), 0.0)] == ["–", "–", "–", "0.0"]
 
 
-def test_markdown_escapes_and_shows_flags() -> None:
-    lines = markdown_table((row("a|b", 2, flags=("repeats itself",)), ROWS[0])).splitlines()
-    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
-    assert lines[2].startswith("| a\\|b | m=2 | 80.0 ")
-    assert lines[2].endswith("| repeats itself |")
-    assert lines[3].startswith("| *offline* |  | 91.0 | 88.8 | – ")
-
-
 def test_test_sets_are_never_mixed() -> None:
     other = Row("infinisst", None, "mustc", "tst", "en", "es", {"BLEU": 30.0}, {}, "j.log")
-    text = markdown_table((*ROWS, other))
-    assert "**minitalks tst, en-de**" in text
-    assert "**mustc tst, en-es**" in text
-    assert text.index("offline") < text.index("mustc")
+    text = printed(100, (*ROWS, other))
+    places = [text.index(found) for found in ("minitalks tst, en-de", "offline", "mustc tst, en-es", "30.0")]
+    assert places == sorted(places)

@@ -1,6 +1,5 @@
 """Reads the reference files that go with recorded logs: a segment YAML and one sentence per line. Knows no metric."""
 
-from collections.abc import Sequence
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import yaml
 
 from zoo.errors import ZooError
 from zoo.metrics.references import ReferenceSegment
-from zoo.types import Instance, Seconds
+from zoo.types import Seconds
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
 
@@ -69,16 +68,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ZooError(f"{path} is not a text file in UTF-8.") from error
-
-
-def references_of(
-    instances: Sequence[Instance], references: dict[str, list[ReferenceSegment]]
-) -> list[list[ReferenceSegment]]:
-    """The references of each instance. Raises ZooError naming a talk that has none."""
-    for instance in instances:
-        if instance.talk not in references:
-            raise ZooError(f"Talk {instance.talk!r} has no reference; there are some for: {', '.join(references)}.")
-    return [references[instance.talk] for instance in instances]
 
 
 def recording_name(path: str) -> str:

@@ -1,6 +1,6 @@
-"""Rows of results as a table for the terminal and as markdown. Knows no file, no plot and no page."""
+"""Rows of results as a table for the terminal. Knows no file, no plot and no page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
@@ -128,29 +128,3 @@ def _note(row: Row, notes: list[str]) -> str:
 def _fitting(width: int) -> list[Column]:
     most = next(priority for least, priority in _WIDTHS if width >= least)
     return [column for column in COLUMNS if column.priority <= most]
-
-
-def markdown_table(rows: Sequence[Row]) -> str:
-    """The same table as markdown, for the README and the docs; one per test set, titled when there are several."""
-    groups = by_test_set(rows)
-    parts = []
-    for key, group in groups.items():
-        title = f"**{test_set_label(key)}**\n\n" if len(groups) > 1 else ""
-        parts.append(title + _markdown(group))
-    return "\n".join(parts)
-
-
-def _markdown(rows: Sequence[Row]) -> str:
-    heads = [column.score + (f" ({column.unit})" if column.unit else "") for column in COLUMNS]
-    lines = [["system", "knob", *heads, "flags"], ["---", "---", *["---:"] * len(heads), "---"]]
-    for group in by_system(rows):
-        lines += [_markdown_row(row) for row in group]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def _markdown_row(row: Row) -> list[str]:
-    style: Callable[[str], str] = str if row.kind == "system" else lambda text: f"*{text}*" if text else ""
-    cells = [number(row.scores.get(column.score), column.digits) for column in COLUMNS]
-    words = [row.system, knob_label(row), "; ".join(row.flags)]
-    system, knob, flags = (word.replace("|", "\\|").replace("\n", " ") for word in words)
-    return [style(system), knob, *cells, flags]
