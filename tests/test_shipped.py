@@ -1,4 +1,4 @@
-"""The checkpoint in the repository translates real audio of the frozen test set."""
+"""The checkpoints in the repository translate real audio of the frozen test set."""
 
 from pathlib import Path
 
@@ -35,6 +35,18 @@ def test_it_translates_and_patience_costs_time(system: StreamingSystem, talks: l
         assert (row.scores["BLEU"] or 0) > 75
         assert (row.scores["StreamLAAL_CA"] or 0) > (row.scores["StreamLAAL"] or 99)
     assert 0.5 < (fast.scores["StreamLAAL"] or 0) < (slow.scores["StreamLAAL"] or 0) < 4
+
+
+@pytest.mark.parametrize("target", ["es", "zh"])
+def test_so_do_those_of_other_languages(target: str, talks: list[Talk], tmp_path: Path) -> None:
+    system: StreamingSystem = build(compose("evaluate", [f"target_language={target}"]).system)
+    system.configure_model()
+    [whole] = rows(system, talks[:1], tmp_path / "talks", knob_values=[2])
+    [single] = rows(system, talks[:1], tmp_path / "segments", knob_values=[2], view="segments")
+    for row in (whole, single):
+        assert row.flags == ()
+        assert (row.scores["BLEU"] or 0) > 75
+    assert 0.5 < (whole.scores["StreamLAAL"] or 0) < 2
 
 
 def test_a_batch_of_talks_says_what_each_says_alone(system: StreamingSystem, talks: list[Talk], tmp_path: Path) -> None:
