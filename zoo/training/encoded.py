@@ -55,7 +55,7 @@ def encode_talks(
 ) -> EncodedTalks:
     """Encode ``talks`` with blocks of each of ``multipliers`` chunks, where the cache does not have them yet.
 
-    A talk's last block is filled up with zeros. In bf16 autocast, as the training itself.
+    A talk's last block is filled up with zeros. In bf16 autocast: float16 keeps no more of it.
     """
     folder = cache_root(cache) / f"encoded-{_fingerprint(encoder, talks)}"
     multipliers = sorted(set(multipliers))

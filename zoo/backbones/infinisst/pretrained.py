@@ -59,7 +59,7 @@ def _open(path: Path) -> safe_open:
 def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
     """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time grid."""
     described = _described(path.with_name("config.yaml"))
-    for name in ("heads", "left_pad", "rope_base"):  # no shape of a weight would tell
+    for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape of a weight would tell
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
     with _open(path) as file:
         names = [name for name in file.keys() if name.startswith(OWN)]  # noqa: SIM118
@@ -119,7 +119,7 @@ def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> Non
         raise ZooError(f"encoder_weights {source!r} has other activations than GELU.")
 
 
-def _agree(source: str, name: str, there: float, config: EncoderConfig) -> None:
+def _agree(source: str, name: str, there: object, config: EncoderConfig) -> None:
     here = getattr(config, name)
     if there != here:
         raise ZooError(
