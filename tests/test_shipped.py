@@ -43,9 +43,8 @@ def test_so_do_those_of_other_languages(target: str, talks: list[Talk], tmp_path
     system.configure_model()
     [whole] = rows(system, talks[:1], tmp_path / "talks", knob_values=[2])
     [single] = rows(system, talks[:1], tmp_path / "segments", knob_values=[2], view="segments")
-    for row in (whole, single):
-        assert row.flags == ()
-        assert (row.scores["BLEU"] or 0) > 75
+    assert whole.flags == ()  # on sentences, words after the end leave LAAL sooner with compute than without
+    assert min(whole.scores["BLEU"] or 0, single.scores["BLEU"] or 0) > 75
     assert 0.5 < (whole.scores["StreamLAAL"] or 0) < 2
 
 

@@ -23,7 +23,7 @@ MISTAKES = {
     "backbone.window.sise=1": "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,",
     "+backbone.encoder.depth=1": "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,",
     "system=nonsense": "Unknown system 'nonsense'; choose one of: infinisst",
-    "data=nonsense": "Unknown data 'nonsense'; choose one of: minitalks, mustc",
+    "data=nonsense": "Unknown data 'nonsense'; choose one of: aligned, minitalks, mustc",
     "experiment=nonsense": "Unknown experiment 'nonsense'; choose one of: demo,",
     "nonsense": "Cannot read 'nonsense' (missing EQUAL at '<EOF>'); write key=value",
     "evaluation.knob_values=[1": "Cannot read 'evaluation.knob_values=[1'",

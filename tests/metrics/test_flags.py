@@ -67,5 +67,8 @@ def test_clocks_that_cannot_be() -> None:
 
 def test_scores_that_cannot_be() -> None:
     assert "below StreamLAAL" in flags([HEALTHY], scores(StreamLAAL=2.0, StreamLAAL_CA=1.0))[0]
+    assert (
+        flags([HEALTHY], scores(StreamLAAL=1.148, StreamLAAL_CA=1.142)) == []
+    )  # seen: a unit past the end left the mean
     assert "negative" in flags([HEALTHY], scores(StreamLAAL=-0.5))[0]
     assert "not defined" in flags([HEALTHY], scores(StreamLAAL=None))[0]
