@@ -32,7 +32,7 @@ from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import SearchConfig
 from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.backbones.infinisst.window import WindowConfig
-from zoo.errors import ZooError
+from zoo.errors import ZooError, run_script
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session
@@ -251,8 +251,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_script(main)

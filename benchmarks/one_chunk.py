@@ -24,7 +24,7 @@ from zoo.backbones.infinisst.backbone import InfiniSST
 from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, CHUNK_SAMPLES
 from zoo.config import build, compose, machine
 from zoo.data.talks import Talk
-from zoo.errors import ZooError
+from zoo.errors import ZooError, run_script
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import flagged, simulate
@@ -191,8 +191,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_script(main)

@@ -34,7 +34,7 @@ from zoo.backbones.infinisst import backbone as network
 from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.backbones.infinisst.turn import Turn
 from zoo.config import build, compose, machine
-from zoo.errors import ZooError
+from zoo.errors import ZooError, run_script
 from zoo.evaluation.runner import progress
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
@@ -280,8 +280,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_script(main)

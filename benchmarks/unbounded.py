@@ -21,7 +21,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.config import build, compose, machine
-from zoo.errors import ZooError
+from zoo.errors import run_script
 from zoo.evaluation.runner import progress
 from zoo.evaluation.sources import talk_chunks
 from zoo.streaming.simulate import Source, simulate
@@ -109,8 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_script(main)

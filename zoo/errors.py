@@ -1,6 +1,7 @@
 """Errors a person can act on: one sentence that names the thing and the choices; entry points exit with code 2."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 
 class ZooError(Exception):
@@ -16,3 +17,12 @@ def some(names: Iterable[str], most: int = 3) -> str:
     """``some(["a", "b", "c", "d"])`` -> "a, b, c and 1 more"."""
     known = list(names)
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def run_script(main: Callable[[], object]) -> None:
+    """Run a script's ``main``; a mistake is told on stderr and ends it with exit code 2."""
+    try:
+        main()
+    except ZooError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -25,7 +25,7 @@ from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, Plan, plans, record
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, run_script, unknown
 
 MOST_WORKERS = 8
 _NOT_CONTENT = ("__init__.py", "corpus.py", "frozen.py", "statistics.py")
@@ -137,8 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ZooError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_script(main)
