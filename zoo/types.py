@@ -70,6 +70,7 @@ class Hypothesis:
     finished: the model closed its sentence or turn. truncated: it did not, but was stopped at a limit of its own, and
     what it said counts as finished. alignment: (prefix + new, frames) or None.
     states: (prefix + new, width) decoder states that speech is made from (SPEECH), or None.
+    sentence_ends: (prefix + new,) bool, true where a token ends a sentence (strong punctuation), or None.
     transcript: its text. The answer to a TRANSCRIPT request has source tokens throughout, and no prefix.
     """
 
@@ -78,6 +79,7 @@ class Hypothesis:
     prefix: int = 0
     finished: bool = False
     alignment: Tensor | None = None
+    sentence_ends: Tensor | None = None
     transcript: str | None = None
     states: Tensor | None = None
     truncated: bool = False

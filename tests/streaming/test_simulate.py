@@ -9,7 +9,7 @@ import torch
 from zoo.languages import language
 from zoo.streaming.simulate import Source, flagged, simulate, spans
 from zoo.systems.base import Action
-from zoo.types import SAMPLE_RATE, Instance, SpeechChunk
+from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechChunk
 
 SECOND = SAMPLE_RATE
 
@@ -34,7 +34,7 @@ class Script:
         self.steps: list[tuple[str, ...]] = []
         self.opened: list[str] = []
 
-    def open(self, talk: str) -> Stream:
+    def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Stream:
         self.opened.append(talk)
         return Stream(talk)
 

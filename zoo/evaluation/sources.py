@@ -42,7 +42,8 @@ def sources(talks: Sequence[Talk], target: Language, *, chunk_samples: Samples |
     """One stream per talk, in chunks of ``chunk_samples`` (None: all at once, for offline decoding)."""
     for talk in talks:
         reference = target.separator.join(segment.text for segment in reference_segments(talk, target))
-        yield Source(talk=talk.name, chunks=talk_chunks(talk, chunk_samples), reference=reference)
+        segments = [(segment.offset, segment.end) for segment in talk.segments]
+        yield Source(talk.name, talk_chunks(talk, chunk_samples), reference, segments)
 
 
 def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:

@@ -17,8 +17,9 @@ class Session:
 
     audio: (n,) kept samples, those not yet forgotten. audio_start: position of ``audio[0]`` in the stream (samples).
     prefix: (kept,) ids of the written tokens that are still kept. horizon: while a boundary is flushed, the frame
-    at which the source is taken to end. multiplier: base chunks that the system takes per step. backbone, policy,
-    history: the private state of each part.
+    at which the source is taken to end. multiplier: base chunks that the system takes per step. segments: (begin, end)
+    of the reference segments in stream samples, where they are known. backbone, policy, history: the private state of
+    each part.
     """
 
     talk: str
@@ -27,6 +28,7 @@ class Session:
     frame_samples: Samples
     text: TextStream
     multiplier: int = 1
+    segments: tuple[tuple[Samples, Samples], ...] = ()
     audio: Tensor = field(default_factory=lambda: torch.zeros(0))
     audio_start: Samples = 0
     prefix: Tensor = field(default_factory=no_tokens)

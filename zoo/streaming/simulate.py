@@ -1,7 +1,7 @@
 """Feeds talks to a system chunk by chunk and keeps the clock: the only place that reads time."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -15,11 +15,15 @@ from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Secon
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One stream to translate. chunks: samples (n,) in arrival order, all of one size but the last."""
+    """One stream to translate. chunks: samples (n,) in arrival order, all of one size but the last.
+
+    segments: (begin, end) in seconds of the reference segments, for systems that are given them (SimulST).
+    """
 
     talk: str
     chunks: Iterable[Tensor]
     reference: str = ""
+    segments: Sequence[tuple[Seconds, Seconds]] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +55,8 @@ def simulate(
     while True:
         while len(live) < batch_size and (item := next(waiting, None)) is not None:
             index, source = item
-            live.append(Stream(index, source, system.open(source.talk), flagged(source.chunks)))
+            session = system.open(source.talk, segments=source.segments)
+            live.append(Stream(index, source, session, flagged(source.chunks)))
         if not live:
             return
         step(system, live, on_chunk)

@@ -118,8 +118,8 @@ class StreamingSystem(lightning.LightningModule):
             raise ZooError(f"The knob {self.knob.name!r} names {self.knob.attribute!r}, which {self.name!r} lacks.")
         setattr(owner, last, value)
 
-    def open(self, talk: str) -> Session:
-        """A new stream. ``talk``: its name."""
+    def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
+        """A new stream. talk: its name. segments: begin and end of its reference segments, where they are known."""
         text = TextStream(decode=self.backbone.text, separator=self.target_language.separator)
         session = Session(
             talk=talk,
@@ -128,6 +128,7 @@ class StreamingSystem(lightning.LightningModule):
             frame_samples=self.backbone.frame_samples,
             text=text,
             multiplier=self.latency_multiplier,
+            segments=tuple((round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments),
         )
         session.policy, session.history = self.policy.open(), self.history.open()
         session.backbone = self.backbone.open(session)
