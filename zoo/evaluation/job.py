@@ -53,13 +53,16 @@ def evaluate(cfg: Config) -> None:
     facts = {"corpus_hash": content_hash(talks), "convention": settings.convention, "batch_size": settings.batch_size}
     with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger) as tracker:
         evaluator = Evaluator(corpus=corpus.name, talks=talks, settings=settings, folder=run.folder)
+        heard_whole: list[object] = []
         for system, choice in choices.items():
             torch.manual_seed(cfg.seed)
             if isinstance(system, StreamingSystem):
                 declare_model(tracker, plain(choice)["backbone"])
                 system.to(device)
-            for row in evaluator.run(system):
+            network = [plain(choice).get(part) for part in ("backbone", "source_language", "target_language")]
+            for row in evaluator.run(system, upper_bound=network not in heard_whole):
                 log_row(tracker, row, compared=len(choices) > 1)
+            heard_whole.append(network)
             if isinstance(system, StreamingSystem):
                 system.cpu()
         for target, source in dict.fromkeys((system.target_language, system.source_language) for system in choices):

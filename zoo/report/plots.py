@@ -13,7 +13,11 @@ from matplotlib.lines import Line2D
 from zoo.report.results import Row
 from zoo.report.table import by_system, by_test_set, knob_label, test_set_label
 
-COLORS = ("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a7f95", "#6b6b3a")
+COLORS = (
+    *("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a7f95", "#6b6b3a"),
+    *("#1c2f5c", "#d98a3d", "#76b08f"),
+)
+MANY = 4  # systems; of more, only the ends of each curve are labelled
 MARKERS = "osD^vPX*"
 GREY = "#8a8a86"
 PANELS = (("StreamLAAL", "ideal"), ("StreamLAAL_CA", "computation-aware"))
@@ -40,7 +44,8 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
     """
     groups = by_test_set(rows)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8, 4 * max(1, len(groups))), layout="constrained")
+        scale = 1.4 if len({row.system for row in rows if row.kind == "system"}) > MANY else 1.0
+        figure = Figure(figsize=(8 * scale, 4 * scale * max(1, len(groups))), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(max(1, len(groups)), len(PANELS), sharex="row", sharey="row", squeeze=False)
         for line, (key, group) in zip(axes, groups.items(), strict=False):
@@ -92,7 +97,8 @@ def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> N
         place = systems.index(first.system) if first.kind == "system" else 0
         color = COLORS[place % len(COLORS)] if first.kind == "system" else GREY
         marker = MARKERS[place % len(MARKERS)] if first.kind == "system" else "x"
-        _line(axis, group, latency=latency, quality=quality, color=color, marker=marker)
+        crowded = len(systems) > MANY
+        _line(axis, group, latency=latency, quality=quality, color=color, marker=marker, crowded=crowded)
 
 
 def _ceiling(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
@@ -102,7 +108,9 @@ def _ceiling(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
             axis.axhline(value, color=GREY, linestyle=(0, (5, 4)), linewidth=1.1, label=f"{row.system} (upper bound)")
 
 
-def _line(axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color: str, marker: str) -> None:
+def _line(
+    axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color: str, marker: str, crowded: bool
+) -> None:
     points = [(row, row.scores.get(latency), row.scores.get(quality)) for row in group]
     drawn = [(row, x, y) for row, x, y in points if x is not None and y is not None]
     system = group[0].kind == "system"
@@ -119,6 +127,8 @@ def _line(axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color
     for row, x, y in drawn:
         if row.flags:
             axis.plot([x], [y], color=color, marker=marker, markersize=6, markerfacecolor="white", linestyle="none")
+        if crowded and row not in (drawn[0][0], drawn[-1][0]):
+            continue
         axis.annotate(_point(row), (x, y), textcoords="offset points", xytext=(5, -11), fontsize=9, color=color)
 
 
