@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -12,14 +12,22 @@ from zoo.data.talks import Talk
 
 
 class Objective(nn.Module, ABC):
-    """An objective may own heads that only training needs; they are never exported."""
+    """An objective may own heads that only training needs; they are never exported.
+
+    takes: what its batches are made of, stretches (``training.excerpts`` is null) or excerpts.
+    """
+
+    takes: ClassVar[type] = Stretch
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """See the training talks once, before the first batch (label sets, heads)."""
 
     @abstractmethod
-    def batch(self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None) -> Any:
-        """Collate stretches; runs in a data worker. frames: (frames, hidden) each, where the encoder has been run."""
+    def batch(self, stretches: Sequence[Any], multiplier: int, frames: Sequence[Tensor] | None = None) -> Any:
+        """Collate what it ``takes``; runs in a data worker.
+
+        frames: (frames, hidden) each, where the encoder has been run.
+        """
 
     @abstractmethod
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:

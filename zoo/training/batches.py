@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from zoo.data.excerpts import Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
@@ -57,6 +58,25 @@ class StepBatches(Dataset[Any]):
         return self.objectives[stage.objective].batch(stretches, shape.multiplier, frames)
 
 
+class ExcerptBatches(Dataset[Any]):
+    """The same of excerpts: item ``step`` is the whole batch of that global step."""
+
+    def __init__(
+        self, excerpts: Excerpts, curriculum: Curriculum, objectives: Mapping[str, Objective], *, seed: int, rank: int
+    ) -> None:
+        self.excerpts = excerpts
+        self.curriculum = curriculum
+        self.objectives = objectives
+        self.seed = seed
+        self.rank = rank
+
+    def __getitem__(self, step: int) -> Any:
+        stage, _ = self.curriculum.at(step)
+        random = np.random.default_rng([self.seed, step, self.rank + 1])
+        drawn = self.excerpts.batch(random, seconds=stage.batch_seconds)
+        return self.objectives[stage.objective].batch(drawn, multiplier=1)
+
+
 class RemainingSteps(Sampler[int]):
     """Global steps from ``first`` on. Its length counts all steps: Lightning resumes in the middle of *its* epoch."""
 
@@ -72,12 +92,12 @@ class RemainingSteps(Sampler[int]):
 
 
 class TrainingData(lightning.LightningDataModule):
-    """Batches from the trainer's global step onwards."""
+    """Batches from the trainer's global step onwards, of stretches or of excerpts."""
 
     def __init__(
         self,
         *,
-        supplies: Sequence[Supply],
+        supplies: Sequence[Supply] | Excerpts,
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         seed: int = 0,
@@ -93,13 +113,13 @@ class TrainingData(lightning.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
-        batches = StepBatches(
-            self._supplies,
-            self._curriculum,
-            self._objectives,
-            seed=self._seed,
-            rank=self.trainer.global_rank,
-        )
+        given = (self._curriculum, self._objectives)
+        places = {"seed": self._seed, "rank": self.trainer.global_rank}
+        batches: Dataset[Any]
+        if isinstance(self._supplies, Excerpts):
+            batches = ExcerptBatches(self._supplies, *given, **places)
+        else:
+            batches = StepBatches(self._supplies, *given, **places)
         steps = RemainingSteps(first=self.trainer.global_step, steps=self._curriculum.steps)
         return DataLoader(
             batches,

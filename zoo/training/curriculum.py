@@ -26,7 +26,8 @@ class Stage:
 
     objective: name of the objective. trains: children of the backbone to update, the rest is frozen.
     chunks: lengths of a stretch to draw from (repeat one to draw it more often). multipliers: latency multipliers m
-    to draw from; one larger than the stretch is taken as its whole length. batch_seconds: audio per step.
+    to draw from; one larger than the stretch is taken as its whole length. Excerpts need neither. batch_seconds: audio
+    per step.
     schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
     """
 
@@ -35,8 +36,8 @@ class Stage:
     steps: int
     learning_rate: float
     batch_seconds: Seconds
-    chunks: Sequence[int]
-    multipliers: Sequence[int]
+    chunks: Sequence[int] = (1,)
+    multipliers: Sequence[int] = (1,)
     warmup_steps: int = 60
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     hold: float = 0.5

@@ -15,7 +15,8 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from zoo.backbones.infinisst.backbone import InfiniSST
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
-from zoo.data.robust_segments import RobustSegments
+from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
+from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
@@ -34,7 +35,8 @@ class TrainingSettings:
 
     utterances: share of the steps that see single utterances, which begin in speech at once, instead of robust segments
     (1: the paper's Table 2). encode_once: what the encoder hears is computed before the first step and kept in the
-    cache folder, for all runs with this encoder; no stage may train it then. vocabulary_size: of the target tokenizer
+    cache folder, for all runs with this encoder; no stage may train it then. excerpts: train on these instead, for
+    objectives that take them. vocabulary_size: of the target tokenizer
     that is trained on the talks where the backbone names neither a tokenizer nor a checkpoint that has one (None:
     never).
     """
@@ -45,6 +47,7 @@ class TrainingSettings:
     betas: Sequence[float] = (0.9, 0.98)
     utterances: float = 0.0
     encode_once: bool = False
+    excerpts: ExcerptConfig | None = None
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -63,6 +66,12 @@ class TrainingSettings:
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
                 raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
+            if stage.steps and (takes := self.objectives[stage.objective].takes) is not self.supplied:
+                raise ZooError(
+                    f"Stage {stage.name!r} trains {stage.objective}, which takes {takes.__name__.lower()}s; "
+                    f"training.excerpts={'null' if self.excerpts is None else '...'} gives "
+                    f"{self.supplied.__name__.lower()}s."
+                )
         if not 0 <= self.utterances <= 1:
             raise ZooError(f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}.")
         if self.encode_once and (
@@ -74,6 +83,11 @@ class TrainingSettings:
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
+
+    @property
+    def supplied(self) -> type:
+        """What batches are made of."""
+        return Stretch if self.excerpts is None else Excerpt
 
 
 def fit(
@@ -135,11 +149,13 @@ def fit(
 
 def supplies(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
-) -> list[Supply]:
-    """Robust segments and utterances, as far as they have a share; encoded where the settings say so.
+) -> list[Supply] | Excerpts:
+    """Robust segments and utterances, as far as they have a share, encoded where the settings say so; or excerpts.
 
     Raises ZooError where they do and the backbone has no streaming encoder.
     """
+    if settings.excerpts is not None:
+        return Excerpts(talks, system.target_language, settings.excerpts)
     made: list[Supply] = []
     for robust, share in ((True, 1 - settings.utterances), (False, settings.utterances)):
         if share == 0:

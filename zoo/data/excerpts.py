@@ -1,0 +1,156 @@
+"""Excerpts of talks to train offline models on: whole sentences, and cut ones as streaming leaves them.
+
+A pure function of a random generator. Knows no tokenizer and no network.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from zoo import audio
+from zoo.data.talks import Segment, Talk
+from zoo.data.trajectories import emission_times
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.types import Seconds
+
+SHORTEST: Seconds = 0.08
+ALIKE = 0.1  # excerpts of one batch stand for sentences whose lengths differ by at most this share
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A piece of a talk and what an offline model makes of it.
+
+    start, end: seconds in the talk. source: the source words that lie in it whole. target: the words of its
+    translation. language: the target's.
+    """
+
+    talk: Talk
+    start: Seconds
+    end: Seconds
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    language: Language
+
+    @property
+    def text(self) -> str:
+        """The translation as it is written."""
+        return self.language.join(self.target)
+
+    def samples(self) -> Tensor:
+        """(n,) audio, n >= 1."""
+        return audio.load(self.talk.file, start=self.talk.offset + self.start, duration=self.end - self.start)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExcerptConfig:
+    """What excerpts are like.
+
+    single: share of the batches that stand for one sentence each; the others stand for consecutive sentences, their
+    lengths uniform up to ``max_seconds``. margin: the longest silence before a first and after a last sentence.
+    cut_starts: share that begins inside the first sentence: the target from a random word on, the audio at the earliest
+    source word of that rest, from ``jitter`` before it to its end. cut_ends: share that ends anywhere between the begin
+    of the last sentence and the sentence after it: the target is what may be written by then.
+    """
+
+    max_seconds: Seconds = 30.0
+    single: float = 0.33
+    margin: Seconds = 0.5
+    cut_starts: float = 0.4
+    jitter: Seconds = 0.2
+    cut_ends: float = 0.35
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a share that is none and for seconds that make no excerpt."""
+        for name in ("single", "cut_starts", "cut_ends"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise ZooError(f"training.excerpts.{name} is a share, from 0 to 1, not {share}.")
+        if self.max_seconds <= 0 or self.margin < 0 or self.jitter < 0:
+            raise ZooError(
+                "training.excerpts needs max_seconds above 0, margin and jitter of at least 0, "
+                f"not {self.max_seconds}, {self.margin} and {self.jitter}."
+            )
+
+
+class Excerpts:
+    """Draws excerpts. Raises ZooError when a talk lacks word times, an alignment or a translation into ``language``."""
+
+    def __init__(self, talks: Sequence[Talk], language: Language, config: ExcerptConfig) -> None:
+        self.language = language
+        self.config = config
+        self.talks = [talk for talk in talks if talk.segments]
+        for segment in (segment for talk in self.talks for segment in talk.segments):
+            emission_times(segment, language.code)
+        self._singles = _spans(self.talks, 0.0)
+        self._spans = _spans(self.talks, config.max_seconds)
+
+    def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Excerpt]:
+        """Excerpts of about equal lengths, about ``seconds`` together."""
+        if random.random() < self.config.single:
+            spans, length = self._singles, float(random.choice(self._singles.seconds))
+        else:
+            spans = self._spans
+            length = random.uniform(spans.seconds[0], max(spans.seconds[0], self.config.max_seconds))
+        low, high = np.searchsorted(spans.seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
+        low = min(int(low), len(spans.seconds) - 1)
+        drawn = random.integers(low, max(int(high), low + 1), size=max(1, round(seconds / length)))
+        return [self._excerpt(random, *spans.places[span].tolist()) for span in drawn]
+
+    def _excerpt(self, random: np.random.Generator, talk: int, first: int, last: int) -> Excerpt:
+        """An excerpt that stands for the segments ``first`` to ``last`` of a talk."""
+        whole = self.talks[talk].segments
+        before = whole[first - 1].end if first else 0.0
+        after = whole[last + 1].offset if last + 1 < len(whole) else self.talks[talk].duration
+        skipped, start = self._start(random, whole[first], before)
+        cut = random.random() < self.config.cut_ends
+        if cut:
+            end = random.uniform(max(start, whole[last].offset), max(start, after))
+        else:
+            end = min(whole[last].end + random.uniform(0, self.config.margin), max(after, whole[last].end))
+        end = max(end, start + SHORTEST)
+        segments = whole[first : last + 1]
+        timed = [pair for segment in segments for pair in emission_times(segment, self.language.code)]
+        return Excerpt(
+            talk=self.talks[talk],
+            start=start,
+            end=end,
+            source=tuple(w.text for s in segments for w in s.words if start <= w.start and w.end <= end),
+            target=tuple(word for word, time in timed[skipped:] if time <= end or not cut),
+            language=self.language,
+        )
+
+    def _start(self, random: np.random.Generator, segment: Segment, before: Seconds) -> tuple[int, Seconds]:
+        """Target words of ``segment`` left out, and where the audio begins."""
+        translation = segment.targets[self.language.code]
+        if random.random() >= self.config.cut_starts or len(translation.words) < 2:
+            return 0, max(min(before, segment.offset), segment.offset - random.uniform(0, self.config.margin))
+        skipped = int(random.integers(1, len(translation.words)))
+        sources = [place for places in translation.alignment[skipped:] for place in places]
+        earliest = segment.words[min(sources, default=-1)]
+        return skipped, max(0.0, random.uniform(earliest.start - self.config.jitter, earliest.end))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Runs of consecutive segments, shortest first. places: (n, 3) talk, first and last segment. seconds: (n,)."""
+
+    places: np.ndarray
+    seconds: np.ndarray
+
+
+def _spans(talks: Sequence[Talk], longest: Seconds) -> _Spans:
+    """All runs of segments of at most ``longest`` seconds; every single segment whatever its length."""
+    found: list[tuple[float, int, int, int]] = []
+    for index, talk in enumerate(talks):
+        for first, begin in enumerate(talk.segments):
+            for last, segment in enumerate(talk.segments[first:], start=first):
+                if last > first and segment.end - begin.offset > longest:
+                    break
+                found.append((segment.end - begin.offset, index, first, last))
+    if not found:
+        raise ZooError("The training talks have no segments to take excerpts of.")
+    found.sort()
+    return _Spans(np.array([place for _, *place in found]), np.array([seconds for seconds, *_ in found]))
