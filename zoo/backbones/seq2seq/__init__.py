@@ -1,0 +1,6 @@
+"""Offline encoder-decoders: hear all kept audio at every look, force what was written, tell alignments."""
+
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.seq2seq.backbone import Seq2Seq, StreamState
+
+__all__ = ["AlignmentConfig", "Seq2Seq", "StreamState"]

@@ -1,0 +1,109 @@
+"""From cross-attention rows to an alignment of target tokens with source frames. Knows no network and no search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.errors import ZooError
+
+Heads = Mapping[int, Sequence[int] | None]  # per layer the heads that are looked at (None: all of them)
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentConfig:
+    """Which cross-attention tells where a target token was heard, and what is done with it.
+
+    layer: of the decoder, from 0. heads: of that layer (None: all); or pairs of a layer and a head, such as Whisper's
+    alignment heads, and ``layer`` does not count.
+    query: whose attention is a token's. predicting: of the position that predicts it. own: of the position where it is
+    fed itself (the last token of an answer that was cut at a limit never is; it has its predicting row). mixed: own
+    rows for tokens written before, predicting rows for new ones.
+    normalisation: none, or z_score: each frame's weights over the tokens, written and new (a single token: none).
+    median_filter: width in frames, odd, of a median along the source (0: off).
+    average: heads are averaged first, or last, after each head's rows were normalised and filtered.
+    ignore_last: the last so many frames are no part of the alignment, as long as one is left.
+    """
+
+    layer: int = 0
+    heads: Sequence[int] | Sequence[Sequence[int]] | None = None
+    query: Literal["predicting", "own", "mixed"] = "predicting"
+    normalisation: Literal["none", "z_score"] = "none"
+    median_filter: int = 0
+    average: Literal["first", "last"] = "first"
+    ignore_last: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for no head at all, an even filter and negative numbers."""
+        if self.heads is not None and len(self.heads) == 0:
+            raise ZooError("The alignment needs at least one head, or heads=null for all of the layer.")
+        if self.median_filter < 0 or (self.median_filter and self.median_filter % 2 == 0):
+            raise ZooError(f"The alignment's median_filter must be an odd number of frames or 0, not {self.median_filter}.")
+        if self.ignore_last < 0:
+            raise ZooError(f"The alignment's ignore_last must be at least 0 frames, not {self.ignore_last}.")
+
+    def chosen(self, *, layers: int, heads: int) -> Heads:
+        """Heads to look at, per layer. Raises ZooError for one that a decoder of so many layers and heads lacks."""
+        if self.heads is None:
+            chosen: dict[int, list[int] | None] = {self.layer: None}
+        else:
+            chosen = {}
+            for head in self.heads:
+                layer, number = (self.layer, head) if isinstance(head, int) else head
+                here = chosen.setdefault(int(layer), [])
+                assert here is not None
+                here.append(int(number))
+        for layer, numbers in chosen.items():
+            if not 0 <= layer < layers:
+                raise ZooError(f"The alignment names layer {layer}, but the decoder's layers are 0 to {layers - 1}.")
+            for number in numbers or []:
+                if not 0 <= number < heads:
+                    raise ZooError(
+                        f"The alignment names head {number} of layer {layer}, but its heads are 0 to {heads - 1}."
+                    )
+        return chosen
+
+    def align(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
+        """(prefix + new, frames) from rows (positions, heads, frames) of the stream's own frames, at least one.
+
+        Position i has been fed token i of opening, prefix and new tokens; of the new ones the last may be missing.
+        opening: how many tokens stand before the text, at least one.
+        """
+        tokens = self._queries(rows, opening=opening, prefix=prefix, new=new)
+        tokens = tokens[..., : max(1, tokens.shape[-1] - self.ignore_last)]
+        tokens = tokens.to(torch.promote_types(tokens.dtype, torch.float32))
+        if self.average == "first":
+            tokens = tokens.mean(dim=1, keepdim=True)
+        if self.normalisation == "z_score":
+            tokens = z_score(tokens)
+        if self.median_filter:
+            tokens = median_filter(tokens, self.median_filter)
+        return tokens.mean(dim=1)
+
+    def _queries(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
+        """Of each token the row that is its own or predicts it."""
+        token = torch.arange(prefix + new, device=rows.device)
+        own = {"predicting": token < 0, "own": token >= 0, "mixed": token < prefix}[self.query]
+        places = token + opening - 1 + own.long()
+        return rows[places.clamp(max=len(rows) - 1)]
+
+
+def z_score(rows: Tensor) -> Tensor:
+    """Rows (tokens, heads, frames) with mean 0 and spread 1 over tokens; a frame that all see alike is 0 for all."""
+    if len(rows) < 2:
+        return rows
+    spread = rows.std(dim=0, keepdim=True)
+    centred = rows - rows.mean(dim=0, keepdim=True)
+    return torch.where(spread > 0, centred / spread.where(spread > 0, 1), 0)
+
+
+def median_filter(rows: Tensor, width: int) -> Tensor:
+    """The median of ``width`` frames around each one (..., frames), mirrored at the ends; too few frames stay."""
+    around = width // 2
+    if rows.shape[-1] <= around or rows.numel() == 0:
+        return rows
+    padded = F.pad(rows, (around, around), mode="reflect")
+    return padded.unfold(-1, width, 1).sort(dim=-1).values[..., around]
