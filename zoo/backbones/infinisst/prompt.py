@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.infinisst.adapter import CHUNK_EMBEDDINGS
+from zoo.backbones.vocabulary import containing
 from zoo.errors import ZooError, unknown
 from zoo.languages import Language
 
@@ -130,16 +131,7 @@ class Prompt:
 
         Raises ZooError for a text that no token contains whole: its parts may stand in any other word.
         """
-        if not texts:
-            return []
-        ids = sorted(set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.added_tokens_decoder))
-        pieces = dict(zip(ids, self.tokenizer.batch_decode([[token] for token in ids]), strict=True))
-        for text in texts:
-            if not any(text in piece for piece in pieces.values()):
-                raise ZooError(
-                    f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such as '('."
-                )
-        return [token for token, piece in pieces.items() if any(text in piece for text in texts)]
+        return containing(self.tokenizer, texts)
 
     def turn(self, chunks: int) -> list[int]:
         """Ids from the opening of the user's turn with ``chunks`` chunks of speech to the opening of the answer."""

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from zoo.backbones.infinisst.decoder import rotary_of
 from zoo.backbones.infinisst.encoder import EncoderState
+from zoo.backbones.search import Answer
 from zoo.errors import ZooError
 
 
@@ -35,18 +36,6 @@ class WindowConfig:
         """Raises ZooError for a negative size."""
         if self.size < 0:
             raise ZooError(f"The window needs a size of at least 0, not {self.size}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was said in a turn. tokens: ids without the end of turn. finished: the model closed the turn itself.
-
-    generated: (layers, 2, heads, n, head size), keys and values of the first n tokens.
-    """
-
-    tokens: list[int]
-    finished: bool
-    generated: Tensor
 
 
 @dataclass(slots=True)
@@ -107,8 +96,9 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
 def close(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
     """Take a turn into the window.
 
-    prefilled: (layers, 2, heads, kept + prompt, head size). end: the end-of-turn id. What of the answer has no keys
-    yet, and its end, goes in front of the next prompt.
+    prefilled: (layers, 2, heads, kept + prompt, head size). answer: its ``generated`` are keys and values, (layers, 2,
+    heads, n, head size), of its first n tokens. end: the end-of-turn id. What of the answer has no keys yet, and its
+    end, goes in front of the next prompt.
     """
     if state.anchor is None:
         state.anchor = prefilled[:, 0, :, : state.instruction].clone()

@@ -41,7 +41,9 @@ class AlignmentConfig:
         if self.heads is not None and len(self.heads) == 0:
             raise ZooError("The alignment needs at least one head, or heads=null for all of the layer.")
         if self.median_filter < 0 or (self.median_filter and self.median_filter % 2 == 0):
-            raise ZooError(f"The alignment's median_filter must be an odd number of frames or 0, not {self.median_filter}.")
+            raise ZooError(
+                f"The alignment's median_filter must be an odd number of frames or 0, not {self.median_filter}."
+            )
         if self.ignore_last < 0:
             raise ZooError(f"The alignment's ignore_last must be at least 0 frames, not {self.ignore_last}.")
 

@@ -1,0 +1,100 @@
+"""What single tokens are: do they begin a word, do they end a sentence? Knows pieces and bytes, no network.
+
+Pieces are byte-level (GPT-2, Whisper: "\u0120" is a space, each character a byte) or sentencepiece's ("\u2581" is a
+space, "<0xE4>" a byte).
+"""
+
+import re
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from zoo.errors import ZooError
+from zoo.types import UnitKind
+
+SPACES = ("\u0120", "\u2581")  # what a piece of either kind has for a space
+STRONG = re.compile("[.!?:;。！？：；]")
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def _byte_characters() -> dict[str, int]:
+    """The bytes that the characters of a byte-level piece stand for: printable ones themselves, the rest from 256 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(rest)}
+
+
+BYTES = _byte_characters()
+
+
+class Vocabulary:
+    """Lookups by token id. Special (added) tokens begin and end nothing, nor do ids beyond the tokenizer's.
+
+    starts: (vocabulary,) bool, the token begins a word: its piece begins with a space, which may be all of it. With
+    unit "char": it begins a character; a space alone does not, nor a byte within a character.
+    ends: (vocabulary,) bool, the token has strong punctuation in it, as the last of a sentence does.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, unit: UnitKind) -> None:
+        pieces = plain_pieces(tokenizer)
+        size = max(tokenizer.get_vocab().values()) + 1
+        byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
+        starts, ends = torch.zeros(size + 1, dtype=torch.bool), torch.zeros(size + 1, dtype=torch.bool)
+        for token, piece in pieces.items():
+            starts[token] = piece.startswith(SPACES) if unit == "word" else _begins_character(piece, byte_level)
+            ends[token] = STRONG.search(_spelled(piece) if byte_level else piece) is not None
+        self.starts, self.ends = starts[:-1], ends[:-1]
+        self._starts, self._ends = starts, ends  # and one for all ids beyond
+
+    def word_starts(self, token_ids: Tensor) -> Tensor:
+        """(n,) bool for ids (n,): true where a token begins a word (or character). What comes first always does."""
+        starts = self._starts[self._known(token_ids)]
+        starts[:1] = True
+        return starts
+
+    def sentence_ends(self, token_ids: Tensor) -> Tensor:
+        """(n,) bool for ids (n,): true where a token ends a sentence."""
+        return self._ends[self._known(token_ids)]
+
+    def words(self, token_ids: Sequence[int]) -> int:
+        """How many whole words (or characters) ``token_ids`` surely have: those that another one begins after."""
+        return int(self._starts[self._known(torch.tensor(token_ids[1:], dtype=torch.long))].sum())
+
+    def _known(self, token_ids: Tensor) -> Tensor:
+        return token_ids.clamp(max=len(self._starts) - 1)
+
+
+def plain_pieces(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
+    """Pieces by id, special (added) tokens left out."""
+    special = tokenizer.added_tokens_decoder
+    return {token: piece for piece, token in tokenizer.get_vocab().items() if token not in special}
+
+
+def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
+    """Ids of all tokens, special ones aside, whose own text contains one of ``texts``.
+
+    Raises ZooError for a text that no token contains whole: its parts may stand in any other word.
+    """
+    if not texts:
+        return []
+    ids = sorted(plain_pieces(tokenizer))
+    pieces = dict(zip(ids, tokenizer.batch_decode([[token] for token in ids]), strict=True))
+    for text in texts:
+        if not any(text in piece for piece in pieces.values()):
+            raise ZooError(f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such as '('.")
+    return [token for token, piece in pieces.items() if any(text in piece for text in texts)]
+
+
+def _begins_character(piece: str, byte_level: bool) -> bool:
+    if piece in SPACES:
+        return False
+    byte = BYTE.fullmatch(piece)
+    first = int(byte[1], 16) if byte else BYTES.get(piece[:1], 0) if byte_level else 0
+    return not 0x80 <= first < 0xC0  # bytes within a character
+
+
+def _spelled(piece: str) -> str:
+    """The text of a byte-level piece, without characters that it has in part."""
+    return bytes(BYTES[sign] for sign in piece if sign in BYTES).decode(errors="ignore")
