@@ -114,12 +114,12 @@ class TrainingData(lightning.LightningDataModule):
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
         given = (self._curriculum, self._objectives)
-        places = {"seed": self._seed, "rank": self.trainer.global_rank}
+        seed, rank = self._seed, self.trainer.global_rank
         batches: Dataset[Any]
         if isinstance(self._supplies, Excerpts):
-            batches = ExcerptBatches(self._supplies, *given, **places)
+            batches = ExcerptBatches(self._supplies, *given, seed=seed, rank=rank)
         else:
-            batches = StepBatches(self._supplies, *given, **places)
+            batches = StepBatches(self._supplies, *given, seed=seed, rank=rank)
         steps = RemainingSteps(first=self.trainer.global_step, steps=self._curriculum.steps)
         return DataLoader(
             batches,

@@ -11,6 +11,7 @@ import yaml
 
 from zoo.backbones.infinisst.prompt import template_named
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
 from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
@@ -112,7 +113,7 @@ def finish(
 
 
 def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int) -> Path:
-    """Train the target tokenizer into the run folder, once.
+    """Train the target tokenizer into the run folder, once; beside it lie the source words, for transcripts.
 
     Ranks of one launch train the same tokenizer; whoever is first puts it in place.
     """
@@ -121,10 +122,15 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
         return folder
     target = language(cfg.target_language)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
-    special = special_tokens(cfg.backbone.template, settings.curriculum.multipliers)
+    special = list(SPECIAL_TOKENS)
+    if "template" in cfg.backbone:
+        special = special_tokens(cfg.backbone.template, settings.curriculum.multipliers)
     tokenizer = train_tokenizer(texts, vocabulary_size=size, unit=target.unit, special_tokens=special)
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         tokenizer.save_pretrained(Path(made) / "tokenizer")
+        if settings.excerpts is not None:
+            spoken = (word.text for talk in talks for segment in talk.segments for word in segment.words)
+            SourceWords.of(spoken).write(Path(made) / "tokenizer")
         with contextlib.suppress(OSError):  # another rank was first
             (Path(made) / "tokenizer").rename(folder)
     return folder

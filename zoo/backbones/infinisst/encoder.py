@@ -103,11 +103,19 @@ class StreamingEncoder(nn.Module):
         self.feature_projection = FeatureProjection(config)
         self.encoder = Layers(config)
 
-    def forward(self, samples: Tensor, multiplier: int) -> Encoded:
-        """Encode whole signals, (batch, n) samples from the start of a stream, with blocks of ``multiplier`` chunks."""
+    def forward(self, samples: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
+        """Encode whole signals, (batch, n) samples from the start of a stream, with blocks of ``multiplier`` chunks.
+
+        lengths: (batch,) frames that are no padding (None: all); each signal is then encoded as it were alone.
+        """
         features = self._features(F.pad(samples, (self.config.left_pad, 0)))
         frames = torch.arange(features.shape[1], device=samples.device)
-        hidden, middle = self.encoder(features, self._visible(frames, frames, CHUNK_FRAMES * multiplier), None)
+        visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
+        if lengths is not None:
+            real = frames < lengths[:, None]
+            itself = frames[:, None] == frames  # padding must see something, or it is no number
+            visible = (visible & real[:, None, None]) | itself
+        hidden, middle = self.encoder(features, visible, None)
         return Encoded(hidden, middle)
 
     def open(self) -> EncoderState:

@@ -1,0 +1,1 @@
+"""A small offline encoder-decoder from waveform to text, trained here."""

@@ -1,0 +1,70 @@
+"""From excerpts to what the small offline model is trained on. Runs in a data worker; knows no network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedTokenizerBase
+
+from zoo.backbones.wav2text.transcript import SourceWords
+from zoo.data.excerpts import Excerpt
+from zoo.types import Samples
+
+IGNORED = -100
+
+
+@dataclass(slots=True)
+class OfflineBatch:
+    """samples: (B, n), zeros after the end. lengths: (B,) frames of the memory that are no padding.
+
+    inputs, labels: (B, T) decoder ids and what each predicts. words: all rows' source words, one after the other;
+    word_counts: (B,).
+    """
+
+    samples: Tensor
+    lengths: Tensor
+    inputs: Tensor
+    labels: Tensor
+    words: Tensor
+    word_counts: Tensor
+
+    def to(self, device: torch.device) -> "OfflineBatch":
+        """The same batch on ``device``."""
+        return OfflineBatch(*(getattr(self, name).to(device) for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Collator:
+    """Excerpts to a batch. opening: decoder ids before the text. frame_samples: per frame of the memory."""
+
+    tokenizer: PreTrainedTokenizerBase
+    source_words: SourceWords
+    opening: tuple[int, ...]
+    end: int
+    padding: int
+    frame_samples: Samples
+
+    def __call__(self, excerpts: Sequence[Excerpt]) -> OfflineBatch:
+        """Shorter excerpts are filled up with zeros, shorter texts with padding."""
+        heard = [whole_frames(excerpt.samples(), self.frame_samples) for excerpt in excerpts]
+        texts = [self.tokenizer.encode(excerpt.text, add_special_tokens=False) for excerpt in excerpts]
+        inputs = [torch.tensor([*self.opening, *ids]) for ids in texts]
+        silent = [IGNORED] * (len(self.opening) - 1)
+        labels = [torch.tensor([*silent, *ids, self.end]) for ids in texts]
+        words = [self.source_words.ids(excerpt.source) for excerpt in excerpts]
+        return OfflineBatch(
+            samples=pad_sequence(heard, batch_first=True),
+            lengths=torch.tensor([samples.numel() // self.frame_samples for samples in heard]),
+            inputs=pad_sequence(inputs, batch_first=True, padding_value=self.padding),
+            labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+            words=torch.tensor([word for row in words for word in row], dtype=torch.long),
+            word_counts=torch.tensor([len(row) for row in words]),
+        )
+
+
+def whole_frames(samples: Tensor, frame_samples: Samples) -> Tensor:
+    """(n,) samples, filled up with zeros to whole frames."""
+    return pad(samples, (0, -samples.numel() % frame_samples))
