@@ -20,7 +20,7 @@ BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _byte_characters() -> dict[str, int]:
-    """The bytes that the characters of a byte-level piece stand for: printable ones themselves, the rest from 256 on."""
+    """What byte each character of a byte-level piece is: printable ones are themselves, the rest follow from 256 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(rest)}

@@ -5,7 +5,7 @@ Knows neither a network's features nor its vocabulary: a concrete class fills ``
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -13,14 +13,15 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.search import Answer, Context, SearchConfig, search
-from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.search import Answer, Context, SearchConfig, Stop
+from zoo.backbones.search import search as find
+from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
 from zoo.backbones.seq2seq.continuation import Continuation
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.vocabulary import Vocabulary, containing
 from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Samples, Stage, UnitKind
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Stage, UnitKind
 
 
 @dataclass(slots=True)
@@ -34,6 +35,35 @@ class StreamState:
     memory: Tensor | None = None
     heard: tuple[Samples, Samples] | None = None
     features: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a look is to continue. opening: ids before the text. prefix: ids of it that are there. frames: heard."""
+
+    opening: list[int]
+    prefix: list[int]
+    vocabulary: Vocabulary
+    frames: Frames
+
+    def stop(self, max_words: int | None) -> Stop | None:
+        """When an answer is enough: so many words and the token that begins the next one."""
+        if max_words is None:
+            return None
+        return lambda tokens: self.vocabulary.words(tokens) >= max_words
+
+    def hypothesis(self, answer: Answer, *, limit: int) -> Hypothesis:
+        """The answer as a policy sees it, without an alignment."""
+        ids = torch.tensor(self.prefix + answer.tokens, dtype=torch.long)
+        cut = not answer.finished and len(answer.tokens) >= limit
+        return Hypothesis(
+            token_ids=ids[len(self.prefix) :],
+            word_starts=self.vocabulary.word_starts(ids),
+            prefix=len(self.prefix),
+            finished=answer.finished or cut,
+            truncated=cut,
+            sentence_ends=self.vocabulary.sentence_ends(ids),
+        )
 
 
 class Seq2Seq(Backbone):
@@ -51,6 +81,7 @@ class Seq2Seq(Backbone):
     decoder: Decoder
     tokenizer: PreTrainedTokenizerBase
     end: int
+    _heads: Heads
 
     def __init__(
         self,
@@ -97,7 +128,8 @@ class Seq2Seq(Backbone):
         self.build()
         self.eval()
         self._heads = self.alignment.chosen(layers=self.decoder.depth, heads=self.decoder.heads)
-        self.never = [*self.never, *containing(self.tokenizer, self.search.suppress)]
+        padding = {self.tokenizer.pad_token_id} - {self.end, None}
+        self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet."""
@@ -114,8 +146,22 @@ class Seq2Seq(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Hear all kept audio (once per look), then continue the written prefix, which is forced in one pass."""
-        raise NotImplementedError
+        """Hear all kept audio (once per look), then continue the written prefix, which is forced in one pass.
+
+        A stream whose audio is too short for a single frame of memory says nothing.
+        """
+        waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
+        memories = self._hear(sessions, waves)
+        hypotheses = [self._silence(*asked, needs) for asked in zip(sessions, requests, waves, strict=True)]
+        for stage in Stage:
+            live = [i for i, request in enumerate(requests) if request.stage is stage and len(memories[i])]
+            if not live:
+                continue
+            asked = ([sessions[i] for i in live], [requests[i] for i in live], [memories[i] for i in live])
+            answers = self.transcribe(*asked) if stage is Stage.TRANSCRIPT else self._continue(*asked, needs)
+            for index, answer in zip(live, answers, strict=True):
+                hypotheses[index] = answer
+        return hypotheses
 
     def transcribe(
         self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
@@ -125,7 +171,93 @@ class Seq2Seq(Backbone):
         Here by the decoder itself after ``opening(session, Stage.TRANSCRIPT)``; a network with other means overrides.
         memories: (frames, width) each, at least one frame.
         """
-        raise NotImplementedError
+        answers = self._continue(sessions, requests, memories, frozenset())
+        return [replace(answer, transcript=self.text(answer.token_ids.tolist()).strip()) for answer in answers]
+
+    def _hear(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Memories of the waves; what was heard last is not heard again."""
+        keys = [(session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)]
+        new = [index for index, key in enumerate(keys) if sessions[index].backbone.heard != key]
+        if new:
+            for index, memory in zip(
+                new, self.listen([sessions[i] for i in new], [waves[i] for i in new]), strict=True
+            ):
+                state: StreamState = sessions[index].backbone
+                state.memory, state.heard = memory, keys[index]
+        return [session.backbone.memory for session in sessions]
+
+    def _continue(
+        self,
+        sessions: Sequence[Session],
+        requests: Sequence[Request],
+        memories: Sequence[Tensor],
+        needs: frozenset[Capability],
+    ) -> list[Hypothesis]:
+        """Search what follows opening and prefix."""
+        texts = [self._text(session, request) for session, request in zip(sessions, requests, strict=True)]
+        prompts = [text.opening + text.prefix for text in texts]
+        limits = [self._limit(len(prompt)) for prompt in prompts]
+        heads = self._heads if Capability.ALIGNMENT in needs else {}
+        continuation = Continuation(self.decoder, memories, prompts, heads=heads)
+        answers = find(
+            continuation,
+            self.search,
+            contexts=[Context(earlier=prompt, prompt=[]) for prompt in prompts],
+            limits=limits,
+            end=self.end,
+            never=self.never,
+            stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
+        )
+        hypotheses = []
+        for index, (text, answer) in enumerate(zip(texts, answers, strict=True)):
+            hypothesis = text.hypothesis(answer, limit=limits[index])
+            if heads:
+                rows = torch.cat([continuation.prompted(index), answer.generated])[..., : text.frames]
+                hypothesis = replace(hypothesis, alignment=self._align(rows, text, hypothesis.new))
+            hypotheses.append(hypothesis)
+        return hypotheses
+
+    def _align(self, rows: Tensor, text: "Text", new: int) -> Tensor:
+        return self.alignment.align(rows, opening=len(text.opening), prefix=len(text.prefix), new=new).cpu()
+
+    def _text(self, session: Session, request: Request) -> "Text":
+        return Text(
+            opening=self.opening(session, request.stage),
+            prefix=[] if request.stage is Stage.TRANSCRIPT else session.prefix.tolist(),
+            vocabulary=self.vocabulary(session, request.stage),
+            frames=self._frames(session.look(request.audio_end)),
+        )
+
+    def _frames(self, wave: Tensor) -> Frames:
+        """Frames that a wave covers, a started one included."""
+        return -(-len(wave) // self.frame_samples)
+
+    def _limit(self, prompt: int) -> int:
+        """Most new ids after a prompt of so many. Raises ZooError where not even one has a position."""
+        room = self.decoder.room
+        if room is None:
+            return self.max_tokens
+        if prompt >= room:
+            raise ZooError(
+                f"The decoder has {room} positions, but {prompt} tokens of its opening and of written text are kept; "
+                "choose a history that forgets text."
+            )
+        return min(self.max_tokens, room - prompt)
+
+    def _silence(self, session: Session, request: Request, wave: Tensor, needs: frozenset[Capability]) -> Hypothesis:
+        """The answer to audio without a frame of memory: nothing new, no frame more likely than others."""
+        text = self._text(session, request)
+        silence = text.hypothesis(Answer([], True, torch.empty(0)), limit=self.max_tokens)
+        if request.stage is Stage.TRANSCRIPT:
+            return replace(silence, transcript="")
+        if Capability.ALIGNMENT in needs:
+            return replace(silence, alignment=torch.zeros(len(text.prefix), max(1, self._frames(wave))))
+        return silence
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Audio that goes takes with it what was heard; what was written is forced anew at every look."""
+        if cut.frames:
+            session.backbone.memory = session.backbone.heard = None
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
