@@ -40,6 +40,9 @@ class AlignmentConfig:
         """Raises ZooError for no head at all, an even filter and negative numbers."""
         if self.heads is not None and len(self.heads) == 0:
             raise ZooError("The alignment needs at least one head, or heads=null for all of the layer.")
+        sizes = {1 if isinstance(head, int) else len(head) for head in self.heads or [0]}
+        if sizes not in ({1}, {2}):
+            raise ZooError(f"The alignment's heads are numbers, or all pairs of a layer and a head, not {self.heads}.")
         if self.median_filter < 0 or (self.median_filter and self.median_filter % 2 == 0):
             raise ZooError(
                 f"The alignment's median_filter must be an odd number of frames or 0, not {self.median_filter}."
