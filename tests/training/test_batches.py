@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
+from zoo.data.excerpts import ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
-from zoo.data.talks import Segment, Talk
-from zoo.training.batches import StepBatches, Supply
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.languages import language
+from zoo.training.batches import ExcerptBatches, StepBatches, Supply
 from zoo.training.curriculum import Curriculum, Stage
 
 
 class Shown:
     """An objective that shows what it was given."""
 
-    def batch(self, stretches: list[Stretch], multiplier: int, frames: None) -> tuple[list[Stretch], int]:
+    def batch(self, stretches: list[Stretch], multiplier: int, frames: None = None) -> tuple[list[Stretch], int]:
         assert frames is None
         return stretches, multiplier
 
@@ -47,3 +49,23 @@ def test_a_share_of_the_steps_sees_single_utterances() -> None:
 @pytest.mark.parametrize("step", [0, 7])
 def test_a_step_is_drawn_alike_every_time(step: int) -> None:
     assert batches(robust=0.5, utterances=0.5)[step] == batches(robust=0.5, utterances=0.5)[step]
+
+
+def test_batches_of_excerpts_are_drawn_alike_every_time_and_apart_for_every_rank() -> None:
+    segments = tuple(
+        Segment(s, 2.0, "one two", (Word("one", s, s + 1), Word("two", s + 1, s + 2)), {"de": translation})
+        for s in range(1, 60, 4)
+        for translation in [Target("eins zwei", ("eins", "zwei"), ((0,), (1,)))]
+    )
+    talk = Talk("talk", Path("talk.wav"), 60.0, "en", segments)
+    curriculum = Curriculum({"only": Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)})
+
+    def drawn(rank: int) -> list[Any]:
+        excerpts = Excerpts([talk], language("de"), ExcerptConfig())
+        given: Any = {"shown": Shown()}
+        batches = ExcerptBatches({"only": excerpts}, curriculum, given, seed=3, rank=rank)
+        return [batches[step] for step in range(9)]
+
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+    assert all(multiplier == 1 for _, multiplier in drawn(0))

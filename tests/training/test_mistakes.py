@@ -21,6 +21,8 @@ SETTINGS = {
     "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
     "training.encode_once=true": "training.encode_once needs a frozen encoder; these stages train it: hearing.",
     "training.utterances=1.5": "training.utterances is a share of the steps, from 0 to 1, not 1.5.",
+    "training.excerpts={_target_: zoo.data.excerpts.ExcerptConfig}": "Stage 'hearing' trains frame_labels, which takes "
+    "stretches; training.excerpts=... gives excerpts.",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 JOBS = {

@@ -90,13 +90,13 @@ class Excerpts:
     def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Excerpt]:
         """Excerpts of about equal lengths, about ``seconds`` together."""
         if random.random() < self.config.single:
-            spans, length = self._singles, float(random.choice(self._singles.seconds))
+            spans, length = self._singles, random.choice(self._singles.seconds)
         else:
             spans = self._spans
-            length = random.uniform(spans.seconds[0], max(spans.seconds[0], self.config.max_seconds))
+            wanted = random.uniform(spans.seconds[0], spans.seconds[-1])
+            length = spans.seconds[np.searchsorted(spans.seconds, wanted)]
         low, high = np.searchsorted(spans.seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
-        low = min(int(low), len(spans.seconds) - 1)
-        drawn = random.integers(low, max(int(high), low + 1), size=max(1, round(seconds / length)))
+        drawn = random.integers(low, high, size=max(1, round(seconds / length)))
         return [self._excerpt(random, *spans.places[span].tolist()) for span in drawn]
 
     def _excerpt(self, random: np.random.Generator, talk: int, first: int, last: int) -> Excerpt:

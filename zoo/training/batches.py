@@ -59,10 +59,16 @@ class StepBatches(Dataset[Any]):
 
 
 class ExcerptBatches(Dataset[Any]):
-    """The same of excerpts: item ``step`` is the whole batch of that global step."""
+    """The same of excerpts: item ``step`` is the whole batch of that global step. excerpts: by name of the stage."""
 
     def __init__(
-        self, excerpts: Excerpts, curriculum: Curriculum, objectives: Mapping[str, Objective], *, seed: int, rank: int
+        self,
+        excerpts: Mapping[str, Excerpts],
+        curriculum: Curriculum,
+        objectives: Mapping[str, Objective],
+        *,
+        seed: int,
+        rank: int,
     ) -> None:
         self.excerpts = excerpts
         self.curriculum = curriculum
@@ -73,7 +79,7 @@ class ExcerptBatches(Dataset[Any]):
     def __getitem__(self, step: int) -> Any:
         stage, _ = self.curriculum.at(step)
         random = np.random.default_rng([self.seed, step, self.rank + 1])
-        drawn = self.excerpts.batch(random, seconds=stage.batch_seconds)
+        drawn = self.excerpts[stage.name].batch(random, seconds=stage.batch_seconds)
         return self.objectives[stage.objective].batch(drawn, multiplier=1)
 
 
@@ -92,12 +98,12 @@ class RemainingSteps(Sampler[int]):
 
 
 class TrainingData(lightning.LightningDataModule):
-    """Batches from the trainer's global step onwards, of stretches or of excerpts."""
+    """Batches from the trainer's global step onwards, of stretches or of each stage's excerpts."""
 
     def __init__(
         self,
         *,
-        supplies: Sequence[Supply] | Excerpts,
+        supplies: Sequence[Supply] | Mapping[str, Excerpts],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         seed: int = 0,
@@ -116,7 +122,7 @@ class TrainingData(lightning.LightningDataModule):
         given = (self._curriculum, self._objectives)
         seed, rank = self._seed, self.trainer.global_rank
         batches: Dataset[Any]
-        if isinstance(self._supplies, Excerpts):
+        if isinstance(self._supplies, Mapping):
             batches = ExcerptBatches(self._supplies, *given, seed=seed, rank=rank)
         else:
             batches = StepBatches(self._supplies, *given, seed=seed, rank=rank)

@@ -38,15 +38,21 @@ def export(
     described: dict[str, Any] = {
         name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")
     }
-    beside = ("checkpoint", "encoder_weights", "tokenizer")  # all of it lies beside the config
+    beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer")  # all of it lies beside the config
     described["backbone"] = {**described["backbone"], **dict.fromkeys(beside)}
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
-    (folder / "README.md").write_text(card(system, corpus=corpus, trained=trained, evaluated=evaluated, dtype=dtype))
+    again = [*evaluated, f"backbone.{weights_key(config['backbone'])}=<this folder>"]
+    (folder / "README.md").write_text(card(system, corpus=corpus, trained=trained, evaluated=again, dtype=dtype))
     return folder
 
 
+def weights_key(backbone: Mapping[str, Any]) -> str:
+    """The key under which a backbone's configuration names trained weights."""
+    return "checkpoint" if "checkpoint" in backbone else "name"
+
+
 def card(system: StreamingSystem, *, corpus: str, trained: Sequence[str], evaluated: Sequence[str], dtype: str) -> str:
-    """What this model is, how it was made and what it must not be taken for."""
+    """What this model is, how it was made and what it must not be taken for. evaluated: overrides of an evaluation."""
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
@@ -55,5 +61,5 @@ def card(system: StreamingSystem, *, corpus: str, trained: Sequence[str], evalua
 
     python train.py {" ".join(trained)}
 
-{data} Evaluate it with `python evaluate.py {" ".join([*evaluated, "backbone.checkpoint=<this folder>"])}`.
+{data} Evaluate it with `python evaluate.py {" ".join(evaluated)}`.
 """

@@ -23,7 +23,7 @@ from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import CARD, Run, RunIdentity, open_run, stamp
 from zoo.tracking.tracker import Tracker, track
-from zoo.training.export import DTYPES, export
+from zoo.training.export import DTYPES, export, weights_key
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
 # Overrides an evaluation must repeat begin so.
@@ -49,7 +49,7 @@ def train(cfg: Config) -> None:
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
     check_talks([*talks, *dev], source=source, target=target, heard=False)
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
-    untold = cfg.backbone.tokenizer is None and cfg.backbone.checkpoint is None
+    untold = cfg.backbone.tokenizer is None and cfg.backbone[weights_key(cfg.backbone)] is None
     if settings.vocabulary_size is not None and untold:
         cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg, settings, settings.vocabulary_size))
     system: StreamingSystem = build(cfg.system)
@@ -93,9 +93,8 @@ def finish(
 ) -> None:
     """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
     folder = run.folder / "export"
-    repeated = [
-        item for item in overrides() if item.startswith(EVALUATED) and not item.startswith("backbone.checkpoint")
-    ]
+    weights = f"backbone.{weights_key(cfg.backbone)}"
+    repeated = [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(weights)]
     if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
         shutil.rmtree(folder, ignore_errors=True)  # the card comes last: what lacks it was cut short
         export(
@@ -109,7 +108,7 @@ def finish(
         )
         stamp(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*repeated, f'backbone.checkpoint={folder}'])}")
+    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*repeated, f'{weights}={folder}'])}")
 
 
 def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int) -> Path:

@@ -149,13 +149,19 @@ def fit(
 
 def supplies(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
-) -> list[Supply] | Excerpts:
-    """Robust segments and utterances, as far as they have a share, encoded where the settings say so; or excerpts.
+) -> list[Supply] | dict[str, Excerpts]:
+    """Robust segments and utterances, as far as they have a share, encoded where the settings say so.
+
+    Or each stage's excerpts, by its name.
 
     Raises ZooError where they do and the backbone has no streaming encoder.
     """
     if settings.excerpts is not None:
-        return Excerpts(talks, system.target_language, settings.excerpts)
+        return {
+            stage.name: Excerpts(talks, system.target_language, stage.excerpts or settings.excerpts)
+            for stage in settings.curriculum.stages
+            if stage.steps
+        }
     made: list[Supply] = []
     for robust, share in ((True, 1 - settings.utterances), (False, settings.utterances)):
         if share == 0:

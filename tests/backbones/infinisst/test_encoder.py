@@ -64,6 +64,21 @@ def test_block_causal_window_by_hand() -> None:
     assert seen(frames, 143, 240, 1) == (47, 143)
 
 
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_signals_of_different_lengths_are_encoded_as_if_alone(multiplier: int) -> None:
+    encoder, lengths = make(), [48 * 6, 100, 4]
+    together = audio(6, batch=3)
+    for row, frames in enumerate(lengths):
+        together[row, 320 * frames :] = 0
+    hidden = encoder(together, multiplier, torch.tensor(lengths)).hidden
+    assert torch.isfinite(hidden).all()
+    for row, frames in enumerate(lengths):
+        alone = encoder(together[row : row + 1, : 320 * frames], multiplier).hidden[0]
+        torch.testing.assert_close(hidden[row, :frames], alone, rtol=0, atol=1e-12)
+    unmasked = encoder(together, multiplier).hidden
+    assert not torch.allclose(unmasked[1, :100], hidden[1, :100])
+
+
 def test_a_key_outside_the_window_does_not_matter() -> None:
     encoder, first = make(layers=1), audio(4)
     second = first.clone()

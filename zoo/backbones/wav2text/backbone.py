@@ -1,42 +1,55 @@
-"""The small offline model: InfiniSST's streaming encoder and adapter under a decoder with cross-attention."""
+"""The small offline model: InfiniSST's streaming encoder and adapter under a decoder with cross-attention.
+
+It is trained here (objective ``offline``); a linear head on the encoder gives transcripts.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedTokenizerBase, Speech2TextConfig
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoTokenizer, Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
 from zoo.backbones import hub, weights
-from zoo.backbones.base import Backbone
 from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.backbones.infinisst.pretrained import load_encoder
-from zoo.backbones.wav2text.batch import IGNORED, Collator, OfflineBatch
-from zoo.backbones.wav2text.transcript import SourceWords
+from zoo.backbones.search import SearchConfig
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.seq2seq.backbone import Seq2Seq
+from zoo.backbones.seq2seq.decoder import Decoder
+from zoo.backbones.wav2text.batch import IGNORED, Collator, OfflineBatch, whole_frames
+from zoo.backbones.wav2text.transcript import SourceWords, greedy
 from zoo.errors import ZooError, some
-from zoo.types import Capability, Frames, Samples
+from zoo.streaming.session import Session
+from zoo.types import Capability, Frames, Hypothesis, Request, Samples, Stage
 
 MERGED: Frames = 4  # encoder frames per frame of the memory
 POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
 
 
-class Wav2Text(Backbone):
-    exposes: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT, Capability.TRANSCRIPT}
-    )
+class Wav2Text(Seq2Seq):
+    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens.
+
+    encoder: shape of the streaming encoder, which hears all kept audio from its start, in blocks of ``block_chunks``
+    chunks. decoder: fields of Transformers' ``Speech2TextConfig``. tokenizer: folder with a tokenizer and the source
+    words of transcripts; None: the checkpoint's. checkpoint: folder with trained weights; None: random ones.
+    encoder_weights: where the encoder starts from without a checkpoint, see ``infinisst.pretrained.load_encoder``.
+    The rest is told of every encoder-decoder, see ``Seq2Seq``.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
     frame_samples: Samples = FRAME_SAMPLES * MERGED
 
     encoder: StreamingEncoder
     adapter: Adapter
     norm: nn.LayerNorm
-    text_decoder: Speech2TextDecoder
     transcriber: nn.Linear
-    tokenizer: PreTrainedTokenizerBase
     source_words: SourceWords
 
     def __init__(
@@ -48,51 +61,66 @@ class Wav2Text(Backbone):
         tokenizer: str | None = None,
         checkpoint: str | None = None,
         encoder_weights: str | None = None,
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 200,
+        dtype: str = "float32",
     ) -> None:
-        super().__init__()
+        super().__init__(search=search, alignment=alignment, max_tokens=max_tokens, dtype=dtype)
         if tokenizer is None and checkpoint is None:
-            raise ZooError("Wav2Text needs a tokenizer: name one (hub id or folder) or a checkpoint that has it.")
+            raise ZooError("Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint.")
+        if block_chunks < 1:
+            raise ZooError(f"Wav2Text needs block_chunks of at least 1, not {block_chunks}.")
         self.encoder_config = encoder
         self.decoder_fields = dict(decoder)
         if unknown := sorted(self.decoder_fields.keys() - Speech2TextConfig().to_dict().keys()):
             raise ZooError(f"backbone.decoder has fields that a Speech2Text decoder lacks: {some(unknown)}.")
         self.block_chunks = block_chunks
-        self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
+        self.folder = Path(str(tokenizer if tokenizer is not None else checkpoint))
         self.checkpoint = checkpoint
         self.encoder_weights = encoder_weights
 
-    def load(self) -> None:
-        self.build()
-
     def build(self) -> None:
+        """Create all children and read what the constructor named. Raises ZooError on weights that do not fit."""
         if self.checkpoint is not None and not (Path(self.checkpoint) / weights.WEIGHTS).is_file():
             raise ZooError(
-                f"There is no trained offline model in {self.checkpoint} (no {weights.WEIGHTS}); train one for this "
+                f"There is no trained Wav2Text in {self.checkpoint} (no {weights.WEIGHTS}); train one for this "
                 "language pair with python train.py experiment=offline_minitalks target_language=..., or name another "
                 "folder with backbone.checkpoint=..."
             )
-        assert self.tokenizer_source is not None, "the constructor has checked it"
-        hub.check("tokenizer", self.tokenizer_source)
-        self.tokenizer = AutoTokenizer.from_pretrained(self.tokenizer_source)
-        self.source_words = SourceWords.read(Path(self.tokenizer_source))
+        hub.check("tokenizer", str(self.folder))
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
+        except (OSError, ValueError) as error:
+            raise ZooError(f"No tokenizer could be loaded from the folder {self.folder}.") from error
+        self.source_words = SourceWords.read(self.folder)
+        self.end = self.tokenizer.eos_token_id
         self.encoder = StreamingEncoder(self.encoder_config)
         if self.checkpoint is None and self.encoder_weights is not None:
+            hub.check("encoder", self.encoder_weights)
             load_encoder(self.encoder, self.encoder_weights)
-        config = Speech2TextConfig(
-            vocab_size=len(self.tokenizer),
-            pad_token_id=self.tokenizer.pad_token_id,
-            bos_token_id=self.tokenizer.bos_token_id,
-            eos_token_id=self.tokenizer.eos_token_id,
-            attn_implementation="eager",
-            **self.decoder_fields,
-        )
-        self.text_decoder = Speech2TextDecoder(config)
-        nn.init.normal_(self.text_decoder.embed_tokens.weight, std=config.d_model**-0.5)
-        self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=config.d_model)
-        self.norm = nn.LayerNorm(config.d_model)
+        self.decoder = self._decoder()
+        self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.width)
+        self.norm = nn.LayerNorm(self.decoder.width)
         self.transcriber = nn.Linear(self.encoder_config.hidden, len(self.source_words) + 1)
+        self.to(self.dtype)
         if self.checkpoint is not None:
             weights.read(self, Path(self.checkpoint))
+
+    def _decoder(self) -> Decoder:
+        """With random weights; its output is tied to its embeddings."""
+        fields = {
+            **self.decoder_fields,
+            "vocab_size": len(self.tokenizer),
+            "pad_token_id": self.tokenizer.pad_token_id,
+            "attn_implementation": "eager",  # of training
+        }
+        config = Speech2TextConfig(**fields)
+        module = Speech2TextDecoder(config)
+        nn.init.normal_(module.embed_tokens.weight, std=config.d_model**-0.5)
+        head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        head.weight = module.embed_tokens.weight
+        return Decoder(module, head)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write weights (in ``dtype``; None: as they are), tokenizer and source words to ``folder``."""
@@ -100,35 +128,32 @@ class Wav2Text(Backbone):
         self.tokenizer.save_pretrained(folder)
         self.source_words.write(folder)
 
-    def collator(self) -> Collator:
-        """Makes what ``forward`` takes."""
-        return Collator(
-            tokenizer=self.tokenizer,
-            source_words=self.source_words,
-            opening=(self.tokenizer.bos_token_id,),
-            end=self.tokenizer.eos_token_id,
-            padding=self.tokenizer.pad_token_id,
-            frame_samples=self.frame_samples,
-        )
+    def opening(self, session: Session, stage: Stage) -> list[int]:
+        """The id that begins a text."""
+        return [self.tokenizer.bos_token_id]
 
-    def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
-        """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
-        hidden, memory = self.hear(batch.samples, batch.lengths)
-        real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
-        states = self.text_decoder(
-            input_ids=batch.inputs, encoder_hidden_states=memory, encoder_attention_mask=real.long(), use_cache=False
-        ).last_hidden_state
-        labelled = batch.labels != IGNORED
-        logits = F.linear(states[labelled], self.text_decoder.embed_tokens.weight)
-        labels = batch.labels[labelled]
-        translation = F.cross_entropy(logits.float(), labels)
-        transcript = self._transcript_loss(hidden, batch)
-        return {
-            "loss": translation + transcript,
-            "translation": translation,
-            "transcript": transcript,
-            "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
-        }
+    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
+        heard = [whole_frames(wave.to(self.dtype), self.frame_samples) for wave in waves]
+        lengths = torch.tensor([samples.numel() // self.frame_samples for samples in heard], device=heard[0].device)
+        hidden, memory = self.hear(pad_sequence(heard, batch_first=True), lengths)
+        memories = []
+        for row, (session, length) in enumerate(zip(sessions, lengths.tolist(), strict=True)):
+            session.backbone.features = hidden[row, : MERGED * length]
+            memories.append(memory[row, :length])
+        return memories
+
+    def transcribe(
+        self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
+    ) -> list[Hypothesis]:
+        """The head's best path; tokens are words. The last one may still be going on."""
+        answers = []
+        for session in sessions:
+            labels = torch.tensor(greedy(self.transcriber(session.backbone.features)), dtype=torch.long)
+            starts = torch.ones(labels.numel(), dtype=torch.bool)
+            text = self.source_words.text(labels.tolist())
+            answers.append(Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text))
+        return answers
 
     def hear(self, samples: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Frames of the encoder's last layer, (B, 4 n, hidden), and the decoder's memory, (B, n, width).
@@ -142,25 +167,42 @@ class Wav2Text(Backbone):
         places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
         return hidden, memory + POSITION_SCALE * places.to(memory.dtype)
 
-    def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
-        """CTC per frame. It trains the head alone."""
-        logits = self.transcriber(hidden.detach()).float()
-        frames = batch.lengths * MERGED
-        total = F.ctc_loss(
-            logits.log_softmax(dim=-1).transpose(0, 1),
-            batch.words,
-            frames,
-            batch.word_counts,
-            reduction="sum",
-            zero_infinity=True,
+    def collator(self) -> Collator:
+        """Makes what ``forward`` takes."""
+        return Collator(
+            tokenizer=self.tokenizer,
+            source_words=self.source_words,
+            opening=(self.tokenizer.bos_token_id,),
+            end=self.end,
+            padding=self.tokenizer.pad_token_id,
+            frame_samples=self.frame_samples,
         )
+
+    def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
+        """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
+        hidden, memory = self.hear(batch.samples, batch.lengths)
+        real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
+        states = self.decoder.module(
+            input_ids=batch.inputs, encoder_hidden_states=memory, encoder_attention_mask=real.long(), use_cache=False
+        ).last_hidden_state
+        labelled = batch.labels != IGNORED
+        labels, logits = batch.labels[labelled], self.decoder.head(states[labelled])
+        translation = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), labels)
+        transcript = self._transcript_loss(hidden, batch)
+        return {
+            "loss": translation + transcript,
+            "translation": translation,
+            "transcript": transcript,
+            "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
+        }
+
+    def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
+        """CTC per frame. It trains the head alone, so no weight is needed."""
+        logits = self.transcriber(hidden.detach())
+        scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1).transpose(0, 1)
+        frames = batch.lengths * MERGED
+        total = F.ctc_loss(scores, batch.words, frames, batch.word_counts, reduction="sum", zero_infinity=True)
         return total / frames.sum()
-
-    def decode(self, sessions, requests, needs):  # type: ignore
-        raise NotImplementedError
-
-    def text(self, token_ids: list[int]) -> str:
-        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
 def sinusoids(positions: int, width: int, *, device: torch.device | None = None) -> Tensor:

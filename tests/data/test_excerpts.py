@@ -1,0 +1,111 @@
+"""What excerpts are: pure functions of the generator, whole and cut as configured."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from zoo import audio
+from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.errors import ZooError
+from zoo.languages import language
+
+GERMAN = language("de")
+
+
+def segment(offset: float, name: str) -> Segment:
+    """Three seconds, three source words; the translation has the last one second and a particle of the first last."""
+    words = tuple(Word(f"{name}{place}", offset + place, offset + place + 1) for place in range(3))
+    target = Target(f"{name}A {name}C {name}B {name}D", tuple(f"{name}{x}" for x in "ACBD"), ((0,), (2,), (1,), (0,)))
+    return Segment(offset, 3.0, f"{name}0 {name}1 {name}2", words, {"de": target})
+
+
+TALK = Talk("talk", Path("talk.wav"), 30.0, "en", tuple(segment(1 + 4 * k, name) for k, name in enumerate("pqrstuv")))
+PLAIN = {"cut_starts": 0.0, "cut_ends": 0.0, "margin": 0.5}
+
+
+def drawn(steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float) -> list[list[Excerpt]]:
+    excerpts = Excerpts(talks, GERMAN, ExcerptConfig(**options))
+    return [excerpts.batch(np.random.default_rng([0, step]), seconds=40) for step in range(steps)]
+
+
+def test_the_same_generator_draws_the_same_excerpts() -> None:
+    assert drawn(steps=5) == drawn(steps=5)
+    assert drawn(steps=1)[0] != drawn(steps=2)[1]
+
+
+def test_whole_sentences_have_all_their_words_and_short_margins() -> None:
+    for excerpt in (excerpt for batch in drawn(**PLAIN) for excerpt in batch):
+        held = [s for s in TALK.segments if s.offset < excerpt.end and s.end > excerpt.start]
+        assert excerpt.target == tuple(word for s in held for word in s.targets["de"].words)
+        assert excerpt.source == tuple(word.text for s in held for word in s.words)
+        assert 0 <= held[0].offset - excerpt.start <= 0.5
+        assert 0 <= excerpt.end - held[-1].end <= 0.5
+        assert excerpt.text == " ".join(excerpt.target)
+
+
+def test_lengths_are_alike_in_a_batch_and_cover_the_range_between_them() -> None:
+    batches = drawn(steps=200, single=0.3, max_seconds=15.0, **{**PLAIN, "margin": 0.0})
+    counts = [{round(len(excerpt.target) / 4) for excerpt in batch} for batch in batches]
+    assert all(len(count) == 1 for count in counts)
+    assert {count for counted in counts for count in counted} == {1, 2, 3, 4}
+    assert all(abs(sum(excerpt.end - excerpt.start for excerpt in batch) - 40) < 8 for batch in batches)
+    assert {len(excerpt.target) for batch in drawn(single=1.0, **PLAIN) for excerpt in batch} == {4}
+
+
+def test_a_cut_start_begins_at_the_earliest_source_word_of_the_rest() -> None:
+    seen = set()
+    options = {"single": 1.0, "cut_starts": 1.0, "cut_ends": 0.0, "jitter": 0.2}
+    for excerpt in (excerpt for batch in drawn(**options) for excerpt in batch):
+        whole = next(s for s in TALK.segments if s.targets["de"].words[-1] == excerpt.target[-1])
+        skipped = 4 - len(excerpt.target)
+        assert excerpt.target == whole.targets["de"].words[skipped:]
+        earliest = whole.words[0]  # the last word, which every rest has, is aligned to it
+        assert earliest.start - 0.2 <= excerpt.start <= earliest.end
+        seen.add(skipped)
+    assert seen == {1, 2, 3}
+
+
+def test_a_cut_end_leaves_what_may_be_written_by_then() -> None:
+    lengths = set()
+    for excerpt in (excerpt for batch in drawn(single=1.0, cut_starts=0.0, cut_ends=1.0) for excerpt in batch):
+        whole = next(s for s in TALK.segments if s.end > excerpt.start)
+        heard = sum(time <= excerpt.end for time in (whole.offset + 1, whole.end, whole.end, whole.end))
+        assert excerpt.target == whole.targets["de"].words[:heard]
+        assert excerpt.source == tuple(word.text for word in whole.words if word.end <= excerpt.end)
+        lengths.add(len(excerpt.target))
+    assert lengths == {0, 1, 4}
+
+
+def test_samples_are_those_of_the_talk(tmp_path: Path) -> None:
+    audio.write(tmp_path / "talk.wav", torch.arange(32_000) / 64_000)
+    talk = Talk("talk", tmp_path / "talk.wav", 1.0, "en", (), offset=0.5)
+    samples = Excerpt(talk, 0.25, 0.75, (), (), GERMAN).samples()
+    assert samples.numel() == 8_000
+    assert float(samples[0]) == pytest.approx(0.75 * 16_000 / 64_000, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"single": 1.5}, "training.excerpts.single is a share, from 0 to 1, not 1.5."),
+        ({"cut_ends": -1.0}, "training.excerpts.cut_ends is a share"),
+        ({"max_seconds": 0.0}, "max_seconds above 0"),
+        ({"jitter": -0.1}, "margin and jitter of at least 0"),
+    ],
+)
+def test_what_makes_no_excerpt_is_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ZooError) as refusal:
+        ExcerptConfig(**options)
+    assert message in str(refusal.value)
+
+
+def test_talks_that_give_no_excerpt_are_refused() -> None:
+    bare = Talk("talk", Path("talk.wav"), 1.0, "en", (Segment(0.0, 1.0, "hello", targets={"de": Target("hallo")}),))
+    with pytest.raises(ZooError, match="'hello' lacks word times or a word alignment"):
+        drawn(talks=[bare])
+    with pytest.raises(ZooError, match="no segments to take excerpts of"):
+        drawn(talks=[Talk("talk", Path("talk.wav"), 1.0, "en", ())])
