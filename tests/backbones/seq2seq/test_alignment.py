@@ -70,6 +70,7 @@ def test_z_scores_are_over_tokens_and_never_nan() -> None:
     looked = torch.tensor([[1.0, 5.0, 0.1], [2.0, 5.0, 0.1], [3.0, 5.0, 0.1]])[:, None]
     assert z_score(looked)[:, 0].tolist() == [[-1, 0, 0], [0, 0, 0], [1, 0, 0]]
     assert z_score(looked[:1]).equal(looked[:1])
+    assert z_score(looked[:2]).equal(looked[:2])  # scores of two are a tie everywhere
     assert z_score(looked[:0]).shape == (0, 1, 3)
 
 
