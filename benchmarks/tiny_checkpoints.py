@@ -1,0 +1,241 @@
+"""Tiny speech translation models with random weights, saved as Transformers saves those of the hub.
+
+    python benchmarks/tiny_checkpoints.py FOLDER    writes one of each kind to FOLDER/KIND
+
+What they say is nonsense, but configuration, weights, tokenizer and feature extractor are real ones: good for tests and
+for trying a command line without a download.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import (
+    GenerationConfig,
+    PreTrainedModel,
+    SeamlessM4TConfig,
+    SeamlessM4TFeatureExtractor,
+    SeamlessM4TForSpeechToText,
+    SeamlessM4TProcessor,
+    SeamlessM4TTokenizer,
+    SeamlessM4Tv2Config,
+    SeamlessM4Tv2ForSpeechToText,
+    Speech2TextConfig,
+    Speech2TextFeatureExtractor,
+    Speech2TextForConditionalGeneration,
+    Speech2TextProcessor,
+    Speech2TextTokenizer,
+    WhisperConfig,
+    WhisperFeatureExtractor,
+    WhisperForConditionalGeneration,
+    WhisperProcessor,
+    WhisperTokenizer,
+)
+
+TEXT = (
+    "Good morning. We talk about the weather, and the weather is good!",
+    "Is it a long way to the sea? The sea is far away; we go there by train.",
+    "Guten Morgen. Wir reden heute über das Wetter, und das Wetter ist schön!",
+    "Buenos días. Hoy hablamos del tiempo: hace buen tiempo.",
+    "早上好。我们今天谈谈天气，天气很好！大海很远，我们坐火车去。",
+)
+SEAMLESS_LANGUAGES = ("eng", "deu", "spa", "cmn", "fra", "ita", "nld", "por", "ron", "rus", "jpn")
+WHISPER_LANGUAGES = ("en", "zh", "de", "es", "ja")
+SPREAD = 0.35  # of random weights: large enough that audio changes what is said
+CLOSING = 2.0  # how much larger the weights of the closing token are, so that texts end now and then
+
+
+def speech_to_text(folder: Path, *, seed: int = 0, languages: bool = False) -> None:
+    """A Speech2Text. languages: a multilingual one, that is told the target language by a token."""
+    folder.mkdir(parents=True, exist_ok=True)
+    symbols = [f"<lang:{code}>" for code in ("pt", "fr", "ru", "nl", "ro", "it", "es", "de")] if languages else []
+    pieces = _sentencepiece(folder / "pieces", symbols)
+    (folder / "vocab.json").write_text(json.dumps(pieces))
+    tokenizer = Speech2TextTokenizer(
+        vocab_file=str(folder / "vocab.json"),
+        spm_file=str(folder / "pieces.model"),
+        **({"lang_codes": "mustc", "tgt_lang": "de"} if languages else {}),
+    )
+    config = Speech2TextConfig(
+        vocab_size=len(pieces),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        conv_channels=16,
+        max_target_positions=256,
+        tie_word_embeddings=False,
+        init_std=SPREAD,
+    )
+    model = _random(Speech2TextForConditionalGeneration, config, seed)
+    _save(folder, model, Speech2TextProcessor(Speech2TextFeatureExtractor(), tokenizer))
+    for leftover in folder.glob("pieces.*"):
+        leftover.unlink()
+
+
+def whisper(folder: Path, *, seed: int = 0, multilingual: bool = True) -> None:
+    """A Whisper. multilingual: else one that knows English only, and no task."""
+    vocabulary, merges = _byte_pairs(pre_tokenizers.ByteLevel(add_prefix_space=False))
+    languages = [f"<|{code}|>" for code in WHISPER_LANGUAGES]
+    tasks = ["<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
+    special = ["<|endoftext|>", "<|startoftranscript|>", *languages, *tasks]
+    ids = {token: len(vocabulary) + place for place, token in enumerate(special)}
+    tokenizer = WhisperTokenizer(
+        vocab=vocabulary | {"<|endoftext|>": ids["<|endoftext|>"]}, merges=merges, extra_special_tokens=special[1:]
+    )
+    end, start, space = ids["<|endoftext|>"], ids["<|startoftranscript|>"], vocabulary["Ġ"]
+    config = WhisperConfig(
+        vocab_size=len(vocabulary) + len(special),
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        decoder_start_token_id=start,
+        pad_token_id=end,
+        bos_token_id=end,
+        eos_token_id=end,
+        tie_word_embeddings=False,
+        init_std=SPREAD,
+    )
+    tells: dict[str, Any] = {"is_multilingual": False}
+    if multilingual:
+        tells = {
+            "is_multilingual": True,
+            "lang_to_id": {language: ids[language] for language in languages},
+            "task_to_id": {"transcribe": ids["<|transcribe|>"], "translate": ids["<|translate|>"]},
+        }
+    model = _random(WhisperForConditionalGeneration, config, seed)
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=start,
+        eos_token_id=end,
+        pad_token_id=end,
+        bos_token_id=end,
+        max_length=448,
+        no_timestamps_token_id=ids["<|notimestamps|>"],
+        return_timestamps=False,
+        alignment_heads=[[0, 1], [1, 0], [1, 1]],
+        begin_suppress_tokens=[space, end],
+        suppress_tokens=[vocabulary["!"], *(ids[token] for token in special[1:])],
+        **tells,
+    )
+    _save(folder, model, WhisperProcessor(WhisperFeatureExtractor(), tokenizer))
+
+
+def seamless_m4t(folder: Path, *, seed: int = 0) -> None:
+    """A SeamlessM4T of the first version, speech to text."""
+    _seamless(folder, SeamlessM4TConfig, SeamlessM4TForSpeechToText, seed)
+
+
+def seamless_m4t_v2(folder: Path, *, seed: int = 0) -> None:
+    """A SeamlessM4T of the second version, speech to text."""
+    _seamless(folder, SeamlessM4Tv2Config, SeamlessM4Tv2ForSpeechToText, seed)
+
+
+KINDS: dict[str, Callable[..., None]] = {
+    maker.__name__: maker for maker in (speech_to_text, whisper, seamless_m4t, seamless_m4t_v2)
+}
+
+
+def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: int) -> None:
+    vocabulary, merges = _byte_pairs(
+        pre_tokenizers.Metaspace(prepend_scheme="first"), above=("<pad>", "<unk>", "<s>", "</s>")
+    )
+    languages = [f"__{code}__" for code in SEAMLESS_LANGUAGES]
+    tokenizer = SeamlessM4TTokenizer(vocab=vocabulary, merges=merges, extra_special_tokens=languages)
+    config = kind(
+        vocab_size=len(vocabulary) + len(languages),
+        hidden_size=16,
+        encoder_layers=1,
+        encoder_ffn_dim=24,
+        encoder_attention_heads=2,
+        decoder_layers=2,
+        decoder_ffn_dim=24,
+        decoder_attention_heads=2,
+        speech_encoder_layers=2,
+        speech_encoder_attention_heads=2,
+        speech_encoder_intermediate_size=24,
+        max_position_embeddings=256,
+        t2u_encoder_layers=1,
+        t2u_decoder_layers=1,
+        tie_word_embeddings=False,
+        initializer_range=SPREAD,
+    )
+    model = _random(network, config, seed)
+    ids = {code: tokenizer.convert_tokens_to_ids(f"__{code}__") for code in SEAMLESS_LANGUAGES}
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=3, bos_token_id=2, eos_token_id=3, pad_token_id=0, text_decoder_lang_to_code_id=ids
+    )
+    _save(folder, model, SeamlessM4TProcessor(SeamlessM4TFeatureExtractor(), tokenizer))
+
+
+def _random(network: type[PreTrainedModel], config: Any, seed: int) -> PreTrainedModel:
+    torch.manual_seed(seed)
+    model = network(config).eval()
+    with torch.no_grad():
+        model.get_output_embeddings().weight[config.eos_token_id] *= CLOSING
+    return model
+
+
+def _save(folder: Path, model: PreTrainedModel, processor: Any) -> None:
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+
+def _sentencepiece(prefix: Path, symbols: Sequence[str]) -> dict[str, int]:
+    """Train pieces on ``TEXT`` in fairseq's order of special ones; ids by piece."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT),
+        model_prefix=str(prefix),
+        vocab_size=140 + len(symbols),
+        character_coverage=1.0,
+        hard_vocab_limit=False,
+        user_defined_symbols=list(symbols),
+        bos_id=0,
+        pad_id=1,
+        eos_id=2,
+        unk_id=3,
+        minloglevel=2,
+    )
+    model = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
+    return {model.id_to_piece(token): token for token in range(model.vocab_size())}
+
+
+def _byte_pairs(
+    splitting: pre_tokenizers.PreTokenizer, above: Sequence[str] = ()
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Train byte pairs on ``TEXT``: ids by piece, the ones in ``above`` first, and merges."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = splitting
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if not above else ["▁"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=360, special_tokens=list(above), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    learned = json.loads(tokenizer.to_str())["model"]
+    return learned["vocab"], [tuple(merge) for merge in learned["merges"]]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write one model of each kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args(arguments).folder
+    for kind, make in KINDS.items():
+        make(folder / kind)
+        print(folder / kind)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
