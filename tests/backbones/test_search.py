@@ -1,10 +1,12 @@
 """By hand, over a table of scores; against Hugging Face's in tests/backbones/infinisst and tests/backbones/seq2seq."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.search import Context, SearchConfig, Stop, search
+from zoo.backbones.search import Answer, Context, SearchConfig, search
 from zoo.errors import ZooError
 
 END = 0
@@ -51,10 +53,10 @@ def counting(last: int) -> Script:
     return script
 
 
-def run(script: Script, config: SearchConfig, *, limits: list[int], stops: list[Stop | None] | None = None) -> tuple:
+def run(script: Script, config: SearchConfig, *, limits: list[int], **options: Any) -> tuple[Table, list[Answer]]:
     table = Table(script, len(limits))
     contexts = [Context([], []) for _ in limits]
-    answers = search(table, config, contexts=contexts, limits=limits, end=END, stops=stops)
+    answers = search(table, config, contexts=contexts, limits=limits, end=END, **options)
     return table, answers
 
 
@@ -85,6 +87,20 @@ def test_a_beam_overtakes_the_greedy_answer() -> None:
     assert run(script, SearchConfig(), limits=[3])[1][0].tokens[:1] == [1]
     answer = run(script, SearchConfig(beams=2), limits=[3])[1][0]
     assert (answer.tokens, answer.finished, answer.generated.tolist()) == ([2], True, [2])
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_ids_that_are_never_said_at_all_or_first(beams: int) -> None:
+    """The end would come at once, and 1 after that; each stream has rules of its own for the first id."""
+    scores = [9.0, 5.0, 4.0, 0.0]
+    script: Script = {(): scores} | {(token,): scores for token in range(4)}
+    script |= {(before, token): scores for before in range(4) for token in range(4)}
+    config = SearchConfig(beams=beams, length_penalty=0.0)
+    assert [answer.tokens for answer in run(script, config, limits=[3, 3])[1]] == [[], []]
+    answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]])[1]
+    assert [answer.tokens for answer in answers] == [[1], [], [2]]
+    answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]], never=[1])[1]
+    assert [answer.tokens for answer in answers] == [[2], [], [2]]
 
 
 def test_controls_look_at_what_stands_before_and_at_the_answer() -> None:

@@ -115,32 +115,54 @@ def search(
     limits: Sequence[int],
     end: int,
     never: Sequence[int] = (),
+    never_first: Sequence[Sequence[int]] | None = None,
     stops: Sequence[Stop | None] | None = None,
 ) -> list[Answer]:
     """One answer per stream.
 
     limits: most ids per answer, the end among them. end: the id that closes a text. never: ids that are never said.
+    never_first: per stream, ids that no answer begins with (the end: no empty answer).
     stops: per stream, when an answer is enough though it is not finished; greedy search only, beams go on.
     """
+    rules = Rules(config, list(never), never_first or [()] * len(contexts))
     if config.beams > 1:
-        return _beam_search(continuation, config, contexts, limits, end, list(never))
-    return _greedy(continuation, config, contexts, limits, end, list(never), stops or [None] * len(contexts))
+        return _beam_search(continuation, rules, contexts, limits, end)
+    return _greedy(continuation, rules, contexts, limits, end, stops or [None] * len(contexts))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may be said. never: ids ruled out throughout; never_first: per stream, ids that no answer begins with."""
+
+    config: SearchConfig
+    never: list[int]
+    never_first: Sequence[Sequence[int]]
+
+    def scores(self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]) -> Tensor:
+        """(rows, vocabulary), given each row's answer so far."""
+        scores = self.config.scores(log_probs, contexts, answers)
+        if self.never:
+            scores = scores.index_fill(1, torch.tensor(self.never, device=scores.device), -torch.inf)
+        if answers[0] or not any(self.never_first):
+            return scores
+        scores = scores.clone()
+        for row in range(len(scores)):
+            scores[row, list(self.never_first[row * len(self.never_first) // len(scores)])] = -torch.inf
+        return scores
 
 
 def _greedy(
     continuation: Continuation,
-    config: SearchConfig,
+    rules: Rules,
     contexts: Sequence[Context],
     limits: Sequence[int],
     end: int,
-    never: list[int],
     stops: Sequence[Stop | None],
 ) -> list[Answer]:
     tokens: list[list[int]] = [[] for _ in contexts]
     answers: dict[int, Answer] = {}
     while True:
-        scores = _without(config.scores(continuation.log_probs, contexts, tokens), never)
-        best = scores.argmax(dim=-1).tolist()
+        best = rules.scores(continuation.log_probs, contexts, tokens).argmax(dim=-1).tolist()
         for stream, token in enumerate(best):
             if stream in answers:
                 continue
@@ -156,19 +178,19 @@ def _greedy(
 
 def _beam_search(
     continuation: Continuation,
-    config: SearchConfig,
+    rules: Rules,
     contexts: Sequence[Context],
     limits: Sequence[int],
     end: int,
-    never: list[int],
 ) -> list[Answer]:
     """As Hugging Face does it with ``early_stopping=False``, per stream; the prompt is computed once for all beams."""
+    config = rules.config
     continuation.fork(config.beams)
     contexts = [context for context in contexts for _ in range(config.beams)]
     streams = [StreamSearch(continuation, config, limit, end, index) for index, limit in enumerate(limits)]
     while True:
         beams = [beam for stream in streams for beam in stream.beams]
-        scores = _without(config.scores(continuation.log_probs, contexts, [beam.tokens for beam in beams]), never)
+        scores = rules.scores(continuation.log_probs, contexts, [beam.tokens for beam in beams])
         scores = scores + torch.tensor([[beam.score] for beam in beams], dtype=scores.dtype, device=scores.device)
         values, places = scores.view(len(streams), -1).topk(2 * config.beams)
         for stream, value, place in zip(streams, values.tolist(), places.tolist(), strict=True):
@@ -218,13 +240,6 @@ class StreamSearch:
 
     def _settled(self, best_running: float) -> bool:
         return len(self.finished) == self.config.beams and best_running <= self.finished[-1][0]
-
-
-def _without(scores: Tensor, ids: list[int]) -> Tensor:
-    """Scores (rows, vocabulary) that rule ``ids`` out."""
-    if not ids:
-        return scores
-    return scores.index_fill(1, torch.tensor(ids, device=scores.device), -torch.inf)
 
 
 def following(ids: list[int], text: list[int], size: int) -> list[int]:

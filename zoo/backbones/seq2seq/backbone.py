@@ -73,7 +73,7 @@ class Seq2Seq(Backbone):
     ids, its end included. dtype: of weights and activations.
 
     ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that closes a text), and may fill ``never`` (ids
-    never said).
+    never said) and ``never_first`` (ids that no text begins with).
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT})
@@ -101,6 +101,7 @@ class Seq2Seq(Backbone):
         self.max_tokens = max_tokens
         self.dtype: torch.dtype = getattr(torch, dtype)
         self.never: list[int] = []
+        self.never_first: list[int] = []
         self._vocabularies: dict[UnitKind, Vocabulary] = {}
 
     @abstractmethod
@@ -206,6 +207,7 @@ class Seq2Seq(Backbone):
             limits=limits,
             end=self.end,
             never=self.never,
+            never_first=[[] if text.prefix else self.never_first for text in texts],
             stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
         )
         hypotheses = []
