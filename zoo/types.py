@@ -92,14 +92,16 @@ class Hypothesis:
     @property
     def attended(self) -> Tensor:
         """(prefix + new,) int64: the frame each token attends to most. Raises ValueError without an alignment."""
-        return self._aligned().argmax(dim=1)
+        return self.aligned.argmax(dim=1)
 
     @property
     def frames(self) -> Frames:
         """Source frames the alignment covers. Raises ValueError without one."""
-        return self._aligned().shape[1]
+        return self.aligned.shape[1]
 
-    def _aligned(self) -> Tensor:
+    @property
+    def aligned(self) -> Tensor:
+        """(prefix + new, frames): the alignment. Raises ValueError without one."""
         if self.alignment is None:
             raise ValueError("The backbone answered without the alignment it was asked for.")
         return self.alignment

@@ -15,11 +15,19 @@ class History:
         """State of a new stream (None: the history remembers nothing)."""
         return None
 
+    def onset(self, session: Session) -> Frames | None:
+        """Kept frame at which there is something to translate: what lies before it is forgotten unheard.
+
+        Asked first after each chunk and after each flush, while audio is kept. None: there is nothing yet, so the
+        policy is not asked and ``trim`` says what to keep. Frames above 0 only where a segment begins, for a policy may
+        count frames, and only by a history that ``needs`` RECUT.
+        """
+        return 0
+
     def boundary(self, session: Session) -> Frames | None:
         """Kept frame (> 0) at which a segment has ended: everything before it is written out, then forgotten.
 
-        Asked after each chunk and again after each flush, while audio is kept; None: no (further) segment has ended.
-        A history that returns frames here ``needs`` RECUT.
+        Asked after ``onset``; None: no (further) segment has ended. A history that returns frames here ``needs`` RECUT.
         """
         return None
 

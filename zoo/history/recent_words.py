@@ -1,43 +1,33 @@
 """StreamAtt's history of a fixed number of words (Papi et al., 2024, "StreamAtt", FW). Knows no network."""
 
-from typing import ClassVar
-
 from zoo.errors import ZooError
-from zoo.history.base import History
-from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Cut, Hypothesis, Seconds
+from zoo.history.attended import Attended, Moment, Rows
+from zoo.types import Hypothesis, Seconds
 
 
-class RecentWords(History):
-    """Keep the last ``words`` written words and the audio from the first frame one of them attends to most.
+class RecentWords(Attended):
+    """Keep the last ``words`` written words; see :class:`Attended` for the audio and the other settings.
 
-    Audio goes only when text goes, or when more than ``max_seconds`` are kept. A word is what the backbone says begins
-    one (``word_starts``): a character in languages without spaces.
+    A word is what the backbone says begins one (``word_starts``): a character in languages without spaces.
     """
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.RECUT})
-
-    def __init__(self, *, words: int, max_seconds: Seconds = 28.8) -> None:
-        """Raises ZooError when fewer than one word or no audio could be kept."""
-        if words < 1 or max_seconds <= 0:
-            raise ZooError(
-                f"RecentWords needs words of at least 1 and max_seconds above 0, not {words}, {max_seconds}."
-            )
+    def __init__(
+        self,
+        *,
+        words: int,
+        cut: Moment = "with_text",
+        rows: Rows = "kept",
+        min_seconds: Seconds = 0.0,
+        max_seconds: Seconds = 28.8,
+        max_tokens: int = 128,
+    ) -> None:
+        """Raises ZooError for fewer than one word and for other values that make no sense."""
+        super().__init__(cut=cut, rows=rows, min_seconds=min_seconds, max_seconds=max_seconds, max_tokens=max_tokens)
+        if words < 1:
+            raise ZooError(f"RecentWords needs words of at least 1, not {words}.")
         self.words = words
-        self.max_seconds = max_seconds
 
-    def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        """Text rule, audio rule, then the cap on audio."""
-        cut = Cut()
-        if hypothesis is not None and hypothesis.alignment is not None:
-            cut = self._attended(session, hypothesis)
-        most = round(self.max_seconds * SAMPLE_RATE) // session.frame_samples
-        return Cut(tokens=cut.tokens, frames=max(cut.frames, session.kept_frames - most))
-
-    def _attended(self, session: Session, hypothesis: Hypothesis) -> Cut:
-        kept = session.prefix.numel()
-        begins = hypothesis.word_starts[:kept].nonzero().flatten()
-        if begins.numel() <= self.words:
-            return Cut()
-        first = int(begins[-self.words])
-        return Cut(tokens=first, frames=int(hypothesis.attended[first:kept].min()))
+    def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
+        """The beginning of the last ``words`` words, or 0 where there are fewer."""
+        begins = hypothesis.word_starts[:written].nonzero()
+        return int(begins[-self.words]) if begins.numel() >= self.words else 0

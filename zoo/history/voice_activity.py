@@ -1,19 +1,20 @@
 """Segments between pauses, found by a voice activity detector; nothing is remembered across them.
 
-The long-form baselines of SimulU (section 3.3) and StreamUni: Silero VAD, segments of 15 to 30 s. Knows no network but
-the detector.
+The long-form baselines of SimulU (section 3.3), the IWSLT 2025 campaign and StreamUni: Silero VAD, segments of 15 to
+30 s. Knows no network but the detector.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Frames, Samples, Seconds
+from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Samples, Seconds
 
 WINDOW: Samples = 512  # what Silero looks at, at 16 kHz
 
@@ -22,26 +23,34 @@ Voice = Callable[[Tensor], float]  # (512,) samples -> probability of speech; re
 
 def silero() -> Voice:
     """Silero VAD, weights from its wheel. A detector per stream, for it remembers what it heard."""
+    threads = torch.get_num_threads()
     from silero_vad import load_silero_vad
 
+    torch.set_num_threads(threads)  # importing silero_vad sets one thread for the whole process
     network = load_silero_vad(onnx=False)
     return lambda window: network(window, SAMPLE_RATE).item()
 
 
 @dataclass(slots=True)
 class Activity:
-    """A stream's detector and the (end, probability) of each kept window; ends and ``scored`` in stream samples."""
+    """A stream's detector and the (end, probability) of each kept window; ends and ``scored`` in stream samples.
+
+    begun: the kept audio begins with a segment.
+    """
 
     voice: Voice
     scored: Samples = 0
     windows: list[tuple[Samples, float]] = field(default_factory=list)
+    begun: bool = False
 
 
 class VoiceActivity(History):
     """Close a segment at the first pause after ``min_seconds``, at the latest at ``max_seconds``.
 
-    threshold: a window below this probability is a pause. max_unvoiced_seconds: a pause this long closes a segment in
-    which nothing was said. voice: makes a stream's detector.
+    threshold: a window below this probability is unvoiced. pause_seconds: so much of it in a row is a pause.
+    pad_seconds: what is heard of the silence before a segment; the rest is forgotten and nothing is asked about it.
+    A segment that reaches ``max_seconds`` ends at its quietest window after ``min_seconds``; what was said behind that
+    begins the next one. voice: makes a stream's detector.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.RECUT})
@@ -51,15 +60,21 @@ class VoiceActivity(History):
         *,
         min_seconds: Seconds = 15.0,
         max_seconds: Seconds = 30.0,
-        max_unvoiced_seconds: Seconds = 20.0,
+        pause_seconds: Seconds = 0.1,
+        pad_seconds: Seconds = 0.1,
         threshold: float = 0.1,
         voice: Callable[[], Voice] = silero,
     ) -> None:
-        """Raises ZooError unless 0 < min_seconds <= max_seconds."""
+        """Raises ZooError unless 0 < min_seconds <= max_seconds, 0 < pause_seconds and 0 <= pad_seconds."""
         if not 0 < min_seconds <= max_seconds:
             raise ZooError(f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, {max_seconds}.")
+        if pause_seconds <= 0 or pad_seconds < 0:
+            raise ZooError(
+                f"VoiceActivity needs pause_seconds above 0 and pad_seconds of at least 0, not {pause_seconds}, "
+                f"{pad_seconds}."
+            )
         self.min_samples, self.max_samples = round(min_seconds * SAMPLE_RATE), round(max_seconds * SAMPLE_RATE)
-        self.max_unvoiced_samples = round(max_unvoiced_seconds * SAMPLE_RATE)
+        self.pause_samples, self.pad_samples = round(pause_seconds * SAMPLE_RATE), round(pad_seconds * SAMPLE_RATE)
         self.threshold = threshold
         self.voice = voice
 
@@ -67,12 +82,35 @@ class VoiceActivity(History):
         """A fresh detector."""
         return Activity(voice=self.voice())
 
+    def onset(self, session: Session) -> Frames | None:
+        """The first voiced window, less the padding; within a segment 0."""
+        state: Activity = session.history
+        self._score(session, state)
+        if state.begun:
+            return 0
+        voiced = next((end - WINDOW for end, chance in state.windows if chance >= self.threshold), None)
+        if voiced is None:
+            return None
+        state.begun = True
+        return max(voiced - self.pad_samples - session.audio_start, 0) // session.frame_samples
+
     def boundary(self, session: Session) -> Frames | None:
         """The end of the first segment in the kept audio, rounded up to a frame."""
         state: Activity = session.history
         self._score(session, state)
         end = self._segment_end([(end - session.audio_start, chance) for end, chance in state.windows])
-        return None if end is None else min(-(-end // session.frame_samples), session.kept_frames)
+        if end is None:
+            return None
+        state.begun = False
+        return min(-(-end // session.frame_samples), session.kept_frames)
+
+    def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
+        """Between segments, forget all but what may be the padding of the next one."""
+        state: Activity = session.history
+        if state.begun:
+            return Cut()
+        silent = session.audio.numel() - self.pad_samples - WINDOW  # the last window may not have been scored yet
+        return Cut(frames=max(silent, 0) // session.frame_samples)
 
     def _score(self, session: Session, state: Activity) -> None:
         start = session.audio_start
@@ -85,11 +123,10 @@ class VoiceActivity(History):
 
     def _segment_end(self, windows: list[tuple[Samples, float]]) -> Samples | None:
         """Samples into the kept audio; ``windows`` as in the state, but counted from there."""
-        spoken = False
+        unvoiced: Samples = 0
         for index, (end, chance) in enumerate(windows):
-            pause = chance < self.threshold
-            spoken = spoken or not pause
-            if pause and end >= (self.min_samples if spoken else self.max_unvoiced_samples):
+            unvoiced = unvoiced + WINDOW if chance < self.threshold else 0
+            if unvoiced >= self.pause_samples and end >= self.min_samples:
                 return end
             if end >= self.max_samples:
                 return min((chance, end) for end, chance in windows[: index + 1] if end >= self.min_samples)[1]

@@ -3,30 +3,23 @@
 Knows no layers and no heads: which attention makes the alignment is the backbone's choice.
 """
 
-from typing import ClassVar
+from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.policies.base import Asking, Policy
-from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Frames, Request
+from zoo.policies.attention import AttentionGuided, LastWord
+from zoo.types import Frames, Hypothesis
 
 
-class AlignAtt(Policy):
+class AlignAtt(AttentionGuided):
     """Write up to the first token that attends most to one of the last ``frames`` source frames (section 3)."""
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX})
-
-    def __init__(self, *, frames: Frames) -> None:
+    def __init__(self, *, frames: Frames, last_word: LastWord = "whole") -> None:
         """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError below 1."""
+        super().__init__(last_word=last_word)
         if frames < 1:
             raise ZooError(f"AlignAtt needs frames of at least 1, not {frames}.")
         self.frames = frames
 
-    def decide(self, session: Session, state: None) -> Asking:
-        """One look per chunk; a word that the stop would split waits too."""
-        hypothesis = yield Request()
-        if session.ended:
-            return Decision(write=hypothesis.new)
-        late = hypothesis.attended[hypothesis.prefix :] >= hypothesis.frames - self.frames
-        stop = int(late.nonzero()[0]) if bool(late.any()) else hypothesis.new
-        return Decision(write=hypothesis.whole_words(stop))
+    def unstable(self, hypothesis: Hypothesis) -> Tensor:
+        """Aligned to the end of what is heard."""
+        return hypothesis.attended[hypothesis.prefix :] >= hypothesis.frames - self.frames

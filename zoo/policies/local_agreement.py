@@ -1,19 +1,37 @@
 """Local agreement (Liu et al., 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial
 Hypothesis Selection"). Knows nothing of sound: it compares what was said with what is said now."""
 
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
+
+from torch import Tensor
 
 from zoo.errors import ZooError
 from zoo.policies.base import Asking, Policy
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Request
+from zoo.types import Capability, Decision, Hypothesis, Request
 
-Said = list[list[int]]  # the newest hypotheses, oldest first, without what has been written since
+
+@dataclass(slots=True)
+class Said:
+    """What one look said beyond what is written by now: ids (n,), where a word begins (n,), whether that was all."""
+
+    token_ids: Tensor
+    starts: Tensor
+    finished: bool
+
+    def after(self, written: int) -> "Said":
+        """The same without its first ``written`` tokens."""
+        return Said(self.token_ids[written:], self.starts[written:], self.finished)
+
+    def ends_word(self, tokens: int) -> bool:
+        """Is there no word in part after so many tokens?"""
+        return self.finished if tokens == len(self.starts) else bool(self.starts[tokens])
 
 
 class LocalAgreement(Policy):
-    """Write the longest common prefix of the last ``n`` hypotheses, each conditioned on what is written."""
+    """Write the longest prefix in whole words that the last ``n`` looks share, each conditioned on what is written."""
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
@@ -23,22 +41,29 @@ class LocalAgreement(Policy):
             raise ZooError(f"LocalAgreement needs n of at least 2, not {n}.")
         self.n = n
 
-    def open(self) -> Said:
-        """No hypothesis yet."""
+    def open(self) -> list[Said]:
+        """No look yet; the newest comes last."""
         return []
 
-    def decide(self, session: Session, state: Said) -> Asking:
+    def decide(self, session: Session, state: list[Said]) -> Asking:
         """One look per chunk; a word that is agreed upon only in part waits."""
         hypothesis = yield Request()
         if session.ended:
             return Decision(write=hypothesis.new)
-        state.append(hypothesis.token_ids.tolist())
+        state.append(_said(hypothesis))
         del state[: -self.n]
-        write = hypothesis.whole_words(_agreed(state)) if len(state) == self.n else 0
-        state[:] = [said[write:] for said in state]
+        write = _agreed(state) if len(state) == self.n else 0
+        state[:] = [said.after(write) for said in state]
         return Decision(write=write)
 
 
-def _agreed(said: Said) -> int:
-    """Length of the longest common prefix."""
-    return sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, zip(*said, strict=False)))
+def _said(hypothesis: Hypothesis) -> Said:
+    return Said(hypothesis.token_ids, hypothesis.word_starts[hypothesis.prefix :], hypothesis.finished)
+
+
+def _agreed(looks: list[Said]) -> int:
+    """Tokens in the longest common prefix after which no look has a word in part."""
+    ids = zip(*(said.token_ids.tolist() for said in looks), strict=False)
+    common = sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, ids))
+    whole = (tokens for tokens in range(common, 0, -1) if all(said.ends_word(tokens) for said in looks))
+    return next(whole, 0)

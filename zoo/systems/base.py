@@ -155,16 +155,20 @@ class StreamingSystem(lightning.LightningModule):
         return actions
 
     def _turn(self, session: Session) -> Turn:
-        """All that one stream does after one chunk: flush ended segments, decide, write, forget."""
+        """All that one stream does after one chunk: find the onset, flush ended segments, decide, write, forget."""
         written: list[Action] = []
         if session.last_samples == 0 and not session.source_ended:
             return Action()  # nothing new was heard: a second look at the same audio is no new evidence
-        while session.kept_frames and (end := self.history.boundary(session)):
+        hypothesis: Hypothesis | None = None
+        while session.kept_frames and (onset := self.history.onset(session)) is not None:
+            self._forget(session, Cut(frames=onset))
+            if (end := self.history.boundary(session)) is None:
+                hypothesis = yield from self._advance(session, written)
+                break
             session.horizon = end
             yield from self._advance(session, written)
             self._forget(session, Cut(tokens=session.prefix.numel(), frames=session.frames))
             session.horizon, session.policy = None, self.policy.open()
-        hypothesis = yield from self._advance(session, written)
         self._forget(session, self.history.trim(session, hypothesis))
         return _joined(written)
 

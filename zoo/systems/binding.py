@@ -1,5 +1,6 @@
 """Do these parts fit? Decided from what each declares, before any weight is loaded."""
 
+import inspect
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
@@ -57,7 +58,7 @@ def _parts(kind: type[Policy | History], package: ModuleType) -> Iterator[tuple[
     for module in pkgutil.iter_modules(package.__path__):
         for part in vars(import_module(f"{package.__name__}.{module.name}")).values():
             own = isinstance(part, type) and part.__module__ == f"{package.__name__}.{module.name}"
-            if own and issubclass(part, kind) and module.name != "base":
+            if own and issubclass(part, kind) and not inspect.isabstract(part) and module.name != "base":
                 yield module.name, part
 
 
