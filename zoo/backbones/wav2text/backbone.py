@@ -134,7 +134,7 @@ class Wav2Text(Seq2Seq):
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
-        heard = [whole_frames(wave.to(self.dtype), self.frame_samples) for wave in waves]
+        heard = [whole_frames(wave, self.frame_samples) for wave in waves]
         lengths = torch.tensor([samples.numel() // self.frame_samples for samples in heard], device=heard[0].device)
         hidden, memory = self.hear(pad_sequence(heard, batch_first=True), lengths)
         memories = []
@@ -162,7 +162,7 @@ class Wav2Text(Seq2Seq):
         """
         trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
         with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            hidden = self.encoder(samples, self.block_chunks, lengths * MERGED).hidden
+            hidden = self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
         memory = self.norm(self.adapter(hidden))
         places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
         return hidden, memory + POSITION_SCALE * places.to(memory.dtype)
