@@ -162,7 +162,7 @@ class StreamingSystem(lightning.LightningModule):
         hypothesis: Hypothesis | None = None
         while session.kept_frames and (onset := self.history.onset(session)) is not None:
             self._forget(session, Cut(frames=onset))
-            if (end := self.history.boundary(session)) is None:
+            if not (end := self.history.boundary(session)):
                 hypothesis = yield from self._advance(session, written)
                 break
             session.horizon = end
