@@ -143,10 +143,10 @@ class Rules:
         scores = self.config.scores(log_probs, contexts, answers)
         if self.never:
             scores = scores.index_fill(1, torch.tensor(self.never, device=scores.device), -torch.inf)
-        if answers[0] or not any(self.never_first):
-            return scores
-        scores = scores.clone()
-        for row in range(len(scores)):
+        first = [row for row, answer in enumerate(answers) if not answer] if any(self.never_first) else []
+        if first:
+            scores = scores.clone()
+        for row in first:  # a stream that ended at once has no answer for ever, others may be well into theirs
             scores[row, list(self.never_first[row * len(self.never_first) // len(scores)])] = -torch.inf
         return scores
 
