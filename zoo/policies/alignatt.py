@@ -3,6 +3,7 @@
 Knows no layers and no heads: which attention makes the alignment is the backbone's choice.
 """
 
+import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
@@ -11,15 +12,28 @@ from zoo.types import Frames, Hypothesis
 
 
 class AlignAtt(AttentionGuided):
-    """Write up to the first token that attends most to one of the last ``frames`` source frames (section 3)."""
+    """Write up to the first token that attends most to one of the last ``frames`` source frames (section 3).
 
-    def __init__(self, *, frames: Frames, last_word: LastWord = "whole") -> None:
-        """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError below 1."""
+    rewind: a token that attends more than so many frames before the one before it makes the whole look void
+    (SimulStreaming: 200 of 20 ms); None: alignments may go back.
+    """
+
+    def __init__(self, *, frames: Frames, rewind: Frames | None = None, last_word: LastWord = "whole") -> None:
+        """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError for values that make
+        no sense."""
         super().__init__(last_word=last_word)
         if frames < 1:
             raise ZooError(f"AlignAtt needs frames of at least 1, not {frames}.")
+        if rewind is not None and rewind < 1:
+            raise ZooError(f"AlignAtt needs rewind of at least 1 frame, or null for none, not {rewind}.")
         self.frames = frames
+        self.rewind = rewind
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Aligned to the end of what is heard."""
-        return hypothesis.attended[hypothesis.prefix :] >= hypothesis.frames - self.frames
+        """Aligned to the end of what is heard; all tokens where the alignment jumps back."""
+        attended = hypothesis.attended
+        late = attended[hypothesis.prefix :] >= hypothesis.frames - self.frames
+        if self.rewind is not None:
+            steps = attended[max(hypothesis.prefix - 1, 0) :].diff()
+            late |= torch.any(steps < -self.rewind)
+        return late
