@@ -41,8 +41,8 @@ def export(
     beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer")  # all of it lies beside the config
     described["backbone"] = {**described["backbone"], **dict.fromkeys(beside)}
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
-    again = [*evaluated, f"backbone.{weights_key(config['backbone'])}=<this folder>"]
-    (folder / "README.md").write_text(card(system, corpus=corpus, trained=trained, evaluated=again, dtype=dtype))
+    text = card(system, corpus=corpus, trained=trained, evaluated=evaluated, dtype=dtype, key=beside[0])
+    (folder / "README.md").write_text(text)
     return folder
 
 
@@ -51,8 +51,16 @@ def weights_key(backbone: Mapping[str, Any]) -> str:
     return "checkpoint" if "checkpoint" in backbone else "name"
 
 
-def card(system: StreamingSystem, *, corpus: str, trained: Sequence[str], evaluated: Sequence[str], dtype: str) -> str:
-    """What this model is, how it was made and what it must not be taken for. evaluated: overrides of an evaluation."""
+def card(
+    system: StreamingSystem,
+    *,
+    corpus: str,
+    trained: Sequence[str],
+    evaluated: Sequence[str],
+    dtype: str,
+    key: str = "checkpoint",
+) -> str:
+    """What this model is, how it was made and what it must not be taken for. key: see ``weights_key``."""
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
@@ -61,5 +69,5 @@ def card(system: StreamingSystem, *, corpus: str, trained: Sequence[str], evalua
 
     python train.py {" ".join(trained)}
 
-{data} Evaluate it with `python evaluate.py {" ".join(evaluated)}`.
+{data} Evaluate it with `python evaluate.py {" ".join([*evaluated, f"backbone.{key}=<this folder>"])}`.
 """

@@ -97,9 +97,9 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
         "<|im_start|>user\n[speech]<|im_end|>\n<|im_start|>assistant\nJa.<|im_end|>\n"
         "<|im_start|>user\n[speech]<|im_end|>\n<|im_start|>assistant\nJa.<|im_end|>"
     )
-    with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, chatml, lean"):
+    with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, offline, chatml, lean"):
         Prompt(tokenizer=tokenizer, template=chatml)
-    with pytest.raises(ZooError, match=r"Unknown template 'qwen'; choose one of: llama, released, chatml, lean"):
+    with pytest.raises(ZooError, match=r"Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean"):
         template_named("qwen")
 
 

@@ -62,7 +62,8 @@ class InfiniSST(SpeechLLM):
 
     def forward(self, batch: Batch) -> Output:
         """Teacher forcing over whole trajectories (section 3.4): the loss covers each turn's text and its end."""
-        return self.teach(batch)
+        samples = batch.heard.dim() == 2
+        return self.teach(batch, self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard)
 
     @torch.inference_mode()
     def decode(

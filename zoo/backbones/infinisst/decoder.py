@@ -1,7 +1,8 @@
 """The causal LM under InfiniSST: how it is made and how its positions turn. Knows no prompt, window or audio."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
@@ -26,14 +27,53 @@ STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 ATTENTION = "zoo_grouped"
 
 
+@dataclass(slots=True)
+class Recorder:
+    """Takes down what some heads attend to in one pass through the decoder; the pass itself stays as it is.
+
+    heads: per layer (None: all of its heads). rows: how many of the newest positions are recorded. taken: per layer
+    (batch, rows, heads, keys), in the type of the scores, at least float32.
+    """
+
+    heads: Mapping[int, Sequence[int] | None]
+    rows: int
+    taken: list[Tensor] = field(default_factory=list)
+
+    def look(self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
+        """See ``grouped_attention``; mask: added to the scores."""
+        if layer not in self.heads:
+            return
+        chosen = self.heads[layer]
+        heads = range(query.shape[1]) if chosen is None else list(chosen)
+        groups = query.shape[1] // key.shape[1]
+        scores = query[:, heads, -self.rows :] @ key[:, [head // groups for head in heads]].mT * scaling
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        if mask is not None:
+            scores = scores + mask[:, :, -self.rows :]
+        self.taken.append(scores.softmax(dim=-1).transpose(1, 2))
+
+    def weights(self) -> Tensor:
+        """(batch, rows, heads of all layers, keys)."""
+        return torch.cat(self.taken, dim=2)
+
+
 def grouped_attention(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    recorder: Recorder | None = None,
+    **options: Any,
 ) -> tuple[Tensor, None]:
     """Transformers' sdpa; under a mask, heads that share keys become queries of one head: nothing is copied for them.
 
     query: (batch, heads, new, head size). key, value: (batch, shared heads, keys, head size). attention_mask:
-    (batch, 1, new, keys), bool or added to the scores. The result: (batch, new, heads, head size).
+    (batch, 1, new, keys), bool or added to the scores (with a recorder: added). recorder: what to take down of it. The
+    result: (batch, new, heads, head size).
     """
+    if recorder is not None:
+        recorder.look(cast(int, module.layer_idx), query, key, attention_mask, options["scaling"])
     groups = query.shape[1] // key.shape[1]
     if attention_mask is None or groups == 1:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)

@@ -29,7 +29,8 @@ class EncoderConfig:
 
     conv_channels: one per convolution. window, window_unit: what a query frame sees of the past, see ``first_visible``.
     left_pad: samples of context before each chunk (zeros before the first): at least 80 and at most 399, so that
-    a chunk of 15 360 samples gives 48 frames. 80 for models trained here, 399 for the released checkpoints.
+    a chunk of 15 360 samples gives 48 frames. 80 for models trained here, 399 for the released checkpoints; 0 for their
+    offline ones, which hear whole signals only.
     rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does, whose checkpoints learned
     with it: beyond 256 frames, neighbours share a position. A stream's positions start at its oldest kept frame, so
     rounded angles depend on the block size and on the chunks heard before.
@@ -56,8 +57,8 @@ class EncoderConfig:
                 f"The encoder needs layers, heads and window of at least 1 and a hidden size that 2 x heads divides, "
                 f"not {self.layers}, {self.heads}, {self.window} and {self.hidden}."
             )
-        if not 80 <= self.left_pad <= 399:
-            raise ZooError(f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad}.")
+        if self.left_pad != 0 and not 80 <= self.left_pad <= 399:
+            raise ZooError(f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad} (0: no streams).")
 
     @property
     def head_size(self) -> int:
@@ -119,7 +120,9 @@ class StreamingEncoder(nn.Module):
         return Encoded(hidden, middle)
 
     def open(self) -> EncoderState:
-        """State of a new stream."""
+        """State of a new stream. Raises ZooError for an encoder without ``left_pad``."""
+        if self.config.left_pad == 0:
+            raise ZooError("An encoder with left_pad=0 hears whole signals only; no stream can go through it.")
         config, weight = self.config, self.feature_projection.projection.weight
         cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
         return EncoderState(left=weight.new_zeros(config.left_pad), cache=cache)

@@ -129,10 +129,8 @@ class SpeechLLM(Backbone):
         """Plain detokenisation, special tokens left out."""
         return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
-    def teach(self, batch: Batch) -> Output:
-        """Teacher forcing over whole dialogues: the loss covers the labelled positions."""
-        samples = batch.heard.dim() == 2
-        frames = self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard
+    def teach(self, batch: Batch, frames: Tensor) -> Output:
+        """Teacher forcing over dialogues that hear ``frames`` (batch, frames, hidden); the loss covers all labels."""
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
         speech = self.adapter(frames.to(self.dtype)).to(embeddings.dtype)
         rows, places = (batch.speech_positions >= 0).nonzero(as_tuple=True)
@@ -145,11 +143,14 @@ class SpeechLLM(Backbone):
         loss = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled])
         return Output(loss, logits, targets[labelled])
 
-    def encode_training(self, samples: Tensor, multiplier: int) -> Encoded:
-        """(batch, n) samples from the start of a stream to (batch, n / 320, hidden), no gradients when frozen."""
+    def encode_training(self, samples: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
+        """(batch, n) samples from the start of a stream to (batch, n / 320, hidden), no gradients when frozen.
+
+        lengths: (batch,) frames that are no padding (None: all).
+        """
         trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
         with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            return self.encoder(samples.to(self.dtype), multiplier)
+            return self.encoder(samples.to(self.dtype), multiplier, lengths)
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
         """(len(ids), embedding): embeddings of the tokens, and ``speech`` (n, embedding) where the ids say so."""

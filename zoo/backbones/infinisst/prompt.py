@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformers import PreTrainedTokenizerBase
 
@@ -71,6 +71,9 @@ RELEASED = Template(  # Llama 3.1's chat format as Transformers renders it, date
     speech="<sp_patch>",
     latency="<latency_{multiplier}>",
 )
+OFFLINE = replace(  # as the authors' offline model, their baseline, was trained
+    RELEASED, instruction=RELEASED.instruction.replace(" with latency {latency}", ""), latency=""
+)
 CHATML = Template(  # Qwen
     instruction="<|im_start|>system\nTranslate the following speech from {source} to {target}.<|im_end|>",
     user="\n<|im_start|>user\n",
@@ -78,7 +81,7 @@ CHATML = Template(  # Qwen
     end_of_turn="<|im_end|>",
     speech="<|endoftext|>",
 )
-TEMPLATES = {"llama": Template(), "released": RELEASED, "chatml": CHATML, "lean": LEAN}
+TEMPLATES = {"llama": Template(), "released": RELEASED, "offline": OFFLINE, "chatml": CHATML, "lean": LEAN}
 
 
 def template_named(template: Template | str) -> Template:
@@ -135,8 +138,11 @@ class Prompt:
 
     def turn(self, chunks: int) -> list[int]:
         """Ids from the opening of the user's turn with ``chunks`` chunks of speech to the opening of the answer."""
-        speech = [self.speech] * (CHUNK_EMBEDDINGS * chunks)
-        return [*self._user, *speech, self.end_of_turn, *self._assistant]
+        return self.spoken(CHUNK_EMBEDDINGS * chunks)
+
+    def spoken(self, embeddings: int) -> list[int]:
+        """The same for a number of speech embeddings."""
+        return [*self._user, *[self.speech] * embeddings, self.end_of_turn, *self._assistant]
 
     def answer(self, text: str) -> list[int]:
         """Ids of a turn's translation and its end. The text has no leading space (a tokenizer may add its own)."""

@@ -4,7 +4,7 @@ The beams of a stream are branches of a tree. All its tokens stand in one sequen
 the tokens it grew from. So the prefix is there once for all beams, and beams change places without a copy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from zoo.backbones.infinisst.decoder import Recorder
 from zoo.backbones.infinisst.window import StreamState
 
 ROOM = 64  # positions
@@ -54,9 +55,24 @@ class Turn:
     Rows are streams x beams. ``visible``: (rows, positions) bool, the cached positions that a row continues.
     """
 
-    def __init__(self, decoder: PreTrainedModel, states: Sequence[StreamState], prompts: Sequence[Tensor]) -> None:
-        """prompts: (n, embedding) per stream. Caches and prompts of different lengths are padded on the left."""
+    def __init__(
+        self,
+        decoder: PreTrainedModel,
+        states: Sequence[StreamState],
+        prompts: Sequence[Tensor],
+        *,
+        heads: Mapping[int, Sequence[int] | None] | None = None,
+        recorded: int = 1,
+    ) -> None:
+        """prompts: (n, embedding) per stream. Caches and prompts of different lengths are padded on the left.
+
+        heads: per layer those (None: all) whose attention is kept for ``attended``. recorded: of a prompt's last
+        positions, so many.
+        """
         self.decoder = decoder
+        self.heads = heads
+        self.recorded = recorded
+        self._attention: list[Tensor] = []
         self.streams = len(states)
         self.beams = 1
         device = prompts[0].device
@@ -75,7 +91,7 @@ class Turn:
         order = torch.arange(past + new, device=device)
         causal = order <= order[past:, None]
         itself = order == order[past:, None]  # padding looks at itself: a row that sees nothing would be NaN
-        hidden = self._run(embeddings, positions, causal & self.visible[:, None] | itself)
+        hidden = self._run(embeddings, positions, causal & self.visible[:, None] | itself, recorded)
         self.log_probs = self._predict(hidden[:, -1])
 
     def fork(self, beams: int) -> None:
@@ -96,6 +112,7 @@ class Turn:
             self.decoder.get_input_embeddings()(ids),
             self._next.expand(-1, self.beams),
             self.visible.view(self.streams, self.beams, -1),
+            self.beams,
         )
         self.log_probs = self._predict(hidden.flatten(0, 1))
         self._next = self._next + 1
@@ -114,17 +131,30 @@ class Turn:
         new = self._cache.data[:, :, row // self.beams, :, self.prefix : self._cache.length]
         return new[..., self.visible[row, self.prefix :], :]
 
-    def _run(self, embeddings: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
+    def attended(self, row: int) -> Tensor:
+        """(recorded + n, heads, prefix), what the last positions of the prompt and the n tokens of ``row`` attend to.
+
+        Of the ``prefix`` positions, the stream's own stand last.
+        """
+        seen = torch.cat([weights[row // self.beams] for weights in self._attention])
+        tokens = self.visible[row, self.prefix :].nonzero().flatten()
+        return torch.cat([seen[: self.recorded], seen[self.recorded + tokens]])
+
+    def _run(self, embeddings: Tensor, positions: Tensor, visible: Tensor, recorded: int) -> Tensor:
         """Append (streams, new, embedding) to the cache; the last hidden states. visible: (streams, new, keys)."""
         self._cache.reserve(embeddings.shape[1])
         mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)  # once for all layers
+        recorder = None if self.heads is None else Recorder(self.heads, recorded)
         hidden = self.decoder.model(
             inputs_embeds=embeddings,
             attention_mask=mask[:, None],
             position_ids=positions,
             past_key_values=self._cache,
             use_cache=True,
+            recorder=recorder,
         ).last_hidden_state
+        if recorder is not None:
+            self._attention.append(recorder.weights()[..., : self.prefix])
         self._cache.length += embeddings.shape[1]
         return hidden
 

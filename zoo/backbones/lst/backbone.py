@@ -1,0 +1,236 @@
+"""LST (Zhang et al., 2023) on InfiniSST's network, its offline baseline (section 4.2). Knows no clock and no policy.
+
+Every look hears all kept speech anew and continues all kept text: instruction, speech, text, in a single turn.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+import zoo.backbones.search as shared
+from zoo.backbones.infinisst.batch import Batch
+from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
+from zoo.backbones.infinisst.network import SpeechLLM
+from zoo.backbones.infinisst.prompt import Template, template_named
+from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, Collator, whole_embeddings
+from zoo.backbones.lst.described import Network, described, local
+from zoo.backbones.lst.look import Look
+from zoo.backbones.lst.search import SearchConfig
+from zoo.backbones.search import Answer, Context, search
+from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
+from zoo.backbones.seq2seq.backbone import StreamState, Text
+from zoo.backbones.vocabulary import Vocabulary
+from zoo.errors import ZooError
+from zoo.streaming.session import Session
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
+
+FRAMES: Frames = EMBEDDING_SAMPLES // FRAME_SAMPLES  # of the encoder per embedding
+
+
+class LST(SpeechLLM):
+    """Instruction, speech history, translation history; self-attention to the speech as alignment.
+
+    name: folder or hub id of an exported or converted LST; None: a network of the parts that the other arguments name,
+    see ``SpeechLLM``. encoder, decoder, template, adapter_norm, block_chunks, alignment: None: as the ``config.yaml``
+    beside the weights says; without a name as in the paper. block_chunks: the encoder's blocks, in chunks of 960 ms, as
+    it was trained (0: one block over all that is kept, as in an offline encoder). search: how an answer is generated.
+    max_tokens: an answer has at most so many new ids, its end included.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT})
+    frame_samples: Samples = EMBEDDING_SAMPLES
+    experiment = "lst_minitalks"
+    weights_key = "name"
+
+    heads: Heads  # of the decoder, that make the alignment
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        encoder: EncoderConfig | None = None,
+        decoder: str | Mapping[str, Any] | None = None,
+        template: Template | str | None = None,
+        adapter_norm: bool | None = None,
+        block_chunks: int | None = None,
+        alignment: AlignmentConfig | None = None,
+        tokenizer: str | None = None,
+        encoder_weights: str | None = None,
+        embedding_std: float | None = None,
+        dtype: str = "float32",
+        search: shared.SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 256,
+    ) -> None:
+        given: dict[str, Any] = {"encoder": encoder, "decoder": decoder, "template": template}
+        given |= {"adapter_norm": adapter_norm, "block_chunks": block_chunks, "alignment": alignment}
+        self.said = {key: value for key, value in given.items() if value is not None}
+        network = Network(**self.said)
+        named = tokenizer is None and name is None and isinstance(network.decoder, str)
+        super().__init__(
+            encoder=network.encoder,
+            decoder=network.decoder,
+            template=network.template,
+            tokenizer=str(network.decoder) if named else tokenizer,
+            checkpoint=name,
+            encoder_weights=encoder_weights,
+            adapter_norm=network.adapter_norm,
+            embedding_std=embedding_std,
+            dtype=dtype,
+            suppress=search.suppress,
+        )
+        if max_tokens < 1:
+            raise ZooError(f"LST needs max_tokens of at least 1, not {max_tokens}.")
+        self.block_chunks = network.block_chunks
+        self.alignment = network.alignment
+        self.search = search
+        self.max_tokens = max_tokens
+        self._vocabularies: dict[UnitKind, Vocabulary] = {}
+
+    def load(self) -> None:
+        """Find out what the network is, create it and read its weights. Raises ZooError on what does not fit."""
+        if self.checkpoint is not None:
+            self._be(local(self.checkpoint))
+        super().load()
+        config = self.decoder.config
+        self.heads = self.alignment.chosen(layers=config.num_hidden_layers, heads=config.num_attention_heads)
+
+    def _be(self, folder: Path) -> None:
+        """What the folder says the network is, but for what the constructor was told."""
+        if self.tokenizer_source == self.checkpoint:
+            self.tokenizer_source = str(folder)
+        self.checkpoint = str(folder)
+        if folder.is_dir() and len(self.said) < len(Network.__dataclass_fields__):
+            network = Network(**(described(folder) | self.said))
+            self.encoder_config, self.decoder_source = network.encoder, network.decoder
+            self.template, self.adapter_norm = template_named(network.template), network.adapter_norm
+            self.block_chunks, self.alignment = network.block_chunks, network.alignment
+
+    def collator(self) -> Collator:
+        """Makes training batches of excerpts."""
+        return Collator(self.prompt)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` over texts and their ends."""
+        lengths = FRAMES * (batch.speech_positions >= 0).sum(dim=1)
+        output = self.teach(batch, self.encode_training(batch.heard, self._blocks(batch.heard), lengths).hidden)
+        accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
+        return {"loss": output.loss, "token_accuracy": accuracy}
+
+    def _blocks(self, samples: Tensor) -> int:
+        """The encoder's block for (batch, n) samples, in chunks."""
+        return self.block_chunks or -(-samples.shape[1] // CHUNK_SAMPLES) + 1
+
+    def open(self, session: Session) -> StreamState:
+        """Nothing heard yet. Raises ZooError when the prompt cannot be made for the session's languages."""
+        self._instruction(session)
+        return StreamState()
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Audio that goes takes with it what was heard; what was written is forced anew at every look."""
+        if cut.frames:
+            session.backbone.memory = session.backbone.heard = None
+
+    @torch.inference_mode()
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        """Hear all kept audio, once per look, and continue the written prefix, which is forced in the same pass.
+
+        A stream whose audio is too short for an embedding says nothing.
+        """
+        waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
+        speech = self._hear(sessions, waves)
+        texts = [self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)]
+        aligned = Capability.ALIGNMENT in needs
+        hypotheses = [silence(text, aligned) for text in texts]
+        live = [index for index, heard in enumerate(speech) if len(heard)]
+        if live:
+            asked = ([texts[i] for i in live], [requests[i] for i in live], [speech[i] for i in live])
+            for index, hypothesis in zip(live, self._continue(*asked, aligned), strict=True):
+                hypotheses[index] = hypothesis
+        return hypotheses
+
+    def _continue(
+        self, texts: Sequence[Text], requests: Sequence[Request], speech: Sequence[Tensor], aligned: bool
+    ) -> list[Hypothesis]:
+        """Search what follows instruction, speech and prefix."""
+        prompts = [text.opening + text.prefix for text in texts]
+        look = Look(
+            self.decoder,
+            [self.embed(ids, heard) for ids, heard in zip(prompts, speech, strict=True)],
+            prefixes=[len(text.prefix) for text in texts],
+            speech=[(ids.index(self.prompt.speech), len(heard)) for ids, heard in zip(prompts, speech, strict=True)],
+            heads=self.heads if aligned else None,
+        )
+        answers = search(
+            look,
+            self.search,
+            contexts=[Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)],
+            limits=[self.max_tokens] * len(texts),
+            end=self.prompt.end_of_turn,
+            never=self.never,
+            stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
+        )
+        return [self._hypothesis(text, answer, aligned) for text, answer in zip(texts, answers, strict=True)]
+
+    def _hypothesis(self, text: Text, answer: Answer, aligned: bool) -> Hypothesis:
+        hypothesis = text.hypothesis(answer, limit=self.max_tokens)
+        if not aligned:
+            return hypothesis
+        rows = self.alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=hypothesis.new)
+        return replace(hypothesis, alignment=rows.cpu())
+
+    def _hear(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """(n, embedding) of each wave; what was heard last is not heard again."""
+        keys = [(session.audio_start, wave.numel()) for session, wave in zip(sessions, waves, strict=True)]
+        new = [index for index, key in enumerate(keys) if sessions[index].backbone.heard != key]
+        if new:
+            for index, heard in zip(new, self._embeddings([waves[index] for index in new]), strict=True):
+                state: StreamState = sessions[index].backbone
+                state.memory, state.heard = heard, keys[index]
+        return [session.backbone.memory for session in sessions]
+
+    def _embeddings(self, waves: Sequence[Tensor]) -> list[Tensor]:
+        """Speech embeddings (n, embedding) of each wave, encoded side by side.
+
+        A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
+        hears whole embeddings only.
+        """
+        pad = self.encoder_config.left_pad
+        device = self.decoder.device
+        waves = [(whole_embeddings(wave) if pad else wave).to(device) for wave in waves]
+        frames = [max(0, (wave.numel() + pad - 80) // FRAME_SAMPLES) for wave in waves]
+        samples = pad_sequence(waves, batch_first=True)
+        if max(frames) < FRAMES:
+            return [samples.new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
+        lengths = torch.tensor(frames, device=device)
+        hidden = self.encoder(samples.to(self.dtype), self._blocks(samples), lengths).hidden
+        speech = self.adapter(hidden)
+        return [embeddings[: count // FRAMES] for embeddings, count in zip(speech, frames, strict=True)]
+
+    def _text(self, session: Session, embeddings: Frames) -> Text:
+        return Text(
+            opening=self._instruction(session) + self.prompt.spoken(embeddings),
+            prefix=session.prefix.tolist(),
+            vocabulary=self._vocabulary(session.target.unit),
+            frames=embeddings,
+        )
+
+    def _instruction(self, session: Session) -> list[int]:
+        return self.prompt.instruction(source=session.source, target=session.target, multiplier=1)
+
+    def _vocabulary(self, unit: UnitKind) -> Vocabulary:
+        if unit not in self._vocabularies:
+            self._vocabularies[unit] = Vocabulary(self.tokenizer, unit)
+        return self._vocabularies[unit]
+
+
+def silence(text: Text, aligned: bool) -> Hypothesis:
+    """Nothing new; what was written is aligned with no frame in particular."""
+    hypothesis = text.hypothesis(Answer([], True, torch.empty(0)), limit=1)
+    return replace(hypothesis, alignment=torch.zeros(len(text.prefix), 1)) if aligned else hypothesis
