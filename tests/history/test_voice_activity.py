@@ -1,5 +1,6 @@
-"""Each history, asked by hand: what it cuts and where a segment ends."""
+"""Segments between pauses, asked by hand: where they begin and end, and what silence leaves behind."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,87 +8,25 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.history.streams import FRAME, session
 from zoo.data.minitalks.speech import Speaker
 from zoo.errors import ZooError
-from zoo.history.keep_all import KeepAll
-from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import WINDOW, VoiceActivity, silero
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Cut, Hypothesis, SpeechChunk
-
-FRAME = 1600  # 100 ms
-
-
-def session(frames: int = 0, *, prefix: int = 0, frame_samples: int = FRAME) -> Session:
-    """A stream that has heard and written so much."""
-    text = TextStream(decode=lambda ids: "", separator=" ")
-    made = Session(talk="talk", source=language("en"), target=language("de"), frame_samples=frame_samples, text=text)
-    made.receive(SpeechChunk(torch.zeros(frames * frame_samples)))
-    made.prefix = torch.arange(prefix)
-    return made
-
-
-def answered(starts: str, attended: Sequence[int], *, prefix: int = 0, frames: int = 20) -> Hypothesis:
-    """``starts``: "w" where a word begins, "." where it goes on; ``prefix``: before the write."""
-    return Hypothesis(
-        token_ids=torch.arange(prefix, len(starts)),
-        word_starts=torch.tensor([start == "w" for start in starts]),
-        prefix=prefix,
-        alignment=torch.eye(frames)[list(attended)],
-    )
-
-
-def test_keep_all_keeps_all() -> None:
-    stream = session(1000, prefix=50)
-    assert KeepAll().boundary(stream) is None
-    assert not KeepAll().trim(stream, answered("w" * 50, [0] * 50))
-
-
-@pytest.mark.parametrize(
-    ("starts", "attended", "written", "cut"),
-    [
-        ("w.ww", [3, 4, 8, 9], 4, Cut(tokens=2, frames=8)),  # the first word goes, audio to the next one's frame
-        ("w.ww", [3, 4, 9, 8], 4, Cut(tokens=2, frames=8)),  # ... to the earliest frame of those kept
-        ("w.w.", [3, 4, 8, 9], 4, Cut()),  # two words are kept: nothing goes, though audio could
-        ("www.w", [1, 4, 6, 2, 0], 4, Cut(tokens=1, frames=2)),  # the last token is not written: its frame is no matter
-        ("wwww", [5, 6, 0, 0], 4, Cut(tokens=2, frames=0)),  # text may go where no audio can
-        (".www", [0, 1, 5, 6], 4, Cut(tokens=2, frames=5)),  # the prefix begins within a word, dropped by an old cut
-    ],
-)
-def test_recent_words_cuts_text_then_the_audio_that_no_kept_word_attends_to(
-    starts: str, attended: list[int], written: int, cut: Cut
-) -> None:
-    stream = session(20, prefix=written)
-    assert RecentWords(words=2).trim(stream, answered(starts, attended, prefix=1)) == cut
-
-
-def test_recent_words_cuts_nothing_when_nothing_was_asked() -> None:
-    assert RecentWords(words=2).trim(session(20, prefix=9), None) == Cut()
-
-
-@pytest.mark.parametrize(("frames", "dropped"), [(287, 0), (288, 0), (289, 1), (500, 212)])
-def test_recent_words_caps_the_audio(frames: int, dropped: int) -> None:
-    assert RecentWords(words=2).trim(session(frames), None) == Cut(frames=dropped)
-
-
-def test_the_cap_does_not_give_back_what_the_words_cut() -> None:
-    history = RecentWords(words=1, max_seconds=1.9)
-    assert history.trim(session(20, prefix=2), answered("ww", [0, 7])) == Cut(tokens=1, frames=7)
+from zoo.types import SAMPLE_RATE, Cut, SpeechChunk
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: RecentWords(words=0),
-        lambda: RecentWords(words=1, max_seconds=0),
         lambda: VoiceActivity(min_seconds=9, max_seconds=8),
         lambda: VoiceActivity(min_seconds=0),
+        lambda: VoiceActivity(pause_seconds=0),
+        lambda: VoiceActivity(pad_seconds=-1),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Callable[[], Any]) -> None:
-    with pytest.raises(ZooError, match="needs"):
+    with pytest.raises(ZooError, match="VoiceActivity needs"):
         make()
 
 
@@ -96,11 +35,12 @@ def window_seconds(windows: int) -> float:
 
 
 def activity(**settings: Any) -> VoiceActivity:
-    """Segments of 4 to 8 windows, 6 without speech; a sample says how likely speech is."""
+    """Segments of 4 to 8 windows, a pause of one, no padding; a sample says how likely speech is."""
     defaults = {
         "min_seconds": window_seconds(4),
         "max_seconds": window_seconds(8),
-        "max_unvoiced_seconds": window_seconds(6),
+        "pause_seconds": window_seconds(1),
+        "pad_seconds": 0.0,
         "voice": lambda: lambda window: float(window[0]),
     }
     return VoiceActivity(**{**defaults, **settings})
@@ -122,15 +62,69 @@ def listening(history: VoiceActivity, chances: Sequence[float], frame_samples: i
         ([0.9, 0.9, 0.9, 0.05], 4),  # just long enough
         ([0.9, 0.9, 0.9, 0.9, 0.9], None),  # no pause yet
         ([0.9, 0.1, 0.9, 0.9, 0.3, 0.2, 0.8, 0.9], 6),  # no pause: at the quietest window after the minimum
-        ([0.0, 0.0, 0.0, 0.0, 0.0], None),  # nothing said: wait longer
-        ([0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 6),  # ... but not for ever
-        ([0.0, 0.0, 0.0, 0.9, 0.0], 5),
         ([0.1] * 5, None),  # the threshold itself is speech
     ],
 )
 def test_segment_ends(chances: list[float], end: int | None) -> None:
     history = activity()
     assert history.boundary(listening(history, chances)) == end
+
+
+@pytest.mark.parametrize(("windows", "end"), [(1, 5), (2, 8), (2.5, 12), (3, 12), (4, None)])
+def test_a_pause_must_last(windows: float, end: int | None) -> None:
+    history = activity(pause_seconds=windows * WINDOW / SAMPLE_RATE, max_seconds=1)
+    pauses = [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]  # of one, two and three windows
+    assert history.boundary(listening(history, pauses)) == end
+
+
+@pytest.mark.parametrize(
+    ("chances", "pad", "onset"),
+    [
+        ([0.0, 0.0, 0.0, 0.9], 0, 3),
+        ([0.0, 0.0, 0.0, 0.9], 2, 1),
+        ([0.0, 0.0, 0.0, 0.9], 9, 0),
+        ([0.9, 0.0, 0.9], 0, 0),
+        ([0.0, 0.1], 0, 1),  # the threshold itself is speech
+        ([0.0] * 9, 0, None),  # however long nothing is said
+        ([], 0, None),
+    ],
+)
+def test_a_segment_begins_with_the_first_voice(chances: list[float], pad: int, onset: int | None) -> None:
+    history = activity(pad_seconds=window_seconds(pad))
+    assert history.onset(listening(history, chances)) == onset
+
+
+@pytest.mark.parametrize("frame_samples", [160, 640, 1600])
+def test_an_onset_is_rounded_down_to_a_frame(frame_samples: int) -> None:
+    history = activity()
+    onset = history.onset(listening(history, [0.0] * 5 + [0.9], frame_samples))
+    assert onset == 5 * WINDOW // frame_samples
+
+
+def test_within_a_segment_silence_is_heard_and_kept() -> None:
+    history = activity()
+    stream = listening(history, [0.9, 0.0, 0.0])
+    assert history.onset(stream) == 0
+    stream.forget(Cut(frames=1))  # a policy has cut all that was said
+    assert history.onset(stream) == 0
+    assert not history.trim(stream, None)
+
+
+def test_silence_between_segments_leaves_only_the_padding() -> None:
+    history = activity(pad_seconds=window_seconds(2))
+    stream = listening(history, [])
+    for _ in range(40):
+        stream.receive(SpeechChunk(torch.zeros(1000)))
+        assert history.onset(stream) is None
+        stream.forget(history.trim(stream, None))
+        assert stream.audio.numel() < 4 * WINDOW
+    assert len(stream.history.windows) <= 6
+    loud = stream.heard
+    stream.receive(SpeechChunk(torch.ones(1000)))
+    onset = history.onset(stream)
+    assert onset is not None
+    begin = stream.audio_start + onset * WINDOW
+    assert loud - 4 * WINDOW <= begin <= loud - WINDOW  # the padding is still there
 
 
 def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:
@@ -176,9 +170,10 @@ def test_a_boundary_is_rounded_up_to_a_frame_and_the_next_segment_still_ends(fra
 def test_speech_of_a_flushed_segment_does_not_count_for_the_next() -> None:
     history = activity()
     stream = listening(history, [0.9] * 4 + [0.0] * 5)
+    assert history.onset(stream) == 0
     assert history.boundary(stream) == 5
     stream.forget(Cut(frames=5))
-    assert history.boundary(stream) is None  # four silent windows, in which nothing was said
+    assert history.onset(stream) is None  # four silent windows, in which nothing was said
     assert len(stream.history.windows) == 4
 
 
@@ -194,6 +189,18 @@ def test_scoring_goes_on_behind_a_cut_that_went_further() -> None:
     stream.receive(SpeechChunk(heard[3000:]))
     history.boundary(stream)
     assert [int(window[0]) for window in scored[5:]] == [3000, 3512, 4024, 4536, 5048]
+
+
+def test_silero_leaves_the_threads_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "silero_vad"]:
+        monkeypatch.delitem(sys.modules, name)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        silero()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_silero_hears_no_speech_in_silence_and_streams_do_not_mix() -> None:
