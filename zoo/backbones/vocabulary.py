@@ -41,12 +41,12 @@ class Vocabulary:
         pieces = plain_pieces(tokenizer)
         size = max(tokenizer.get_vocab().values()) + 1
         byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
-        starts, ends = torch.zeros(size + 1, dtype=torch.bool), torch.zeros(size + 1, dtype=torch.bool)
+        starts, ends = [False] * (size + 1), [False] * (size + 1)  # and one for all ids beyond
         for token, piece in pieces.items():
             starts[token] = piece.startswith(SPACES) if unit == "word" else _begins_character(piece, byte_level)
             ends[token] = STRONG.search(_spelled(piece) if byte_level else piece) is not None
-        self.starts, self.ends = starts[:-1], ends[:-1]
-        self._starts, self._ends = starts, ends  # and one for all ids beyond
+        self._starts, self._ends = torch.tensor(starts), torch.tensor(ends)
+        self.starts, self.ends = self._starts[:-1], self._ends[:-1]
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
         """(n,) bool for ids (n,): true where a token begins a word (or character). What comes first always does."""

@@ -39,7 +39,7 @@ def test_whose_attention_is_a_tokens(query: Any, whole: list[int], cut: list[int
 
 
 @pytest.mark.parametrize("query", ["predicting", "own", "mixed"])
-@pytest.mark.parametrize("normalisation", ["none", "z_score"])
+@pytest.mark.parametrize("normalisation", ["none", "z_score", "z_score_all"])
 @pytest.mark.parametrize("width", [0, 3])
 def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
     config = AlignmentConfig(query=query, normalisation=normalisation, median_filter=width)
@@ -48,8 +48,9 @@ def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
     for fed, new in ((2, 1), (3, 1)):
         one = config.align(rows(fed), opening=2, prefix=0, new=new)
         assert one.shape == (1, FRAMES)
+        assert not one.isnan().any()
         place = 200 if query == "own" and fed == 3 else 100
-        assert one.tolist() == [[place, place + 1, place + 2, place + 3]] or width
+        assert one.tolist() == [[place, place + 1, place + 2, place + 3]] or width or normalisation == "z_score_all"
     only_prefix = config.align(rows(3), opening=2, prefix=1, new=0)
     assert (only_prefix.shape, bool(only_prefix.isnan().any())) == ((1, FRAMES), False)
 
@@ -72,6 +73,14 @@ def test_z_scores_are_over_tokens_and_never_nan() -> None:
     assert z_score(looked[:1]).equal(looked[:1])
     assert z_score(looked[:2]).equal(looked[:2])  # scores of two are a tie everywhere
     assert z_score(looked[:0]).shape == (0, 1, 3)
+
+
+def test_z_scores_over_the_opening_too() -> None:
+    looked = torch.tensor([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0], [9.0, 9.0]])[:, None]
+    kept = {"opening": 2, "prefix": 1, "new": 1}
+    everything = z_score(looked)[:, 0]
+    assert AlignmentConfig(normalisation="z_score_all").align(looked, **kept).equal(everything[1:3])
+    assert AlignmentConfig(normalisation="z_score").align(looked, **kept).equal(z_score(looked[1:3])[:, 0])
 
 
 def test_median_filter() -> None:

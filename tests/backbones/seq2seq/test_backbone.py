@@ -274,6 +274,13 @@ def test_characters_are_the_unit_of_some_languages(make: Make) -> None:
         assert answer.word_starts[:4].tolist() == starts
 
 
+def test_text_keeps_its_spaces_piece_by_piece(make: Make) -> None:
+    backbone, stream = make(), TextStream(decode=make().text, separator=" ")
+    ids = [10, 12, 14, 9, 13, END, 16, GERMAN, 17]
+    assert backbone.text(ids) == "w10x12 w14.x9 w13 w16 w17"
+    assert "".join(stream.push(torch.tensor([token]), fresh=False) for token in ids) == backbone.text(ids)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -32,7 +32,7 @@ class AlignmentConfig:
     layer: int = 0
     heads: Sequence[int] | Sequence[Sequence[int]] | None = None
     query: Literal["predicting", "own", "mixed"] = "predicting"
-    normalisation: Literal["none", "z_score"] = "none"
+    normalisation: Literal["none", "z_score", "z_score_all"] = "none"
     median_filter: int = 0
     average: Literal["first", "last"] = "first"
     ignore_last: int = 0
@@ -78,23 +78,25 @@ class AlignmentConfig:
         Position i has been fed token i of opening, prefix and new tokens; of the new ones the last may be missing.
         opening: how many tokens stand before the text, at least one.
         """
-        tokens = self._queries(rows, opening=opening, prefix=prefix, new=new)
-        tokens = tokens[..., : max(1, tokens.shape[-1] - self.ignore_last)]
-        tokens = tokens.to(torch.promote_types(tokens.dtype, torch.float32))
+        rows = rows[..., : max(1, rows.shape[-1] - self.ignore_last)]
+        rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         if self.average == "first":
-            tokens = tokens.mean(dim=1, keepdim=True)
+            rows = rows.mean(dim=1, keepdim=True)
+        if self.normalisation == "z_score_all":
+            rows = z_score(rows)
+        places = self._places(prefix + new, opening=opening, prefix=prefix, device=rows.device)
+        tokens = rows[places.clamp(max=len(rows) - 1)]
         if self.normalisation == "z_score":
             tokens = z_score(tokens)
         if self.median_filter:
             tokens = median_filter(tokens, self.median_filter)
         return tokens.mean(dim=1)
 
-    def _queries(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
-        """Of each token the row that is its own or predicts it."""
-        token = torch.arange(prefix + new, device=rows.device)
+    def _places(self, tokens: int, *, opening: int, prefix: int, device: torch.device) -> Tensor:
+        """(tokens,) position of each token's query: its own or the one before, which predicts it."""
+        token = torch.arange(tokens, device=device)
         own = {"predicting": token < 0, "own": token >= 0, "mixed": token < prefix}[self.query]
-        places = token + opening - 1 + own.long()
-        return rows[places.clamp(max=len(rows) - 1)]
+        return token + opening - 1 + own.long()
 
 
 def z_score(rows: Tensor) -> Tensor:

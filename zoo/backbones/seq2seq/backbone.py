@@ -6,7 +6,7 @@ Knows neither a network's features nor its vocabulary: a concrete class fills ``
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -82,6 +82,7 @@ class Seq2Seq(Backbone):
     tokenizer: PreTrainedTokenizerBase
     end: int
     _heads: Heads
+    _vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
         self,
@@ -102,7 +103,6 @@ class Seq2Seq(Backbone):
         self.dtype: torch.dtype = getattr(torch, dtype)
         self.never: list[int] = []
         self.never_first: list[int] = []
-        self._vocabularies: dict[UnitKind, Vocabulary] = {}
 
     @abstractmethod
     def build(self) -> None:
@@ -129,6 +129,7 @@ class Seq2Seq(Backbone):
         self.build()
         self.eval()
         self._heads = self.alignment.chosen(layers=self.decoder.depth, heads=self.decoder.heads)
+        self._vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
@@ -138,10 +139,7 @@ class Seq2Seq(Backbone):
 
     def vocabulary(self, session: Session, stage: Stage) -> Vocabulary:
         """What tokens of an answer are: by the unit of the target language, of the source's for a transcript."""
-        unit = (session.source if stage is Stage.TRANSCRIPT else session.target).unit
-        if unit not in self._vocabularies:
-            self._vocabularies[unit] = Vocabulary(self.tokenizer, unit)
-        return self._vocabularies[unit]
+        return self._vocabularies[(session.source if stage is Stage.TRANSCRIPT else session.target).unit]
 
     @torch.inference_mode()
     def decode(
