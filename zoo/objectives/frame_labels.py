@@ -3,7 +3,6 @@
 It stands where a small model has no pre-trained wav2vec 2.0. The labels are the synthesiser's own time stamps.
 """
 
-import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone, FrameEncoder
 from zoo.data.robust_segments import Stretch
+from zoo.data.spelling import spelling
 from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
 from zoo.objectives.base import Objective
@@ -97,8 +97,3 @@ class FrameLabels(Objective):
                 label = word.text if kind == "phonemes" else spelling(word.text)
                 frames[first:last] = self.classes[kind].get(label, 0)
         return torch.from_numpy(frames)
-
-
-def spelling(word: str) -> str:
-    """A word without case and punctuation."""
-    return word.lower().strip(string.punctuation)

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from zoo.data.spelling import spelling
 from zoo.errors import ZooError
-from zoo.objectives.frame_labels import spelling
 
 FILE = "source_words.json"
 BLANK = 0

@@ -1,0 +1,60 @@
+"""A small offline training from its configuration: what it exports translates streams, and says what it was made of."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = [
+    "backbone.encoder.hidden=16",
+    "backbone.encoder.ff=32",
+    "backbone.encoder.layers=2",
+    "backbone.encoder.heads=2",
+    "backbone.encoder.conv_channels=[8,8,8,8,8,8,8]",
+    "backbone.decoder.d_model=16",
+    "backbone.decoder.decoder_layers=2",
+    "backbone.decoder.decoder_attention_heads=2",
+    "backbone.decoder.decoder_ffn_dim=32",
+    "backbone.alignment.layer=1",
+    "backbone.max_tokens=5",
+]
+STAGES = "training.curriculum.stages"
+TRAINING = [
+    "experiment=offline_minitalks",
+    "logger=csv",
+    "threads=1",
+    "device=cpu",
+    "backbone.encoder_weights=null",
+    "training.train_talks=2",
+    "training.dev_talks=1",
+    "training.evaluate_every_steps=4",
+    "training.evaluate_from_step=4",
+    *(f"{STAGES}.{name}.{key}" for name in ("sentences", "excerpts") for key in ("steps=2", "batch_seconds=12")),
+]
+
+
+def run(program: str, *arguments: str, folder: Path) -> str:
+    command = [sys.executable, str(ROOT / program), *TINY, *arguments]
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
+    said = run("train.py", *TRAINING, f"hydra.run.dir={tmp_path / 'run'}", folder=tmp_path)
+    export = tmp_path / "run" / "export"
+    assert f"backbone.checkpoint={export}" in said
+    assert "step 4: BLEU" in said
+    assert {"the", "a"} < set(json.loads((export / "source_words.json").read_text()))
+    results = run(
+        "evaluate.py",
+        "system=streamatt",
+        "evaluation.talks=1",
+        "device=cpu",
+        "logger=csv",
+        f"backbone.checkpoint={export}",
+        f"hydra.run.dir={tmp_path / 'evaluation'}",
+        folder=tmp_path,
+    )
+    assert "BLEU" in results
