@@ -13,7 +13,7 @@ import json
 import pickle
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -236,11 +236,17 @@ def _write(path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.d
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code, 2 for a mistake of the user."""
-    parser = argparse.ArgumentParser(
-        prog="python -m zoo.backbones.infinisst.released", description=__doc__.splitlines()[0]
-    )
+    use = "backbone=infinisst convention=released backbone.checkpoint={0} backbone.decoder={0}"
+    return command(arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=use)
+
+
+def command(
+    arguments: Sequence[str] | None, *, name: str, title: str, convert: Callable[..., EncoderConfig], use: str
+) -> int:
+    """A converter's command. name: its package among the backbones. use: what to evaluate; {0} is the folder."""
+    parser = argparse.ArgumentParser(prog=f"python -m zoo.backbones.{name}.released", description=title)
     parser.add_argument("file", help="the authors' pytorch_model.bin")
-    parser.add_argument("folder", help="new folder, to be backbone.checkpoint")
+    parser.add_argument("folder", help="new folder, which the backbone then names")
     parser.add_argument(
         "--llm", default=LLM, help="base model: hub id or folder (config and tokenizer); default %(default)s"
     )
@@ -257,8 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, {encoder.heads} heads.")
-    chosen = f"backbone.checkpoint={given.folder} backbone.decoder={given.folder}"
-    print(f"Use it: python evaluate.py backbone=infinisst convention=released {chosen}")
+    print(f"Use it: python evaluate.py {use.format(given.folder)}")
     return 0
 
 

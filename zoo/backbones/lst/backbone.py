@@ -18,13 +18,14 @@ from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, Encode
 from zoo.backbones.infinisst.network import SpeechLLM
 from zoo.backbones.infinisst.prompt import Template, template_named
 from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, Collator, whole_embeddings
-from zoo.backbones.lst.described import Network, described, local
+from zoo.backbones.lst.described import described, local, network
 from zoo.backbones.lst.look import Look
 from zoo.backbones.lst.search import SearchConfig
 from zoo.backbones.search import Answer, Context, search
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
 from zoo.backbones.seq2seq.backbone import StreamState, Text
 from zoo.backbones.vocabulary import Vocabulary
+from zoo.backbones.weights import WEIGHTS
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
@@ -38,8 +39,9 @@ class LST(SpeechLLM):
     name: folder or hub id of an exported or converted LST; None: a network of the parts that the other arguments name,
     see ``SpeechLLM``. encoder, decoder, template, adapter_norm, block_chunks, alignment: None: as the ``config.yaml``
     beside the weights says; without a name as in the paper. block_chunks: the encoder's blocks, in chunks of 960 ms, as
-    it was trained (0: one block over all that is kept, as in an offline encoder). search: how an answer is generated.
-    max_tokens: an answer has at most so many new ids, its end included.
+    it was trained (0: one block over all that is kept, as in an offline encoder). alignment: may be a mapping, of which
+    options that are None are as beside the weights. search: how an answer is generated. max_tokens: an answer has at
+    most so many new ids, its end included.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT})
@@ -58,7 +60,7 @@ class LST(SpeechLLM):
         template: Template | str | None = None,
         adapter_norm: bool | None = None,
         block_chunks: int | None = None,
-        alignment: AlignmentConfig | None = None,
+        alignment: AlignmentConfig | Mapping[str, Any] | None = None,
         tokenizer: str | None = None,
         encoder_weights: str | None = None,
         embedding_std: float | None = None,
@@ -69,24 +71,24 @@ class LST(SpeechLLM):
         given: dict[str, Any] = {"encoder": encoder, "decoder": decoder, "template": template}
         given |= {"adapter_norm": adapter_norm, "block_chunks": block_chunks, "alignment": alignment}
         self.said = {key: value for key, value in given.items() if value is not None}
-        network = Network(**self.said)
-        named = tokenizer is None and name is None and isinstance(network.decoder, str)
+        made = network(self.said)
+        named = tokenizer is None and name is None and isinstance(made.decoder, str)
         super().__init__(
-            encoder=network.encoder,
-            decoder=network.decoder,
-            template=network.template,
-            tokenizer=str(network.decoder) if named else tokenizer,
+            encoder=made.encoder,
+            decoder=made.decoder,
+            template=made.template,
+            tokenizer=str(made.decoder) if named else tokenizer,
             checkpoint=name,
             encoder_weights=encoder_weights,
-            adapter_norm=network.adapter_norm,
+            adapter_norm=made.adapter_norm,
             embedding_std=embedding_std,
             dtype=dtype,
             suppress=search.suppress,
         )
         if max_tokens < 1:
             raise ZooError(f"LST needs max_tokens of at least 1, not {max_tokens}.")
-        self.block_chunks = network.block_chunks
-        self.alignment = network.alignment
+        self.block_chunks = made.block_chunks
+        self.alignment = made.alignment
         self.search = search
         self.max_tokens = max_tokens
         self._vocabularies: dict[UnitKind, Vocabulary] = {}
@@ -104,11 +106,11 @@ class LST(SpeechLLM):
         if self.tokenizer_source == self.checkpoint:
             self.tokenizer_source = str(folder)
         self.checkpoint = str(folder)
-        if folder.is_dir() and len(self.said) < len(Network.__dataclass_fields__):
-            network = Network(**(described(folder) | self.said))
-            self.encoder_config, self.decoder_source = network.encoder, network.decoder
-            self.template, self.adapter_norm = template_named(network.template), network.adapter_norm
-            self.block_chunks, self.alignment = network.block_chunks, network.alignment
+        if (folder / WEIGHTS).is_file():
+            made = network(self.said, described(folder))
+            self.encoder_config, self.decoder_source = made.encoder, made.decoder
+            self.template, self.adapter_norm = template_named(made.template), made.adapter_norm
+            self.block_chunks, self.alignment = made.block_chunks, made.alignment
 
     def collator(self) -> Collator:
         """Makes training batches of excerpts."""

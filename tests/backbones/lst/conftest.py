@@ -1,0 +1,100 @@
+"""A tiny LST with random weights in double precision; its tokenizer knows bytes only."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.infinisst import LEAN, EncoderConfig
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.lst import LST, SearchConfig
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+
+ENCODER = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+DECODER = {
+    "model_type": "llama",
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+}
+GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
+
+Make = Callable[..., LST]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer([], vocabulary_size=8 + 256).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make(tokenizer_folder: Path) -> Make:
+    """Build a backbone. end_scale: how strongly the end varies, so that answers end after a few ids."""
+
+    def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> LST:
+        torch.manual_seed(seed)
+        settings: dict[str, object] = {
+            "encoder": ENCODER,
+            "decoder": DECODER,
+            "template": LEAN,
+            "block_chunks": 1,
+            "alignment": AlignmentConfig(layer=1),
+            "tokenizer": str(tokenizer_folder),
+            "embedding_std": 0.5,
+            "dtype": "float64",
+            "search": GREEDY,
+            "max_tokens": 8,
+        } | options
+        backbone = LST(**settings)  # type: ignore[arg-type]
+        backbone.load()
+        if backbone.checkpoint is None:
+            with torch.no_grad():
+                backbone.decoder.lm_head.weight[backbone.prompt.end_of_turn] *= end_scale
+        return backbone.eval()
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def live() -> Callable[..., Session]:
+    """A session that has heard some seconds of noise and has written some ids."""
+
+    def hear(backbone: LST, *, seconds: float, prefix: list[int] | None = None, seed: int = 0) -> Session:
+        session = Session(
+            talk="talk",
+            source=language("en"),
+            target=language("de"),
+            frame_samples=backbone.frame_samples,
+            text=TextStream(decode=backbone.text, separator=" "),
+        )
+        session.audio = noise_of(seconds, seed)
+        session.prefix = torch.tensor(prefix or [], dtype=torch.long)
+        session.backbone = backbone.open(session)
+        return session
+
+    return hear
+
+
+def noise_of(seconds: float, seed: int = 0) -> Tensor:
+    return torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="session")
+def noise() -> Callable[..., Tensor]:
+    """Random audio, (seconds x 16 000,)."""
+    return noise_of

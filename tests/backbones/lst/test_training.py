@@ -1,0 +1,79 @@
+"""Training batches and their loss against a plain computation of each excerpt alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import soundfile
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.backbones.lst import LST
+from zoo.backbones.lst.batch import dialogue
+from zoo.data.excerpts import Excerpt
+from zoo.data.talks import Talk
+from zoo.languages import language
+from zoo.objectives.offline import Offline
+
+Make = Callable[..., LST]
+TEXTS = {1.37: ("Guten", "Tag"), 0.5: (), 2.4: ("Ja",)}  # by seconds
+
+
+@pytest.fixture
+def excerpts(tmp_path: Path, noise: Callable[..., Tensor]) -> list[Excerpt]:
+    soundfile.write(tmp_path / "talk.wav", 0.3 * noise(4.0).clamp(-3, 3).numpy(), 16_000)
+    talk = Talk("talk", tmp_path / "talk.wav", 4.0, "en", ())
+    return [Excerpt(talk, 0.25, 0.25 + seconds, (), words, language("de")) for seconds, words in TEXTS.items()]
+
+
+def test_the_dialogue_of_an_excerpt(make: Make) -> None:
+    """The loss is on the text and its end alone."""
+    made = dialogue(make().prompt, "Ja.", embeddings=3, source=language("en"), target=language("de"))
+    decode = make().tokenizer.decode
+    assert decode(made.input_ids) == (
+        "<|begin_of_text|> Translate the following speech from English to German.<|eot_id|>"
+        "<|user|><|speech|><|speech|><|speech|><|eot_id|><|assistant|> Ja.<|eot_id|>"
+    )
+    assert decode([label for label in made.labels if label != -100]) == " Ja.<|eot_id|>"
+    assert [made.input_ids[place] for place in made.speech_positions] == [make().prompt.speech] * 3
+    assert made.labels[-5:] == made.input_ids[-5:]
+
+
+@pytest.mark.parametrize("block_chunks", [0, 1])
+def test_the_loss_of_a_batch_is_that_of_its_excerpts_alone(
+    make: Make, excerpts: list[Excerpt], block_chunks: int
+) -> None:
+    backbone = make(block_chunks=block_chunks)
+    objective = Offline()
+    objective.prepare([], backbone)
+    losses = objective.losses(backbone, objective.batch(excerpts, 1))
+    total, right, labels = torch.zeros((), dtype=torch.float64), 0, 0
+    for excerpt in excerpts:
+        samples = excerpt.samples()
+        samples = F.pad(samples, (0, -samples.numel() % 1280)).double()
+        speech = backbone.adapter(backbone.encoder(samples[None], block_chunks or 3).hidden)[0]
+        text = backbone.tokenizer(excerpt.text, add_special_tokens=False)["input_ids"] if excerpt.target else []
+        text = [*text, backbone.prompt.end_of_turn]
+        before = backbone.tokenizer(
+            "<|begin_of_text|>Translate the following speech from English to German.<|eot_id|><|user|>",
+            add_special_tokens=False,
+        )["input_ids"]
+        between = backbone.tokenizer("<|eot_id|><|assistant|>", add_special_tokens=False)["input_ids"]
+        embed = backbone.decoder.get_input_embeddings()
+        parts = [embed(torch.tensor(before)), speech, embed(torch.tensor([*between, *text]))]
+        logits = backbone.decoder(inputs_embeds=torch.cat(parts)[None]).logits[0, -1 - len(text) : -1]
+        total = total + F.cross_entropy(logits, torch.tensor(text), reduction="sum")
+        right += int((logits.argmax(-1) == torch.tensor(text)).sum())
+        labels += len(text)
+    assert labels == len(" Guten Tag") + len(" Ja") + 3
+    torch.testing.assert_close(losses["loss"], total / labels, rtol=0, atol=2e-6)
+    assert float(losses["token_accuracy"]) == pytest.approx(right / labels)
+
+
+def test_a_frozen_encoder_has_no_gradient(make: Make, excerpts: list[Excerpt]) -> None:
+    backbone = make()
+    backbone.trainable(["adapter", "decoder"])
+    backbone(backbone.collator()(excerpts))["loss"].backward()
+    assert all(parameter.grad is None for parameter in backbone.encoder.parameters())
+    assert all(parameter.grad is not None for parameter in backbone.adapter.parameters())
