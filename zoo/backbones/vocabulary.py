@@ -39,7 +39,7 @@ class Vocabulary:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, unit: UnitKind) -> None:
         pieces = plain_pieces(tokenizer)
-        size = max(tokenizer.get_vocab().values()) + 1
+        size = max([*pieces, *tokenizer.added_tokens_decoder]) + 1
         byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
         starts, ends = [False] * (size + 1), [False] * (size + 1)  # and one for all ids beyond
         for token, piece in pieces.items():
