@@ -7,6 +7,7 @@ A word heard in part is guessed wrong, and differently with every frame.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from zoo.backbones.base import Backbone
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source
-from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Stage
+from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Request, Seconds, Stage
 
 FRAME = 512
 WORD_FRAMES = 4
@@ -38,8 +39,19 @@ def speak(words: Sequence[int]) -> Tensor:
 
 
 def source(words: Sequence[int], chunk_samples: int, talk: str = "talk") -> Source:
-    """The words as a stream."""
-    return Source(talk, speak(words).split(chunk_samples) if words else ())
+    """The words as a stream; its reference segments lie between silences."""
+    return Source(talk, speak(words).split(chunk_samples) if words else (), segments=spans(words))
+
+
+def spans(words: Sequence[int]) -> list[tuple[Seconds, Seconds]]:
+    """Begin and end of what is said between silences, in seconds; all of it where nothing is said."""
+    word_seconds, found, begin = WORD_FRAMES * FRAME / SAMPLE_RATE, [], 0
+    for said, run in groupby(words, key=bool):
+        end = begin + len(list(run))
+        if said:
+            found.append((begin * word_seconds, end * word_seconds))
+        begin = end
+    return found or [(0.0, begin * word_seconds)]
 
 
 def listen(samples: Tensor) -> list[Heard]:
@@ -109,6 +121,7 @@ class Scripted(Backbone):
             word_starts=torch.arange(rows) % 2 == 0,
             prefix=prefix,
             finished=finished,
+            sentence_ends=(states % 2 == 1) & (states >= 2 * SENTENCE_END) & (states < GUESS),
             alignment=torch.eye(session.frames)[last] if Capability.ALIGNMENT in needs else None,
             transcript=transcript,
             states=states.double()[:, None] if Capability.SPEECH in needs else None,

@@ -35,6 +35,8 @@ def pauses() -> VoiceActivity:
     return VoiceActivity(
         min_seconds=8 * FRAME_SECONDS,
         max_seconds=40 * FRAME_SECONDS,
+        pause_seconds=FRAME_SECONDS,
+        pad_seconds=0,
         voice=lambda: lambda window: float(window[0] >= 1),
     )
 
@@ -165,8 +167,8 @@ def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
 
 def test_a_flush_opens_the_policy_anew() -> None:
     system = build(policy=WaitK(k=3), history=pauses(), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
-    # Chunk 3 begins with the pause: flushed, and its rest is the first of the next segment's three chunks.
-    assert run(system, [1, 2, 0, 3, 4, 5]).delays == pytest.approx(frames(12, 12, 20, 24, 24))
+    # Chunk 3 is a pause: flushed, and none of it counts among the next segment's three chunks, 4 to 6.
+    assert run(system, [1, 2, 0, 3, 4, 5, 6]).delays == pytest.approx(frames(12, 12, 24, 28, 28, 28))
 
 
 def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
@@ -186,7 +188,7 @@ def test_a_policy_may_look_again_inside_a_flush() -> None:
     assert system.step([session], [SpeechChunk(first)])[0].text == ""
     # The pause at frame 13 flushes "1 51. 2": cut at frame 8, where "1 51." was complete; then word 2 alone.
     assert system.step([session], [SpeechChunk(second)])[0].text == written([1, 51, 2])
-    assert session.audio_start == 13 * FRAME
+    assert session.audio_start == 15 * FRAME  # of the pause, only what may be padding is left
     assert session.prefix.numel() == 0
     assert not session.ended
 

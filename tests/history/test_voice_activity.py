@@ -127,6 +127,14 @@ def test_silence_between_segments_leaves_only_the_padding() -> None:
     assert loud - 4 * WINDOW <= begin <= loud - WINDOW  # the padding is still there
 
 
+def test_a_segment_is_not_closed_within_what_was_looked_at() -> None:
+    history = activity()
+    stream = listening(history, [0.9] * 4 + [0.1, 0.9])
+    assert history.boundary(stream) is None
+    stream.receive(SpeechChunk(torch.tensor([0.5, 0.9]).repeat_interleave(WINDOW)))
+    assert history.boundary(stream) == 7  # the fifth window was quieter, but words beyond it may be written
+
+
 def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:
     history = activity(max_seconds=window_seconds(4))
     assert history.boundary(listening(history, [0.9] * 5)) == 4

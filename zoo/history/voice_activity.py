@@ -49,8 +49,8 @@ class VoiceActivity(History):
 
     threshold: a window below this probability is unvoiced. pause_seconds: so much of it in a row is a pause.
     pad_seconds: what is heard of the silence before a segment; the rest is forgotten and nothing is asked about it.
-    A segment that reaches ``max_seconds`` ends at its quietest window after ``min_seconds``; what was said behind that
-    begins the next one. voice: makes a stream's detector.
+    A segment that reaches ``max_seconds`` ends at the quietest window of the newest chunk: words from beyond an earlier
+    one may be written already. voice: makes a stream's detector.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.RECUT})
@@ -98,7 +98,8 @@ class VoiceActivity(History):
         """The end of the first segment in the kept audio, rounded up to a frame."""
         state: Activity = session.history
         self._score(session, state)
-        end = self._segment_end([(end - session.audio_start, chance) for end, chance in state.windows])
+        looked = max(session.audio.numel() - session.last_samples, 0)
+        end = self._segment_end([(end - session.audio_start, chance) for end, chance in state.windows], looked)
         if end is None:
             return None
         state.begun = False
@@ -121,13 +122,19 @@ class VoiceActivity(History):
             state.scored += WINDOW
             state.windows.append((state.scored, state.voice(window)))
 
-    def _segment_end(self, windows: list[tuple[Samples, float]]) -> Samples | None:
-        """Samples into the kept audio; ``windows`` as in the state, but counted from there."""
+    def _segment_end(self, windows: list[tuple[Samples, float]], looked: Samples) -> Samples | None:
+        """Samples into the kept audio; ``windows`` as in the state, but counted from there.
+
+        looked: samples that policies have looked at before.
+        """
         unvoiced: Samples = 0
         for index, (end, chance) in enumerate(windows):
             unvoiced = unvoiced + WINDOW if chance < self.threshold else 0
             if unvoiced >= self.pause_samples and end >= self.min_samples:
                 return end
             if end >= self.max_samples:
-                return min((chance, end) for end, chance in windows[: index + 1] if end >= self.min_samples)[1]
+                new = [
+                    (chance, end) for end, chance in windows[: index + 1] if end >= self.min_samples and end > looked
+                ]
+                return min(new)[1] if new else end
         return None
