@@ -1,0 +1,68 @@
+"""A language without spaces, written in bytes: a token is a third of a character, which no policy may write in part."""
+
+import pytest
+import torch
+
+from tests.contract.scripted import FRAME, WORD_FRAMES, Heard, Scripted, listen, source
+from tests.contract.test_combinations import HISTORIES, POLICIES
+from zoo.streaming.session import Session
+from zoo.streaming.simulate import simulate
+from zoo.systems.base import StreamingSystem
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Stage
+
+FIRST = 0x4E00
+STOP = "。"
+TALKS = [[1, 2, 3, 4, 5, 6, 7], [51, 1, 2, 51, 51, 3], [0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 51, 0, 5], [], [9]]
+
+
+def character(word: int) -> str:
+    """What a source word is in the target language; words from 50 on are full stops."""
+    return STOP if word > 50 else chr(FIRST + word)
+
+
+class Characters(Scripted):
+    """Three tokens per word, its bytes; a word heard in part is guessed wrong, often from the last byte only."""
+
+    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+        if request.stage is Stage.TRANSCRIPT:
+            return super().answer(session, request, needs)
+        heard = listen(session.look(request.audio_end))
+        prefix = session.prefix.numel()
+        ids = [byte for word in heard for byte in self.spell(word)]
+        finished = all(word.part == WORD_FRAMES for word in heard)
+        if request.max_words is not None and len(ids) > prefix + 3 * request.max_words:
+            ids, finished = ids[: prefix + 3 * request.max_words + 1], False
+        tokens = torch.cat([session.prefix, torch.tensor(ids[prefix:], dtype=torch.long)])
+        last = torch.tensor([word.last for word in heard for _ in range(3)], dtype=torch.long)[: len(tokens)]
+        return Hypothesis(
+            token_ids=tokens[prefix:],
+            word_starts=torch.arange(len(tokens)) % 3 == 0,
+            prefix=prefix,
+            finished=finished,
+            sentence_ends=tokens == STOP.encode()[-1],
+            alignment=torch.eye(session.frames)[last] if Capability.ALIGNMENT in needs else None,
+        )
+
+    def spell(self, word: Heard) -> list[int]:
+        return list((character(word.word) if word.part == WORD_FRAMES else chr(FIRST + 20 + word.part)).encode())
+
+    def text(self, token_ids: list[int]) -> str:
+        return bytes(token_ids).decode(errors="replace")
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_characters_are_written_whole_once_and_in_order(policy: str, history: str) -> None:
+    system = StreamingSystem(
+        name="characters",
+        backbone=Characters(),
+        policy=POLICIES[policy](),
+        history=HISTORIES[history](),
+        source_language="en",
+        target_language="zh",
+        chunk_seconds=3 * FRAME / SAMPLE_RATE,
+    )
+    for words in TALKS:
+        [instance] = simulate(system, [source(words, system.chunk_samples)])
+        assert instance.text == "".join(character(word) for word in words if word)
+        assert "".join(instance.units) == instance.text

@@ -1,0 +1,161 @@
+"""AlignAtt and EDAtt on hand-made attention."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.policies.asking import decide, hypothesis, session, weighed
+from zoo.policies.alignatt import AlignAtt
+from zoo.policies.base import Policy
+from zoo.policies.edatt import EDAtt
+from zoo.types import Decision, Request
+
+
+@pytest.mark.parametrize(
+    ("starts", "attended", "finished", "write"),
+    [
+        ("www", [0, 3, 6], True, 2),  # the third token looks at one of the last two of eight frames
+        ("www", [0, 3, 5], True, 3),  # none does, and the sentence is closed
+        ("www", [0, 3, 5], False, 2),  # none does, but the last word may go on
+        ("ww.", [0, 3, 6], True, 1),  # the stop would split the second word
+        ("www", [7, 0, 0], True, 0),  # the first token stops everything behind it
+        ("w..", [0, 1, 2], False, 0),  # one word that may go on
+    ],
+)
+def test_alignatt_stops_at_the_first_token_that_attends_to_the_last_frames(
+    starts: str, attended: list[int], finished: bool, write: int
+) -> None:
+    answer = hypothesis(starts, attended=attended, finished=finished)
+    assert decide(AlignAtt(frames=2), answer, session()) == ([Request()], Decision(write=write))
+
+
+def test_alignatt_reads_the_rows_of_new_tokens_only() -> None:
+    answer = hypothesis("wwww", prefix=2, attended=[7, 7, 1, 2], finished=True)
+    assert decide(AlignAtt(frames=2), answer, session())[1].write == 2
+
+
+def test_alignatt_counts_frames_from_the_end_of_what_is_heard() -> None:
+    answer = hypothesis("ww", attended=[0, 4], frames=5, finished=True)
+    assert decide(AlignAtt(frames=1), answer, session(frames=5))[1].write == 1
+
+
+@pytest.mark.parametrize("policy", [AlignAtt(frames=2), EDAtt(alpha=0.1)], ids=["alignatt", "edatt"])
+def test_a_guided_policy_with_nothing_new_writes_nothing(policy: Policy) -> None:
+    for prefix in (0, 2):
+        answer = replace(hypothesis("w" * prefix, prefix=prefix, finished=True), alignment=torch.zeros(prefix, 3))
+        assert decide(policy, answer, session())[1].write == 0
+
+
+@pytest.mark.parametrize(
+    ("starts", "attended", "write"),
+    [
+        ("wwww", [0, 3, 1, 2], 4),  # going back is no reason to wait
+        ("wwww", [6, 0, 1, 2], 0),  # but what follows an unstable token waits, wherever it looks
+        ("wwww", [7, 7, 7, 7], 0),  # all unstable
+        ("w", [0], 1),  # one row, safe
+        ("w", [7], 0),  # one row, unstable
+        ("w...", [0, 1, 2, 7], 0),  # the only word in part
+        (".ww", [0, 1, 7], 2),  # the hypothesis goes on with the written word
+    ],
+)
+def test_alignatt_on_hand_made_alignments(starts: str, attended: list[int], write: int) -> None:
+    answer = hypothesis(starts, attended=attended, finished=True)
+    assert decide(AlignAtt(frames=2), answer, session())[1].write == write
+
+
+def test_characters_are_written_one_by_one_and_their_bytes_together() -> None:
+    # Four characters without a space between them; the last has three bytes, a token each.
+    answer = hypothesis("wwww..", attended=[0, 1, 2, 3, 3, 7], finished=True)
+    assert decide(AlignAtt(frames=1), answer, session())[1].write == 3
+    assert decide(AlignAtt(frames=1), replace(answer, alignment=torch.eye(8)[:6]), session())[1].write == 6
+
+
+@pytest.mark.parametrize(
+    ("starts", "attended", "write"),
+    [
+        ("w.ww", [0, 1, 2, 3], 3),  # nothing is unstable and the sentence is closed: the last word waits all the same
+        ("w.ww", [0, 1, 2, 7], 2),  # the stop stands behind a whole word
+        ("w.w.", [0, 1, 2, 7], 2),  # ... or within one
+        ("w...", [0, 1, 2, 3], 0),
+        ("..w.", [0, 1, 2, 3], 2),  # the end of the written word
+        ("....", [0, 1, 2, 3], 0),  # no word begins
+        ("w", [7], 0),
+    ],
+)
+def test_a_dropped_last_word_always_waits(starts: str, attended: list[int], write: int) -> None:
+    answer = hypothesis(starts, attended=attended, finished=True)
+    assert decide(AlignAtt(frames=1, last_word="dropped"), answer, session())[1].write == write
+    assert decide(AlignAtt(frames=1, last_word="dropped"), answer, session(ended=True))[1].write == len(starts)
+
+
+@pytest.mark.parametrize(
+    ("attended", "prefix", "write"),
+    [
+        ([0, 3, 1, 4], 0, 4),  # two frames back are allowed
+        ([0, 4, 1, 4], 0, 0),  # three make the look void, the tokens before them too
+        ([4, 1, 2, 3], 1, 0),  # back from the last written token
+        ([5, 1, 2, 3], 2, 2),  # among written tokens it is too late
+    ],
+)
+def test_a_rewind_voids_the_look(attended: list[int], prefix: int, write: int) -> None:
+    answer = hypothesis("wwww", attended=attended, prefix=prefix, finished=True)
+    assert decide(AlignAtt(frames=1, rewind=2), answer, session())[1].write == write
+
+
+# Rows of length 1 (3-4-5) over six frames: the last two hold .0, .6, .8, 1.4.
+EARLY, LATE, LATER, BOTH = [1, 0, 0, 0, 0, 0], [0.8, 0, 0, 0, 0.6, 0], [0.6, 0, 0, 0, 0, 0.8], [0, 0, 0, 0, 0.8, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("rows", "alpha", "write"),
+    [
+        ([EARLY, LATE, LATER, BOTH], 0.59, 1),
+        ([EARLY, LATE, LATER, BOTH], 0.61, 2),
+        ([EARLY, LATE, LATER, BOTH], 1.0, 3),  # a sum of length-1 rows may exceed 1
+        ([EARLY, LATE, LATER, BOTH], 1.5, 4),
+        ([BOTH, EARLY, EARLY, EARLY], 1.0, 0),  # the first token stops everything behind it
+        ([LATER] * 4, 0.1, 0),  # all unstable
+    ],
+)
+def test_edatt_stops_at_the_first_token_with_too_much_attention_on_the_last_frames(
+    rows: list[list[float]], alpha: float, write: int
+) -> None:
+    assert decide(EDAtt(alpha=alpha), weighed("wwww", rows), session()) == ([Request()], Decision(write=write))
+    scaled = weighed("wwww", [[3 * weight for weight in row] for row in rows])
+    assert decide(EDAtt(alpha=alpha), scaled, session())[1].write == write
+
+
+def test_edatt_stops_at_alpha_itself_and_counts_lambda_frames() -> None:
+    answer = weighed("www", [[1, 0, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0, 1]])
+    plain = {frames: EDAtt(alpha=0.25, frames=frames, l2_norm=False) for frames in (1, 2, 3, 9)}
+    writes = {frames: decide(policy, answer, session())[1].write for frames, policy in plain.items()}
+    assert writes == {1: 2, 2: 1, 3: 1, 9: 0}  # more frames than were heard: all of them
+
+
+def test_edatt_waits_longer_the_smaller_alpha_is() -> None:
+    generator = torch.Generator().manual_seed(5)
+    answer = weighed("w" * 12, torch.rand(12, 20, generator=generator).softmax(dim=1).tolist())
+    writes = [decide(EDAtt(alpha=alpha), answer, session())[1].write for alpha in (0.6, 0.5, 0.45, 0.4, 0.2, 0.03)]
+    assert writes == sorted(writes, reverse=True)
+    assert writes[0] > writes[-1] == 0
+
+
+def test_edatt_of_tokens_without_any_attention_divides_by_nothing() -> None:
+    assert decide(EDAtt(alpha=0.1), weighed("ww", [[0, 0, 0], [0, 0, 0]]), session())[1].write == 2
+    one = weighed("w", [[0.3]])  # a single frame holds everything
+    assert decide(EDAtt(alpha=0.6), one, session())[1].write == 0
+
+
+def test_edatt_reads_the_rows_of_new_tokens_and_splits_no_word() -> None:
+    answer = weighed("www.", [LATER, EARLY, EARLY, LATER], prefix=1)
+    assert decide(EDAtt(alpha=0.5), answer, session())[1].write == 1
+    assert decide(EDAtt(alpha=0.5, last_word="dropped"), answer, session())[1].write == 1
+    assert decide(EDAtt(alpha=0.9, last_word="dropped"), answer, session())[1].write == 1
+    assert decide(EDAtt(alpha=0.9), answer, session())[1].write == 3
+
+
+def test_a_guided_policy_needs_the_alignment_it_asked_for() -> None:
+    for policy in (AlignAtt(frames=1), EDAtt(alpha=0.1)):
+        with pytest.raises(ValueError, match="without the alignment"):
+            decide(policy, hypothesis("ww"), session())
