@@ -10,7 +10,7 @@ from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Stage
 
-FIRST = 0x4E00
+FIRST = 0x4E10
 STOP = "。"
 TALKS = [[1, 2, 3, 4, 5, 6, 7], [51, 1, 2, 51, 51, 3], [0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 51, 0, 5], [], [9]]
 
