@@ -9,7 +9,7 @@ from zoo.data.excerpts import ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import ExcerptBatches, StepBatches, Supply
+from zoo.training.batches import ExcerptBatches, ExcerptSupply, StepBatches, Supply
 from zoo.training.curriculum import Curriculum, Stage
 
 
@@ -63,7 +63,7 @@ def test_batches_of_excerpts_are_drawn_alike_every_time_and_apart_for_every_rank
     def drawn(rank: int) -> list[Any]:
         excerpts = Excerpts([talk], language("de"), ExcerptConfig())
         given: Any = {"shown": Shown()}
-        batches = ExcerptBatches({"only": excerpts}, curriculum, given, seed=3, rank=rank)
+        batches = ExcerptBatches({"only": ExcerptSupply(excerpts)}, curriculum, given, seed=3, rank=rank)
         return [batches[step] for step in range(9)]
 
     assert drawn(0) == drawn(0)

@@ -54,6 +54,9 @@ class ExcerptConfig:
     cut_starts: share that begins inside the first sentence: the target from a random word on, the audio at the earliest
     source word of that rest, from ``jitter`` before it to its end. cut_ends: share that ends anywhere between the begin
     of the last sentence and the sentence after it: the target is what may be written by then.
+    encoded: what is heard is taken from whole talks that a frozen encoder ran over once. That is several times as fast,
+    but not what ``decode`` hears: the encoder knows the speech before a start and, to the end of its block, after a cut
+    end. So the last steps should do without.
     """
 
     max_seconds: Seconds = 30.0
@@ -62,6 +65,7 @@ class ExcerptConfig:
     cut_starts: float = 0.4
     jitter: Seconds = 0.2
     cut_ends: float = 0.35
+    encoded: bool = False
 
     def __post_init__(self) -> None:
         """Raises ZooError for a share that is none and for seconds that make no excerpt."""

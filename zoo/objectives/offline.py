@@ -16,8 +16,11 @@ from zoo.objectives.base import Objective
 class OfflineTrained(Protocol):
     """A backbone that can be trained on excerpts."""
 
-    def collator(self) -> Callable[[Sequence[Excerpt]], Any]:
-        """Excerpts to a batch with ``to(device)``; picklable, for it runs in a data worker."""
+    def collator(self) -> Callable[..., Any]:
+        """Excerpts to a batch with ``to(device)``; picklable, for it runs in a data worker.
+
+        A second argument, where ``training.excerpts.encoded`` is true: what the encoder heard, (frames, hidden) each.
+        """
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:
         """Teacher forcing: scalars by name, among them ``loss`` and ``token_accuracy``."""
@@ -30,7 +33,7 @@ class Offline(Objective):
 
     def __init__(self) -> None:
         super().__init__()
-        self._collate: Callable[[Sequence[Excerpt]], Any] | None = None
+        self._collate: Callable[..., Any] | None = None
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take the backbone's way to make batches. Raises ZooError when it has none."""
@@ -41,8 +44,7 @@ class Offline(Objective):
     def batch(self, stretches: Sequence[Excerpt], multiplier: int, frames: Sequence[Tensor] | None = None) -> Any:
         """What the backbone's collator makes of the excerpts."""
         assert self._collate is not None, "prepare comes first"
-        assert frames is None, "excerpts begin anywhere; no encoder has run over them"
-        return self._collate(stretches)
+        return self._collate(stretches) if frames is None else self._collate(stretches, frames)
 
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:
         """What the backbone's ``forward`` gives."""

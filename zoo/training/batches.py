@@ -1,5 +1,6 @@
 """Training batches as a pure function of (seed, step, rank): a resumed run sees what an uninterrupted one would see."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,13 +8,16 @@ from typing import Any
 import lightning
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from zoo.data.excerpts import Excerpts
+from zoo.backbones.infinisst.encoder import FRAME_SAMPLES
+from zoo.data.excerpts import Excerpt, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
 from zoo.training.encoded import EncodedTalks
+from zoo.types import SAMPLE_RATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,23 @@ class Supply:
     segments: RobustSegments
     share: float
     encoded: EncodedTalks | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExcerptSupply:
+    """Where a stage's excerpts come from. encoded: what a frozen encoder with blocks of so many chunks hears."""
+
+    excerpts: Excerpts
+    encoded: EncodedTalks | None = None
+    block_chunks: int = 1
+
+    def heard(self, excerpt: Excerpt) -> Tensor:
+        """(frames, hidden): the encoder's frames that the excerpt touches."""
+        assert self.encoded is not None
+        rate = SAMPLE_RATE / FRAME_SAMPLES
+        first = int(excerpt.start * rate)
+        last = max(first + 1, math.ceil(excerpt.end * rate))
+        return self.encoded.between(excerpt.talk, self.block_chunks, first, last)
 
 
 class StepBatches(Dataset[Any]):
@@ -59,18 +80,18 @@ class StepBatches(Dataset[Any]):
 
 
 class ExcerptBatches(Dataset[Any]):
-    """The same of excerpts: item ``step`` is the whole batch of that global step. excerpts: by name of the stage."""
+    """The same of excerpts: item ``step`` is the whole batch of that global step. supplies: by name of the stage."""
 
     def __init__(
         self,
-        excerpts: Mapping[str, Excerpts],
+        supplies: Mapping[str, ExcerptSupply],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         *,
         seed: int,
         rank: int,
     ) -> None:
-        self.excerpts = excerpts
+        self.supplies = supplies
         self.curriculum = curriculum
         self.objectives = objectives
         self.seed = seed
@@ -79,8 +100,10 @@ class ExcerptBatches(Dataset[Any]):
     def __getitem__(self, step: int) -> Any:
         stage, _ = self.curriculum.at(step)
         random = np.random.default_rng([self.seed, step, self.rank + 1])
-        drawn = self.excerpts[stage.name].batch(random, seconds=stage.batch_seconds)
-        return self.objectives[stage.objective].batch(drawn, multiplier=1)
+        supply = self.supplies[stage.name]
+        drawn = supply.excerpts.batch(random, seconds=stage.batch_seconds)
+        frames = None if supply.encoded is None else [supply.heard(excerpt) for excerpt in drawn]
+        return self.objectives[stage.objective].batch(drawn, supply.block_chunks, frames)
 
 
 class RemainingSteps(Sampler[int]):
@@ -103,7 +126,7 @@ class TrainingData(lightning.LightningDataModule):
     def __init__(
         self,
         *,
-        supplies: Sequence[Supply] | Mapping[str, Excerpts],
+        supplies: Sequence[Supply] | Mapping[str, ExcerptSupply],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         seed: int = 0,

@@ -40,8 +40,12 @@ class EncodedTalks:
     def frames(self, stretch: Stretch, multiplier: int) -> Tensor:
         """(48 x chunks, hidden) float32 of a stretch of whole blocks on the talk's grid."""
         chunk = round(stretch.start / stretch.chunk_seconds)
-        first = self._first[multiplier][place(stretch.talk)] + CHUNK_FRAMES * chunk
-        frames = self._arrays[multiplier][first : first + CHUNK_FRAMES * stretch.chunks]
+        return self.between(stretch.talk, multiplier, CHUNK_FRAMES * chunk, CHUNK_FRAMES * (chunk + stretch.chunks))
+
+    def between(self, talk: Talk, multiplier: int, first: Frames, last: Frames) -> Tensor:
+        """(last - first, hidden) float32 of a talk's frames."""
+        begin = self._first[multiplier][place(talk)]
+        frames = self._arrays[multiplier][begin + first : begin + last]
         return torch.from_numpy(frames.astype(np.float32))
 
 

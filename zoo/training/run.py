@@ -13,6 +13,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from zoo.backbones.infinisst.backbone import InfiniSST
+from zoo.backbones.wav2text.backbone import Wav2Text
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
@@ -21,7 +22,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
-from zoo.training.batches import Supply, TrainingData
+from zoo.training.batches import ExcerptSupply, Supply, TrainingData
 from zoo.training.curriculum import Curriculum
 from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
@@ -149,7 +150,7 @@ def fit(
 
 def supplies(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
-) -> list[Supply] | dict[str, Excerpts]:
+) -> list[Supply] | dict[str, ExcerptSupply]:
     """Robust segments and utterances, as far as they have a share, encoded where the settings say so.
 
     Or each stage's excerpts, by its name.
@@ -158,7 +159,7 @@ def supplies(
     """
     if settings.excerpts is not None:
         return {
-            stage.name: Excerpts(talks, system.target_language, stage.excerpts or settings.excerpts)
+            stage.name: excerpt_supply(system, talks, stage.excerpts or settings.excerpts, device)
             for stage in settings.curriculum.stages
             if stage.steps
         }
@@ -177,6 +178,22 @@ def supplies(
             encoded = encode_talks(system.backbone.encoder, segments.talks, multipliers, device=device)
         made.append(Supply(segments, share, encoded))
     return made
+
+
+def excerpt_supply(
+    system: StreamingSystem, talks: Sequence[Talk], config: ExcerptConfig, device: torch.device
+) -> ExcerptSupply:
+    """Excerpts of ``talks``, encoded where the configuration says so.
+
+    Raises ZooError where it does and the backbone has no encoder for whole talks.
+    """
+    excerpts, backbone = Excerpts(talks, system.target_language, config), system.backbone
+    if not config.encoded:
+        return ExcerptSupply(excerpts)
+    if not isinstance(backbone, Wav2Text):
+        raise ZooError(f"training.excerpts.encoded serves Wav2Text, not {type(backbone).__name__}.")
+    encoded = encode_talks(backbone.encoder, excerpts.talks, [backbone.block_chunks], device=device)
+    return ExcerptSupply(excerpts, encoded, backbone.block_chunks)
 
 
 def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> None:

@@ -57,7 +57,7 @@ def test_rows_of_a_batch_equal_each_alone(make: Make, excerpts: list[Excerpt]) -
 
 def test_a_batch_is_made_in_a_worker_and_says_what_is_real(make: Make, excerpts: list[Excerpt]) -> None:
     batch = pickle.loads(pickle.dumps(make().collator()))(excerpts)
-    assert batch.samples.shape == (3, 82 * 1280)
+    assert batch.heard.shape == (3, 82 * 1280)
     assert batch.lengths.tolist() == [82, 14, 4]
     assert batch.words.tolist() == [3, 2, 1, 1]
     assert batch.word_counts.tolist() == [3, 1, 0]

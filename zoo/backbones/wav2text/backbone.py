@@ -23,13 +23,12 @@ from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
-from zoo.backbones.wav2text.batch import IGNORED, Collator, OfflineBatch, whole_frames
+from zoo.backbones.wav2text.batch import IGNORED, MERGED, Collator, OfflineBatch, whole_frames
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
 from zoo.errors import ZooError, some
 from zoo.streaming.session import Session
-from zoo.types import Capability, Frames, Hypothesis, Request, Samples, Stage
+from zoo.types import Capability, Hypothesis, Request, Samples, Stage
 
-MERGED: Frames = 4  # encoder frames per frame of the memory
 POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
 
 
@@ -136,7 +135,8 @@ class Wav2Text(Seq2Seq):
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
         heard = [whole_frames(wave, self.frame_samples) for wave in waves]
         lengths = torch.tensor([samples.numel() // self.frame_samples for samples in heard], device=heard[0].device)
-        hidden, memory = self.hear(pad_sequence(heard, batch_first=True), lengths)
+        hidden = self.encode(pad_sequence(heard, batch_first=True), lengths)
+        memory = self.memorise(hidden)
         memories = []
         for row, (session, length) in enumerate(zip(sessions, lengths.tolist(), strict=True)):
             session.backbone.features = hidden[row, : MERGED * length]
@@ -155,17 +155,20 @@ class Wav2Text(Seq2Seq):
             answers.append(Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text))
         return answers
 
-    def hear(self, samples: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames of the encoder's last layer, (B, 4 n, hidden), and the decoder's memory, (B, n, width).
+    def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
+        """(B, 1280 n) samples to (B, 4 n, hidden), no gradients when frozen.
 
-        samples: (B, 1280 n). lengths: (B,) frames of the memory that are no padding.
+        lengths: (B,) frames of the memory that are no padding.
         """
         trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
         with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            hidden = self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
+            return self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
+
+    def memorise(self, hidden: Tensor) -> Tensor:
+        """What the decoder attends to: (B, 4 n, hidden) to (B, n, width)."""
         memory = self.norm(self.adapter(hidden))
         places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
-        return hidden, memory + POSITION_SCALE * places.to(memory.dtype)
+        return memory + POSITION_SCALE * places.to(memory.dtype)
 
     def collator(self) -> Collator:
         """Makes what ``forward`` takes."""
@@ -180,7 +183,8 @@ class Wav2Text(Seq2Seq):
 
     def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
         """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
-        hidden, memory = self.hear(batch.samples, batch.lengths)
+        hidden = self.encode(batch.heard, batch.lengths) if batch.heard.dim() == 2 else batch.heard.to(self.dtype)
+        memory = self.memorise(hidden)
         real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
         states = self.decoder.module(
             input_ids=batch.inputs, encoder_hidden_states=memory, encoder_attention_mask=real.long(), use_cache=False

@@ -5,26 +5,27 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.data.excerpts import Excerpt
-from zoo.types import Samples
+from zoo.types import Frames, Samples
 
 IGNORED = -100
+MERGED: Frames = 4  # encoder frames per frame of the memory
 
 
 @dataclass(slots=True)
 class OfflineBatch:
-    """samples: (B, n), zeros after the end. lengths: (B,) frames of the memory that are no padding.
+    """heard: samples (B, n) or the encoder's frames (B, n, hidden), zeros after the end.
 
+    lengths: (B,) frames of the memory that are no padding.
     inputs, labels: (B, T) decoder ids and what each predicts. words: all rows' source words, one after the other;
     word_counts: (B,).
     """
 
-    samples: Tensor
+    heard: Tensor
     lengths: Tensor
     inputs: Tensor
     labels: Tensor
@@ -47,17 +48,24 @@ class Collator:
     padding: int
     frame_samples: Samples
 
-    def __call__(self, excerpts: Sequence[Excerpt]) -> OfflineBatch:
-        """Shorter excerpts are filled up with zeros, shorter texts with padding."""
-        heard = [whole_frames(excerpt.samples(), self.frame_samples) for excerpt in excerpts]
+    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> OfflineBatch:
+        """Shorter excerpts are filled up with zeros, shorter texts with padding.
+
+        frames: (frames, hidden) each, where the encoder has been run.
+        """
+        if frames is None:
+            size, heard = self.frame_samples, [excerpt.samples() for excerpt in excerpts]
+        else:
+            size, heard = MERGED, list(frames)
+        heard = [whole_frames(one, size) for one in heard]
         texts = [self.tokenizer.encode(excerpt.text, add_special_tokens=False) for excerpt in excerpts]
         inputs = [torch.tensor([*self.opening, *ids]) for ids in texts]
         silent = [IGNORED] * (len(self.opening) - 1)
         labels = [torch.tensor([*silent, *ids, self.end]) for ids in texts]
         words = [self.source_words.ids(excerpt.source) for excerpt in excerpts]
         return OfflineBatch(
-            samples=pad_sequence(heard, batch_first=True),
-            lengths=torch.tensor([samples.numel() // self.frame_samples for samples in heard]),
+            heard=pad_sequence(heard, batch_first=True),
+            lengths=torch.tensor([len(one) // size for one in heard]),
             inputs=pad_sequence(inputs, batch_first=True, padding_value=self.padding),
             labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
             words=torch.tensor([word for row in words for word in row], dtype=torch.long),
@@ -65,6 +73,6 @@ class Collator:
         )
 
 
-def whole_frames(samples: Tensor, frame_samples: Samples) -> Tensor:
-    """(n,) samples, filled up with zeros to whole frames."""
-    return pad(samples, (0, -samples.numel() % frame_samples))
+def whole_frames(heard: Tensor, size: int) -> Tensor:
+    """(n,) samples or (n, hidden) frames of the encoder, filled up with zeros to whole frames of ``size``."""
+    return torch.cat([heard, heard.new_zeros(-len(heard) % size, *heard.shape[1:])])
