@@ -45,6 +45,7 @@ EXPERIMENTS = {
     "demo": "evaluate",
     "infinisst_minitalks": "train",
     "infinisst_minitalks_shared_encoder": "train",
+    "lst_minitalks": "train",
     "offline_minitalks": "train",
     **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
     **{f"infinisst_ablation_{name}": "evaluate" for name in ("instruction", "multipliers", "segments", "windows")},
