@@ -1,5 +1,6 @@
 """What a frozen encoder hears is computed once, as it comes while streaming."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,11 @@ import torch
 
 from zoo import audio
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
-from zoo.data.talks import Segment, Talk
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.languages import language
+from zoo.training.batches import ExcerptSupply
 from zoo.training.encoded import encode_talks
 
 CPU = torch.device("cpu")
@@ -46,6 +50,25 @@ def test_frames_are_those_of_streaming_the_whole_talk(
         first = round(stretch.start * 50)
         expected = encoder(samples[None], multiplier).hidden[0, first : first + 96]
         torch.testing.assert_close(encoded.frames(stretch, multiplier), expected, rtol=0.05, atol=0.05)  # bf16
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.0, 1.0), (1.93, 2.51), (6.995, 7.008)])
+def test_an_excerpt_hears_the_frames_that_it_touches(
+    encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path, start: float, end: float
+) -> None:
+    words = (Word("hello", 0.0, 0.5),)
+    segment = Segment(0.0, 0.5, "hello", words, {"de": Target("hallo", ("hallo",), ((0,),))})
+    talks = [replace(talk, segments=(segment,)) for talk in talks]
+    encoded = encode_talks(encoder, talks, [2], device=CPU, cache=tmp_path)
+    excerpts = Excerpts(talks, language("de"), ExcerptConfig(encoded=True))
+    heard = ExcerptSupply(excerpts, encoded, block_chunks=2).heard(
+        Excerpt(talks[0], start, end, (), (), language("de"))
+    )
+    samples = audio.load(talks[0].file)
+    samples = torch.nn.functional.pad(samples, (0, -samples.numel() % (2 * CHUNK_SAMPLES)))
+    touched = [frame for frame in range(400) if frame / 50 < end and (frame + 1) / 50 > start]
+    expected = encoder(samples[None], 2).hidden[0, touched]
+    torch.testing.assert_close(heard, expected, rtol=0.05, atol=0.05)  # bf16
 
 
 def test_they_are_computed_once_per_encoder(
