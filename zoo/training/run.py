@@ -13,6 +13,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from zoo.backbones.infinisst.backbone import InfiniSST
+from zoo.backbones.lst import LST
 from zoo.backbones.wav2text.backbone import Wav2Text
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
@@ -190,8 +191,11 @@ def excerpt_supply(
     excerpts, backbone = Excerpts(talks, system.target_language, config), system.backbone
     if not config.encoded:
         return ExcerptSupply(excerpts)
-    if not isinstance(backbone, Wav2Text):
-        raise ZooError(f"training.excerpts.encoded serves Wav2Text, not {type(backbone).__name__}.")
+    if not isinstance(backbone, Wav2Text | LST) or not backbone.block_chunks:
+        raise ZooError(
+            f"training.excerpts.encoded serves Wav2Text and LST with block_chunks above 0, "
+            f"not this {type(backbone).__name__}."
+        )
     encoded = encode_talks(backbone.encoder, excerpts.talks, [backbone.block_chunks], device=device)
     return ExcerptSupply(excerpts, encoded, backbone.block_chunks)
 

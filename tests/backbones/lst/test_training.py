@@ -77,3 +77,17 @@ def test_a_frozen_encoder_has_no_gradient(make: Make, excerpts: list[Excerpt]) -
     backbone(backbone.collator()(excerpts))["loss"].backward()
     assert all(parameter.grad is None for parameter in backbone.encoder.parameters())
     assert all(parameter.grad is not None for parameter in backbone.adapter.parameters())
+
+
+def test_frames_of_an_encoder_that_has_been_run(make: Make, excerpts: list[Excerpt]) -> None:
+    """Up to three of them short of whole embeddings."""
+    backbone = make()
+    frames = [backbone.encoder(F.pad(e.samples(), (0, 640)).double()[None], 1).hidden[0, :-2] for e in excerpts]
+    filled = [F.pad(one, (0, 0, 0, -len(one) % 4)) for one in frames]
+    batch = backbone.collator()(excerpts, frames)
+    assert [int((row >= 0).sum()) for row in batch.speech_positions] == [len(one) // 4 for one in filled]
+    alone = [backbone(backbone.collator()([e], [one]))["loss"] for e, one in zip(excerpts, filled, strict=True)]
+    sizes = torch.tensor([len(" Guten Tag") + 1, 1, len(" Ja") + 1])
+    torch.testing.assert_close(
+        backbone(batch)["loss"], (torch.stack(alone) * sizes).sum() / sizes.sum(), rtol=0, atol=2e-6
+    )

@@ -17,7 +17,7 @@ from zoo.backbones.infinisst.batch import Batch
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.network import SpeechLLM
 from zoo.backbones.infinisst.prompt import Template, template_named
-from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, Collator, whole_embeddings
+from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, FRAMES, Collator, whole_embeddings
 from zoo.backbones.lst.described import described, local, network
 from zoo.backbones.lst.look import Look
 from zoo.backbones.lst.search import SearchConfig
@@ -29,8 +29,6 @@ from zoo.backbones.weights import WEIGHTS
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
-
-FRAMES: Frames = EMBEDDING_SAMPLES // FRAME_SAMPLES  # of the encoder per embedding
 
 
 class LST(SpeechLLM):
@@ -118,8 +116,11 @@ class LST(SpeechLLM):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` over texts and their ends."""
-        lengths = FRAMES * (batch.speech_positions >= 0).sum(dim=1)
-        output = self.teach(batch, self.encode_training(batch.heard, self._blocks(batch.heard), lengths).hidden)
+        frames = batch.heard
+        if frames.dim() == 2:
+            lengths = FRAMES * (batch.speech_positions >= 0).sum(dim=1)
+            frames = self.encode_training(batch.heard, self._blocks(batch.heard), lengths).hidden
+        output = self.teach(batch, frames)
         accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
         return {"loss": output.loss, "token_accuracy": accuracy}
 

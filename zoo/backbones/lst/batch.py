@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from zoo.backbones.infinisst.batch import Batch, collate
 from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Trajectory
 from zoo.data.excerpts import Excerpt
 from zoo.languages import Language, language
-from zoo.types import Samples
+from zoo.types import Frames, Samples
 
-EMBEDDING_SAMPLES: Samples = 1280  # 80 ms: four frames of the encoder
+EMBEDDING_SAMPLES: Samples = 1280  # 80 ms
+FRAMES: Frames = 4  # of the encoder per embedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +22,20 @@ class Collator:
 
     prompt: Prompt
 
-    def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
-        """The loss is on the text and its end."""
-        heard = [whole_embeddings(excerpt.samples()) for excerpt in excerpts]
+    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> Batch:
+        """The loss is on the text and its end. frames: (frames, hidden) each, where the encoder has been run."""
+        size = EMBEDDING_SAMPLES if frames is None else FRAMES
+        heard = [excerpt.samples() for excerpt in excerpts] if frames is None else list(frames)
+        heard = [whole_embeddings(one, size) for one in heard]
         dialogues = [
             dialogue(
                 self.prompt,
                 excerpt.text,
-                embeddings=samples.numel() // EMBEDDING_SAMPLES,
+                embeddings=len(one) // size,
                 source=language(excerpt.talk.source_language),
                 target=excerpt.language,
             )
-            for excerpt, samples in zip(excerpts, heard, strict=True)
+            for excerpt, one in zip(excerpts, heard, strict=True)
         ]
         padding = self.prompt.tokenizer.pad_token_id
         return collate(
@@ -56,6 +59,6 @@ def dialogue(prompt: Prompt, text: str, *, embeddings: int, source: Language, ta
     )
 
 
-def whole_embeddings(samples: Tensor) -> Tensor:
-    """(n,) samples, filled up with zeros to whole embeddings."""
-    return pad(samples, (0, -samples.numel() % EMBEDDING_SAMPLES))
+def whole_embeddings(heard: Tensor, size: int = EMBEDDING_SAMPLES) -> Tensor:
+    """(n,) samples, or (n, hidden) frames of the encoder, filled up with zeros to whole embeddings of ``size``."""
+    return torch.cat([heard, heard.new_zeros(-len(heard) % size, *heard.shape[1:])])
