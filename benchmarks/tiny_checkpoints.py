@@ -47,6 +47,7 @@ TEXT = (
 )
 SEAMLESS_LANGUAGES = ("eng", "deu", "spa", "cmn", "fra", "ita", "nld", "por", "ron", "rus", "jpn")
 WHISPER_LANGUAGES = ("en", "zh", "de", "es", "ja")
+DEPTH = 4  # decoder layers: the backbones' YAML names the fourth for alignments
 SPREAD = 0.35  # of random weights: large enough that audio changes what is said
 CLOSING = 2.0  # how much larger the weights of the closing token are, so that texts end now and then
 
@@ -66,7 +67,7 @@ def speech_to_text(folder: Path, *, seed: int = 0, languages: bool = False) -> N
         vocab_size=len(pieces),
         d_model=16,
         encoder_layers=2,
-        decoder_layers=2,
+        decoder_layers=DEPTH,
         encoder_attention_heads=2,
         decoder_attention_heads=2,
         encoder_ffn_dim=24,
@@ -160,7 +161,7 @@ def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: in
         encoder_layers=1,
         encoder_ffn_dim=24,
         encoder_attention_heads=2,
-        decoder_layers=2,
+        decoder_layers=DEPTH,
         decoder_ffn_dim=24,
         decoder_attention_heads=2,
         speech_encoder_layers=2,

@@ -1,21 +1,45 @@
-"""Every backbone with every policy and history of conf: bound or refused, as the committed table says."""
+"""Every backbone with every policy and history of conf: bound or refused, as the committed table says.
 
+A set of bound triples that has every bound pair runs on tiny random models, alone and as a batch.
+"""
+
+from collections.abc import Callable
 from importlib import import_module
-from itertools import product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
+from tests.tiny_models import Overrides, tiny_models
+from zoo import audio
 from zoo.backbones.base import Backbone
+from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.policies.base import Policy
+from zoo.streaming.simulate import Source, simulate
+from zoo.systems.base import StreamingSystem
 from zoo.systems.binding import bind
+from zoo.types import Instance, Seconds
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 TABLE = Path(__file__).with_name("compatibility.yaml")
 BOUND = "bound"
+LENGTHS: tuple[Seconds, ...] = (4.3, 5.5)  # of the talks
+OPTIONS = {  # so that a few seconds are enough for chunks to be counted and audio and text to be forgotten
+    "wait_k": ["policy.k=2"],
+    "edatt": ["policy.alpha=0.3"],
+    "recent_words": ["history.words=2", "history.max_seconds=3"],
+    "punctuation": ["history.max_seconds=2", "history.max_tokens=5"],
+    "voice_activity": ["history.min_seconds=1", "history.max_seconds=2.5"],
+}
+TURNS = ("infinisst", "infinisst_minitalks")
+AT_REAL_SIZE = ("infinisst",)  # the class of infinisst_minitalks; tests/backbones/infinisst/test_by_name.py
+
+Triple = tuple[str, str, str]  # backbone, policy, history
+Sources = Callable[[int], list[Source]]
 
 
 def choices(noun: str) -> dict[str, type]:
@@ -65,3 +89,104 @@ def test_a_choice_is_named_after_its_module(noun: str) -> None:
 def test_a_choice_is_what_its_folder_says(noun: str, kind: type) -> None:
     assert choices(noun)
     assert all(issubclass(part, kind) for part in choices(noun).values())
+
+
+def bound() -> list[Triple]:
+    """Every triple that fits, of the backbones that there is a tiny model of."""
+    return [
+        (backbone, policy, history)
+        for backbone, policies in verdicts().items()
+        for policy, histories in policies.items()
+        for history, said in histories.items()
+        if said == BOUND and backbone not in AT_REAL_SIZE
+    ]
+
+
+def pairs(triple: Triple) -> set[tuple[str, str]]:
+    return set(combinations(triple, 2))
+
+
+def covering(triples: list[Triple]) -> list[Triple]:
+    """Few of ``triples`` that together have every pair which one of them has: each has most of what is missing."""
+    missing = {pair for triple in triples for pair in pairs(triple)}
+    chosen = []
+    while missing:
+        chosen.append(max(triples, key=lambda triple: len(pairs(triple) & missing)))
+        missing -= pairs(chosen[-1])
+    return chosen
+
+
+COVERING = covering(bound())
+
+
+def refusals() -> dict[str, Triple]:
+    """One triple for each way in which each backbone does not fit."""
+    return {
+        f"{backbone}: {said}": (backbone, policy, history)
+        for backbone, policies in verdicts().items()
+        for policy, histories in policies.items()
+        for history, said in histories.items()
+        if said != BOUND
+    }
+
+
+def chosen(triple: Triple) -> Overrides:
+    """What a user types for the three parts, and for short talks."""
+    backbone, policy, history = triple
+    system = "infinisst" if backbone in TURNS and policy == "turn_taking" else "streamatt"
+    parts = [f"system={system}", f"backbone={backbone}", f"policy={policy}", f"history={history}"]
+    return [*parts, "system.chunk_seconds=0.96", *OPTIONS.get(policy, []), *OPTIONS.get(history, [])]
+
+
+@pytest.mark.parametrize("triple", refusals().values(), ids=refusals())
+def test_what_does_not_fit_is_refused_and_told_what_would(triple: Triple) -> None:
+    with pytest.raises(ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$") as refused:
+        build(compose("evaluate", chosen(triple)).system)
+    assert str(refused.value).count("needs") == 1
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Overrides]:
+    torch.set_num_threads(1)
+    return tiny_models(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    """The first seconds of two talks in chunks of so many samples; the last segment of each ends with its talk."""
+    talks = list(zip(build(compose("evaluate").data).talks("tst", limit=2), LENGTHS, strict=True))
+    waves = [audio.load(talk.file, start=talk.offset, duration=length) for talk, length in talks]
+    spans = [
+        [(segment.offset, min(segment.end, length)) for segment in talk.segments if segment.offset < length]
+        for talk, length in talks
+    ]
+
+    def make(chunk_samples: int) -> list[Source]:
+        return [
+            Source(talk.name, wave.split(chunk_samples), segments=segments)
+            for (talk, _), wave, segments in zip(talks, waves, spans, strict=True)
+        ]
+
+    return make
+
+
+@pytest.mark.parametrize("backbone", sorted({backbone for backbone, *_ in COVERING}))
+def test_a_covering_set_writes_the_same_alone_and_in_batch(
+    backbone: str, tiny: dict[str, Overrides], sources: Sources
+) -> None:
+    streamed: list[Instance] = []
+    for place, triple in enumerate(triple for triple in COVERING if triple[0] == backbone):
+        exact = ["++backbone.dtype=float64", f"backbone.search.beams={1 + place % 2}"]
+        limit = [] if backbone in TURNS else ["backbone.max_tokens=12"]
+        system: StreamingSystem = build(compose("evaluate", [*chosen(triple), *tiny[backbone], *exact, *limit]).system)
+        system.configure_model()
+        alone = [next(simulate(system.eval(), [source])) for source in sources(system.chunk_samples)]
+        batch = simulate(system, sources(system.chunk_samples), batch_size=2)
+        together = sorted(batch, key=lambda instance: instance.index)
+        for length, single, batched in zip(LENGTHS, alone, together, strict=True):
+            assert (single.text, single.delays) == (batched.text, batched.delays), triple
+            assert single.source_length == batched.source_length == pytest.approx(length), triple
+            assert all(before <= after for before, after in pairwise((*single.delays, length))), triple
+        assert any(single.units for single in alone), triple
+        streamed += alone
+    assert any(delay < instance.source_length for instance in streamed for delay in instance.delays)

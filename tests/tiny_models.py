@@ -1,0 +1,81 @@
+"""A tiny random model of every backbone that is offered, in a folder, and the overrides that a user would give for it.
+
+What they say is nonsense, but different nonsense for any audio.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from benchmarks import tiny_checkpoints
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.wav2text.transcript import SourceWords
+from zoo.config import build, compose, plain
+from zoo.systems.base import StreamingSystem
+from zoo.training.export import export, weights_key
+
+ENCODER = {"conv_channels": "[4,4,4,4,4,4,8]", "hidden": 16, "layers": 1, "heads": 2, "ff": 24}
+CAUSAL = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+    "tie_word_embeddings": "false",
+}
+CROSS = {"d_model": 16, "decoder_layers": 3, "decoder_attention_heads": 2, "decoder_ffn_dim": 24, "init_std": 0.5}
+OURS = {  # whose weights are exported here: a system it fits, and the decoder's shape
+    "infinisst_minitalks": ("infinisst", CAUSAL),
+    "lst_minitalks": ("streamatt", CAUSAL),
+    "offline_minitalks": ("streamatt", CROSS),
+}
+TEXTS = (
+    "Julia hat das Geld ausgegeben. Wenn die Bank klein ist, fragt die Frau nach dem Haus!",
+    "早上好，今天天气很好。",
+)
+LANGUAGES = {kind: ["target_language=zh"] for kind in ("seamless_m4t_v2", "offline_minitalks", "lst_minitalks")}
+LANGUAGES |= {"whisper": ["source_language=zh", "target_language=zh"]}  # which transcribes; others: en-de
+
+Overrides = list[str]
+
+
+def tiny_models(folder: Path) -> dict[str, Overrides]:
+    """Write one model per backbone below ``folder``: by the backbone's name, what chooses it and its languages."""
+    chosen: dict[str, Overrides] = {}
+    for kind, make in tiny_checkpoints.KINDS.items():
+        make(folder / kind)
+        chosen[kind] = [f"backbone.name={folder / kind}"]
+    for kind in OURS:
+        key, place = exported(kind, folder / kind)
+        chosen[kind] = [f"backbone.{key}={place}", *shape(kind)]
+    key, place = exported("lst_minitalks", folder / "lst")
+    chosen["lst"] = [f"backbone.{key}={place}"]  # whose shape stands beside its weights
+    return {kind: [f"backbone={kind}", *LANGUAGES.get(kind, []), *given] for kind, given in chosen.items()}
+
+
+def shape(kind: str) -> Overrides:
+    """Tiny instead of small."""
+    _, decoder = OURS[kind]
+    size = [*_below("backbone.encoder", ENCODER), *_below("backbone.decoder", decoder)]
+    return [*size, "backbone.embedding_std=0.5"] if decoder is CAUSAL else size
+
+
+def exported(kind: str, folder: Path) -> tuple[str, Path]:
+    """A random model as ``train.py`` leaves a trained one: the key that names it, and its folder."""
+    tokenizer = folder / "tokenizer"
+    train_tokenizer(TEXTS, vocabulary_size=300).save_pretrained(tokenizer)
+    SourceWords.of(["Julia", "spent", "the", "money."]).write(tokenizer)
+    chosen = [f"backbone={kind}", f"system={OURS[kind][0]}", *shape(kind)]
+    key = weights_key(plain(compose("evaluate", chosen))["backbone"])
+    cfg = compose("evaluate", [*chosen, f"backbone.{key}=null", f"backbone.tokenizer={tokenizer}"])
+    torch.manual_seed(0)
+    system: StreamingSystem = build(cfg.system)
+    system.configure_model()
+    config = {**plain(cfg), "training": {}}
+    return key, export(system, folder / "model", config=config, corpus="", trained=[], evaluated=[], dtype="float32")
+
+
+def _below(node: str, values: Mapping[str, object]) -> Overrides:
+    return [f"{node}.{name}={value}" for name, value in values.items()]
