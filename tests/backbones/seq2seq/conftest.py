@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutput
 
+from benchmarks.tiny_checkpoints import KINDS
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.decoder import Decoder
 
@@ -176,3 +178,17 @@ def memory() -> Callable[[int, int], Tensor]:
         return torch.randn(frames, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of a tiny checkpoint by its kind and options (benchmarks/tiny_checkpoints.py)."""
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def folder(kind: str, **options: Any) -> Path:
+        made = root / "-".join([kind, *(f"{key}={value}" for key, value in options.items())])
+        if not made.exists():
+            KINDS[kind](made, **options)
+        return made
+
+    return folder

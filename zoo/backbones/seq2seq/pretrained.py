@@ -33,8 +33,9 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
         raise ZooError(f"There is no {noun} in {name}: {_short(error)}") from error
     found = settings.get("model_type")
     if found not in wanted:
-        kind = f"a {found!r}" if found else "of no known type"
-        raise ZooError(f"{name} is {kind} by its config.json, not a {noun} ({' or '.join(wanted)}).")
+        what = f"is a {found!r} by its config.json" if found else "has no config.json that tells what it is"
+        choices = " or ".join(repr(kind) for kind in wanted)
+        raise ZooError(f"{name} {what}; as {noun} it must be a {choices}.")
     return str(found)
 
 

@@ -11,9 +11,10 @@ from transformers import (
     SeamlessM4Tv2ForSpeechToText,
 )
 
+from zoo.backbones.listener import StreamState
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.backbone import Seq2Seq, StreamState
+from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.seq2seq.features import HOP, Filterbank, stacked
 from zoo.backbones.seq2seq.pretrained import (

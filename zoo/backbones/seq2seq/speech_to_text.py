@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from torch import Tensor
 from transformers import Speech2TextFeatureExtractor, Speech2TextForConditionalGeneration, Speech2TextTokenizer
 
+from zoo.backbones.listener import StreamState
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.backbone import Seq2Seq, StreamState
+from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.seq2seq.features import HOP, Filterbank, standardised
 from zoo.backbones.seq2seq.pretrained import check_extractor, check_tokenizer, model_type, part, through, weights

@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
 
+from zoo.backbones.listener import StreamState
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.backbone import Seq2Seq, StreamState
+from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.seq2seq.features import HOP, WINDOW, CentredSpectrogram, limited
 from zoo.backbones.seq2seq.pretrained import check_extractor, check_tokenizer, model_type, part, through, weights
@@ -112,9 +113,9 @@ class Whisper(Seq2Seq):
                 "target_language=en, or a multilingual Whisper."
             )
         if translated and target != "en":
+            choice = f" or target_language={source} for a transcript" if source != "en" else " for a transcript"
             raise ZooError(
-                f"Whisper translates into English only, not {source}-{target}; choose target_language=en, or "
-                f"target_language={source} for a transcript."
+                f"Whisper translates into English only, not {source}-{target}; choose target_language=en{choice}."
             )
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
