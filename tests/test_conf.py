@@ -42,6 +42,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "logger": (WandbSettings,),
 }
 EXPERIMENTS = {
+    "benchmark": "evaluate",
     "demo": "evaluate",
     "infinisst_minitalks": "train",
     "infinisst_minitalks_shared_encoder": "train",
