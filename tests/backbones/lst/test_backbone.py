@@ -212,9 +212,9 @@ def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> N
     for block_chunks, alike in ((1, True), (0, False)):
         backbone = make(block_chunks=block_chunks)
         session = live(backbone, seconds=3.0)
-        before = backbone._embeddings([session.audio])[0][:12]
+        before = backbone.listen([], [session.audio])[0][:12]
         session.audio[-1000:] = 0
-        assert torch.equal(before, backbone._embeddings([session.audio])[0][:12]) == alike
+        assert torch.equal(before, backbone.listen([], [session.audio])[0][:12]) == alike
 
 
 @pytest.mark.parametrize(("left_pad", "embeddings"), [(80, 3), (399, 3), (0, 2)])
@@ -224,7 +224,7 @@ def test_a_last_piece_is_filled_up_or_left_out(
     """Released code (0): 2 n + 1300 samples give 11 frames, of which four each make an embedding."""
     encoder = replace(make().encoder_config, left_pad=left_pad)
     backbone = make(encoder=encoder)
-    assert len(backbone._embeddings([noise(1)[: 2 * 1280 + 1100]])[0]) == embeddings
+    assert len(backbone.listen([], [noise(1)[: 2 * 1280 + 1100]])[0]) == embeddings
 
 
 def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -> None:

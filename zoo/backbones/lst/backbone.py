@@ -6,7 +6,7 @@ Every look hears all kept speech anew and continues all kept text: instruction, 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -17,21 +17,22 @@ from zoo.backbones.infinisst.batch import Batch
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.network import SpeechLLM
 from zoo.backbones.infinisst.prompt import Template, template_named
+from zoo.backbones.listener import Listener, StreamState
 from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, FRAMES, Collator, whole_embeddings
 from zoo.backbones.lst.described import described, local, network
 from zoo.backbones.lst.look import Look
 from zoo.backbones.lst.search import SearchConfig
 from zoo.backbones.search import Answer, Context, search
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
-from zoo.backbones.seq2seq.backbone import StreamState, Text
+from zoo.backbones.seq2seq.backbone import Text
 from zoo.backbones.vocabulary import Vocabulary
 from zoo.backbones.weights import WEIGHTS
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
+from zoo.types import Capability, Frames, Hypothesis, Request, Samples, UnitKind
 
 
-class LST(SpeechLLM):
+class LST(SpeechLLM, Listener):
     """Instruction, speech history, translation history; self-attention to the speech as alignment.
 
     name: folder or hub id of an exported or converted LST; None: a network of the parts that the other arguments name,
@@ -42,12 +43,12 @@ class LST(SpeechLLM):
     most so many new ids, its end included.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT})
     frame_samples: Samples = EMBEDDING_SAMPLES
     experiment = "lst_minitalks"
     weights_key = "name"
 
     heads: Heads  # of the decoder, that make the alignment
+    vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
         self,
@@ -89,7 +90,6 @@ class LST(SpeechLLM):
         self.alignment = made.alignment
         self.search = search
         self.max_tokens = max_tokens
-        self._vocabularies: dict[UnitKind, Vocabulary] = {}
 
     def load(self) -> None:
         """Find out what the network is, create it and read its weights. Raises ZooError on what does not fit."""
@@ -97,6 +97,7 @@ class LST(SpeechLLM):
             self._be(local(self.checkpoint))
         super().load()
         config = self.decoder.config
+        self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         self.heads = self.alignment.chosen(layers=config.num_hidden_layers, heads=config.num_attention_heads)
 
     def _be(self, folder: Path) -> None:
@@ -131,12 +132,7 @@ class LST(SpeechLLM):
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError when the prompt cannot be made for the session's languages."""
         self._instruction(session)
-        return StreamState()
-
-    def forget(self, session: Session, cut: Cut) -> None:
-        """Audio that goes takes with it what was heard; what was written is forced anew at every look."""
-        if cut.frames:
-            session.backbone.memory = session.backbone.heard = None
+        return super().open(session)
 
     @torch.inference_mode()
     def decode(
@@ -147,7 +143,7 @@ class LST(SpeechLLM):
         A stream whose audio is too short for an embedding says nothing.
         """
         waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
-        speech = self._hear(sessions, waves)
+        speech = self.hear(sessions, waves)
         texts = [self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)]
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [silence(text, aligned) for text in texts]
@@ -188,18 +184,8 @@ class LST(SpeechLLM):
         rows = self.alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=hypothesis.new)
         return replace(hypothesis, alignment=rows.cpu())
 
-    def _hear(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """(n, embedding) of each wave; what was heard last is not heard again."""
-        keys = [(session.audio_start, wave.numel()) for session, wave in zip(sessions, waves, strict=True)]
-        new = [index for index, key in enumerate(keys) if sessions[index].backbone.heard != key]
-        if new:
-            for index, heard in zip(new, self._embeddings([waves[index] for index in new]), strict=True):
-                state: StreamState = sessions[index].backbone
-                state.memory, state.heard = heard, keys[index]
-        return [session.backbone.memory for session in sessions]
-
-    def _embeddings(self, waves: Sequence[Tensor]) -> list[Tensor]:
-        """Speech embeddings (n, embedding) of each wave, encoded side by side.
+    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Speech embeddings (n, width) of each wave, encoded side by side.
 
         A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
         hears whole embeddings only.
@@ -220,17 +206,12 @@ class LST(SpeechLLM):
         return Text(
             opening=self._instruction(session) + self.prompt.spoken(embeddings),
             prefix=session.prefix.tolist(),
-            vocabulary=self._vocabulary(session.target.unit),
+            vocabulary=self.vocabularies[session.target.unit],
             frames=embeddings,
         )
 
     def _instruction(self, session: Session) -> list[int]:
         return self.prompt.instruction(source=session.source, target=session.target, multiplier=1)
-
-    def _vocabulary(self, unit: UnitKind) -> Vocabulary:
-        if unit not in self._vocabularies:
-            self._vocabularies[unit] = Vocabulary(self.tokenizer, unit)
-        return self._vocabularies[unit]
 
 
 def silence(text: Text, aligned: bool) -> Hypothesis:

@@ -6,13 +6,13 @@ Knows neither a network's features nor its vocabulary: a concrete class fills ``
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.base import Backbone
+from zoo.backbones.listener import Listener
 from zoo.backbones.search import Answer, Context, SearchConfig, Stop
 from zoo.backbones.search import search as find
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
@@ -21,20 +21,7 @@ from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.vocabulary import Vocabulary, containing
 from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, Stage, UnitKind
-
-
-@dataclass(slots=True)
-class StreamState:
-    """What one stream keeps between looks.
-
-    memory: (frames, width), what was heard last. heard: first sample and number of samples it was made from.
-    features: of the concrete class, such as features of audio that is still kept.
-    """
-
-    memory: Tensor | None = None
-    heard: tuple[Samples, Samples] | None = None
-    features: Any = None
+from zoo.types import Capability, Frames, Hypothesis, Request, Stage, UnitKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,7 @@ class Text:
         )
 
 
-class Seq2Seq(Backbone):
+class Seq2Seq(Listener):
     """An encoder-decoder whose cross-attention aligns target tokens with frames of its encoder.
 
     search: how an answer is generated. alignment: what is told about it. max_tokens: an answer has at most so many new
@@ -75,8 +62,6 @@ class Seq2Seq(Backbone):
     ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that closes a text), and may fill ``never`` (ids
     never said) and ``never_first`` (ids that no text begins with).
     """
-
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT})
 
     decoder: Decoder
     tokenizer: PreTrainedTokenizerBase
@@ -112,15 +97,6 @@ class Seq2Seq(Backbone):
         """
 
     @abstractmethod
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Encoder memory (frames, width) of each wave (n,), as a batch; no frames where a wave is too short for one.
-
-        A wave is the front of its session's kept audio; frame i of a memory stands for samples from
-        i x ``frame_samples`` on. Frames beyond the wave (Whisper's 30 s) are attended to, but not aligned with.
-        ``session.backbone.features`` may keep what the next look can use again.
-        """
-
-    @abstractmethod
     def opening(self, session: Session, stage: Stage) -> list[int]:
         """Decoder ids before the text, at least one: start, language, task."""
 
@@ -132,10 +108,6 @@ class Seq2Seq(Backbone):
         self._vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
-
-    def open(self, session: Session) -> StreamState:
-        """Nothing heard yet."""
-        return StreamState()
 
     def vocabulary(self, session: Session, stage: Stage) -> Vocabulary:
         """What tokens of an answer are: by the unit of the target language, of the source's for a transcript."""
@@ -150,7 +122,7 @@ class Seq2Seq(Backbone):
         A stream whose audio is too short for a single frame of memory says nothing.
         """
         waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
-        memories = self._hear(sessions, waves)
+        memories = self.hear(sessions, waves)
         hypotheses = [self._silence(*asked, needs) for asked in zip(sessions, requests, waves, strict=True)]
         for stage in Stage:
             live = [i for i, request in enumerate(requests) if request.stage is stage and len(memories[i])]
@@ -172,18 +144,6 @@ class Seq2Seq(Backbone):
         """
         answers = self._continue(sessions, requests, memories, frozenset())
         return [replace(answer, transcript=self.text(answer.token_ids.tolist()).strip()) for answer in answers]
-
-    def _hear(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Memories of the waves; what was heard last is not heard again."""
-        keys = [(session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)]
-        new = [index for index, key in enumerate(keys) if sessions[index].backbone.heard != key]
-        if new:
-            for index, memory in zip(
-                new, self.listen([sessions[i] for i in new], [waves[i] for i in new]), strict=True
-            ):
-                state: StreamState = sessions[index].backbone
-                state.memory, state.heard = memory, keys[index]
-        return [session.backbone.memory for session in sessions]
 
     def _continue(
         self,
@@ -253,11 +213,6 @@ class Seq2Seq(Backbone):
         if Capability.ALIGNMENT in needs:
             return replace(silence, alignment=torch.zeros(len(text.prefix), max(1, self._frames(wave))))
         return silence
-
-    def forget(self, session: Session, cut: Cut) -> None:
-        """Audio that goes takes with it what was heard; what was written is forced anew at every look."""
-        if cut.frames:
-            session.backbone.memory = session.backbone.heard = None
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
