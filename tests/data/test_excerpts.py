@@ -45,6 +45,7 @@ def test_whole_sentences_have_all_their_words_and_short_margins() -> None:
         assert 0 <= held[0].offset - excerpt.start <= 0.5
         assert 0 <= excerpt.end - held[-1].end <= 0.5
         assert excerpt.text == " ".join(excerpt.target)
+        assert excerpt.prefix == ""
 
 
 def test_lengths_are_alike_in_a_batch_and_cover_the_range_between_them() -> None:
@@ -65,6 +66,7 @@ def test_a_cut_start_begins_at_the_earliest_source_word_of_the_rest() -> None:
         assert excerpt.target == whole.targets["de"].words[skipped:]
         earliest = whole.words[0]  # the last word, which every rest has, is aligned to it
         assert earliest.start - 0.2 <= excerpt.start <= earliest.end
+        assert excerpt.prefix == " ".join(excerpt.target[:2])
         seen.add(skipped)
     assert seen == {1, 2, 3}
 

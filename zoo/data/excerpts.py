@@ -17,6 +17,7 @@ from zoo.languages import Language
 from zoo.types import Seconds
 
 SHORTEST: Seconds = 0.08
+GIVEN = 2  # words
 ALIKE = 0.1  # excerpts of one batch stand for sentences whose lengths differ by at most this share
 
 
@@ -25,7 +26,7 @@ class Excerpt:
     """A piece of a talk and what an offline model makes of it.
 
     start, end: seconds in the talk. source: the source words that lie in it whole. target: the words of its
-    translation. language: the target's.
+    translation. given: how many of them were written before: they are forced, not learned. language: the target's.
     """
 
     talk: Talk
@@ -34,11 +35,17 @@ class Excerpt:
     source: tuple[str, ...]
     target: tuple[str, ...]
     language: Language
+    given: int = 0
 
     @property
     def text(self) -> str:
         """The translation as it is written."""
         return self.language.join(self.target)
+
+    @property
+    def prefix(self) -> str:
+        """What of it was written before."""
+        return self.language.join(self.target[: self.given])
 
     def samples(self) -> Tensor:
         """(n,) audio, n >= 1."""
@@ -52,8 +59,10 @@ class ExcerptConfig:
     single: share of the batches that stand for one sentence each; the others stand for consecutive sentences, their
     lengths uniform up to ``max_seconds``. margin: the longest silence before a first and after a last sentence.
     cut_starts: share that begins inside the first sentence: the target from a random word on, the audio at the earliest
-    source word of that rest, from ``jitter`` before it to its end. cut_ends: share that ends anywhere between the begin
-    of the last sentence and the sentence after it: the target is what may be written by then.
+    source word of that rest, from ``jitter`` before it to its end. Its first GIVEN words are forced, as StreamAtt's
+    kept words are; else a sentence that begins at once would be taken for such a rest. cut_ends: share that ends
+    anywhere between the begin of the last sentence and the sentence after it: the target is what may be written by
+    then.
     encoded: what is heard is taken from whole talks that a frozen encoder ran over once. That is several times as fast,
     but not what ``decode`` hears: the encoder knows the speech before a start and, to the end of its block, after a cut
     end. So the last steps should do without.
@@ -117,13 +126,15 @@ class Excerpts:
         end = max(end, start + SHORTEST)
         segments = whole[first : last + 1]
         timed = [pair for segment in segments for pair in emission_times(segment, self.language.code)]
+        target = tuple(word for word, time in timed[skipped:] if time <= end or not cut)
         return Excerpt(
             talk=self.talks[talk],
             start=start,
             end=end,
             source=tuple(w.text for s in segments for w in s.words if start <= w.start and w.end <= end),
-            target=tuple(word for word, time in timed[skipped:] if time <= end or not cut),
+            target=target,
             language=self.language,
+            given=min(GIVEN, len(target)) if skipped else 0,
         )
 
     def _start(self, random: np.random.Generator, segment: Segment, before: Seconds) -> tuple[int, Seconds]:

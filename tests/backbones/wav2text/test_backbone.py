@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def test_a_batch_is_made_in_a_worker_and_says_what_is_real(make: Make, excerpts:
     assert batch.word_counts.tolist() == [3, 1, 0]
     assert (batch.labels != -100).sum(dim=1).tolist() == [len(" Die alte Katze.") + 1, len(" Katze") + 1, 1]
     assert batch.to(torch.device("cpu")).inputs.equal(batch.inputs)
+
+
+def test_given_words_are_fed_but_not_learned(make: Make, excerpts: list[Excerpt]) -> None:
+    collate = make().collator()
+    free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], given=2)])
+    assert forced.inputs.equal(free.inputs)
+    assert (forced.labels == -100).sum() == len(" Die alte")
+    assert forced.labels[0, len(" Die alte") :].equal(free.labels[0, len(" Die alte") :])
 
 
 def test_a_frozen_encoder_gets_no_gradient_and_the_transcript_reaches_its_head_only(

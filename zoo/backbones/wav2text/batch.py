@@ -58,10 +58,12 @@ class Collator:
         else:
             size, heard = MERGED, list(frames)
         heard = [whole_frames(one, size) for one in heard]
-        texts = [self.tokenizer.encode(excerpt.text, add_special_tokens=False) for excerpt in excerpts]
+        texts = [self._ids(excerpt.text) for excerpt in excerpts]
         inputs = [torch.tensor([*self.opening, *ids]) for ids in texts]
-        silent = [IGNORED] * (len(self.opening) - 1)
-        labels = [torch.tensor([*silent, *ids, self.end]) for ids in texts]
+        silent = [len(self.opening) - 1 + len(self._ids(excerpt.prefix)) for excerpt in excerpts]
+        labels = [torch.cat([row[1:], torch.tensor([self.end])]) for row in inputs]
+        for row, forced in zip(labels, silent, strict=True):
+            row[:forced] = IGNORED
         words = [self.source_words.ids(excerpt.source) for excerpt in excerpts]
         return OfflineBatch(
             heard=pad_sequence(heard, batch_first=True),
@@ -71,6 +73,9 @@ class Collator:
             words=torch.tensor([word for row in words for word in row], dtype=torch.long),
             word_counts=torch.tensor([len(row) for row in words]),
         )
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
 def whole_frames(heard: Tensor, size: int) -> Tensor:
