@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Cut, Hypothesis, Instance, Request, SpeechChunk, Stage
 
 ALIGNED = frozenset({Capability.ALIGNMENT})
-SIZES = (52_000, 33_280, 41_000)
+SIZES = (32_000, 20_480, 27_000)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def waveform(samples: int, seed: int = 0) -> Tensor:
 
 def load(kind: str, folder: Path, **options: Any) -> Seq2Seq:
     settings = {"alignment": AlignmentConfig(layer=1, normalisation="z_score"), "search": SearchConfig()} | options
-    backbone = ALL[kind].backbone(name=str(folder), dtype="float64", max_tokens=20, **settings)
+    backbone = ALL[kind].backbone(name=str(folder), dtype="float64", max_tokens=12, **settings)
     backbone.load()
     return backbone
 
@@ -96,16 +97,21 @@ def look(backbone: Seq2Seq, session: Session) -> Hypothesis:
     return hypothesis
 
 
+@cache
+def reference(kind: str, folder: Path) -> tuple[Any, Any]:
+    """The model in Transformers and its feature extractor."""
+    model = ALL[kind].model.from_pretrained(folder, dtype=torch.float64).eval()
+    return model, AutoProcessor.from_pretrained(folder).feature_extractor
+
+
 @torch.inference_mode()
 def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tensor, list[int]]:
     """Encoder memory (frames, width) and what ``generate`` says, end included, with their own feature extractor."""
-    model = ALL[kind].model.from_pretrained(folder, dtype=torch.float64).eval()
-    features = AutoProcessor.from_pretrained(folder).feature_extractor(
-        wave.numpy(), sampling_rate=16_000, return_tensors="pt"
-    )
+    model, extractor = reference(kind, folder)
+    features = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     features["input_features"] = features["input_features"].double()
     padding = {model.config.pad_token_id} - {model.config.eos_token_id}
-    told = ALL[kind].told | {"max_new_tokens": 20, "suppress_tokens": list(padding) or None} | options
+    told = ALL[kind].told | {"max_new_tokens": 12, "suppress_tokens": list(padding) or None} | options
     told = {key: value for key, value in told.items() if value is not None}
     ids = model.generate(**features, **told)[0].tolist()
     memory = model.get_encoder()(features["input_features"]).last_hidden_state[0]
