@@ -1,7 +1,8 @@
 """python benchmarks/unbounded.py [override ...]: does a stream that never ends stay as cheap as it began?
 
 Streams 60 minutes, the same 10 minutes of talks again and again, through the configured system. Medians of the
-compute per chunk and resident memory must stay flat. The last line is one JSON object; 1.0 means flat.
+compute per chunk and resident memory must stay flat, and so must the audio and the written text that are kept after a
+chunk. The last line is one JSON object; a growth of 1.0 means flat.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import json
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -24,9 +26,10 @@ from zoo.config import build, compose, machine
 from zoo.errors import run_script
 from zoo.evaluation.runner import progress
 from zoo.evaluation.sources import talk_chunks
+from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 MINUTE: Seconds = 60.0
 LOOP = 10 * MINUTE
@@ -47,6 +50,43 @@ def memory_megabytes() -> float:
     return psutil.Process().memory_info().rss / 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """After each chunk: resident memory of the process (MB), audio (s) and written text (tokens) in the session."""
+
+    memory: list[float] = field(default_factory=list)
+    audio: list[Seconds] = field(default_factory=list)
+    text: list[int] = field(default_factory=list)
+
+    def note(self, session: Session) -> None:
+        """Add what there is now."""
+        self.memory.append(memory_megabytes())
+        self.audio.append(session.audio.numel() / SAMPLE_RATE)
+        self.text.append(session.prefix.numel())
+
+
+def stream(system: StreamingSystem, chunks: Iterator[Tensor], length: Seconds) -> tuple[Instance, Kept]:
+    """``length`` seconds of audio through the system, in one session."""
+    kept = Kept()
+    sessions: list[Session] = []
+    unwatched = system.open
+
+    def watched(*given: object, **more: object) -> Session:
+        sessions.append(unwatched(*given, **more))
+        return sessions[-1]
+
+    system.open = watched
+    with progress(f"{system.name} unbounded", length) as report:
+
+        def on_chunk(seconds: Seconds) -> None:
+            kept.note(sessions[-1])
+            report(seconds)
+
+        [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
+    system.open = unwatched
+    return instance, kept
+
+
 def between(values: Sequence[float], arrivals: Sequence[float], first: float, last: float) -> list[float]:
     """The values of chunks that arrived in minutes ``first`` to ``last``."""
     return [value for value, minute in zip(values, arrivals, strict=True) if first <= minute < last + 1e-9]
@@ -65,8 +105,43 @@ def growth(
     }
 
 
+def histories(kept: Kept, arrivals: Sequence[float], minutes: float) -> dict[str, float]:
+    """The most audio (s) and text (tokens) kept in the first and in the second half of the stream. arrivals: minutes.
+
+    A history that is bounded keeps no more in the second half than in the first, up to what is being said.
+    """
+    found = {}
+    for name, values in (("audio_seconds", kept.audio), ("text_tokens", kept.text)):
+        for half, first in (("first_half", 0.0), ("second_half", minutes / 2)):
+            found[f"{name}_{half}"] = round(max(between(values, arrivals, first, first + minutes / 2)), 2)
+    return found
+
+
+def show(instance: Instance, kept: Kept, arrivals: Sequence[float], minutes: float) -> None:
+    """A line per ten minutes."""
+    compute = [chunk.compute for chunk in instance.chunks]
+    chunk_seconds = instance.chunks[0].arrival
+    columns = ("minutes", "ms per chunk (median)", "RTF", "memory (MB, median)", "audio kept (s, most)")
+    table = Table(*columns, "text kept (tokens, most)", "words", box=None)
+    for first in range(0, int(minutes), 10):
+        last = min(first + 10, minutes)
+        spent, used = (between(values, arrivals, first, last) for values in (compute, kept.memory))
+        audio, text = (between(values, arrivals, first, last) for values in (kept.audio, kept.text))
+        words = sum(first * MINUTE <= delay < last * MINUTE for delay in instance.delays)
+        table.add_row(
+            f"{first}-{last:g}",
+            f"{1000 * statistics.median(spent):.1f}",
+            f"{sum(spent) / (len(spent) * chunk_seconds):.4f}",
+            f"{statistics.median(used):.0f}",
+            f"{max(audio):.1f}",
+            str(max(text)),
+            str(words),
+        )
+    Console().print(table)
+
+
 def main() -> None:
-    """Stream, print a line per ten minutes and the two ratios."""
+    """Stream, print a line per ten minutes and what must stay flat."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0, help=f"length of the stream (at least {LEAST})")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
@@ -81,31 +156,13 @@ def main() -> None:
     audio = torch.cat(list(itertools.chain.from_iterable(talk_chunks(talk, None) for talk in talks)))
     recording = audio[: int(LOOP * SAMPLE_RATE)]
     length = arguments.minutes * MINUTE
-    memory: list[float] = []
     chunks = looped(recording, length=length, chunk_samples=system.chunk_samples)
-    with progress(f"{system.name} unbounded", length) as report:
-
-        def on_chunk(seconds: Seconds) -> None:
-            memory.append(memory_megabytes())
-            report(seconds)
-
-        [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
+    instance, kept = stream(system, chunks, length)
     arrivals = [chunk.arrival / MINUTE for chunk in instance.chunks]
-    compute = [chunk.compute for chunk in instance.chunks]
-    table = Table("minutes", "ms per chunk (median)", "RTF", "memory (MB, median)", "words", box=None)
-    for first in range(0, int(arguments.minutes), 10):
-        spent, used = (between(values, arrivals, first, first + 10) for values in (compute, memory))
-        words = sum(first * MINUTE <= delay < (first + 10) * MINUTE for delay in instance.delays)
-        table.add_row(
-            f"{first}-{first + 10}",
-            f"{1000 * statistics.median(spent):.1f}",
-            f"{sum(spent) / (len(spent) * system.chunk_samples / SAMPLE_RATE):.4f}",
-            f"{statistics.median(used):.0f}",
-            str(words),
-        )
-    Console().print(table)
+    show(instance, kept, arrivals, arguments.minutes)
+    flat = growth([chunk.compute for chunk in instance.chunks], kept.memory, arrivals, arguments.minutes)
     facts = {"benchmark": "unbounded", "system": system.name, "minutes": arguments.minutes}
-    print(json.dumps(facts | growth(compute, memory, arrivals, arguments.minutes)))
+    print(json.dumps(facts | flat | histories(kept, arrivals, arguments.minutes)))
 
 
 if __name__ == "__main__":

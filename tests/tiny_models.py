@@ -35,14 +35,11 @@ TEXTS = (
     "Julia hat das Geld ausgegeben. Wenn die Bank klein ist, fragt die Frau nach dem Haus!",
     "早上好，今天天气很好。",
 )
-LANGUAGES = {kind: ["target_language=zh"] for kind in ("seamless_m4t_v2", "offline_minitalks", "lst_minitalks")}
-LANGUAGES |= {"whisper": ["source_language=zh", "target_language=zh"]}  # which transcribes; others: en-de
-
 Overrides = list[str]
 
 
 def tiny_models(folder: Path) -> dict[str, Overrides]:
-    """Write one model per backbone below ``folder``: by the backbone's name, what chooses it and its languages."""
+    """Write one model per backbone below ``folder``: by the backbone's name, what chooses it."""
     chosen: dict[str, Overrides] = {}
     for kind, make in tiny_checkpoints.KINDS.items():
         make(folder / kind)
@@ -52,7 +49,7 @@ def tiny_models(folder: Path) -> dict[str, Overrides]:
         chosen[kind] = [f"backbone.{key}={place}", *shape(kind)]
     key, place = exported("lst_minitalks", folder / "lst")
     chosen["lst"] = [f"backbone.{key}={place}"]  # whose shape stands beside its weights
-    return {kind: [f"backbone={kind}", *LANGUAGES.get(kind, []), *given] for kind, given in chosen.items()}
+    return {kind: [f"backbone={kind}", *given] for kind, given in chosen.items()}
 
 
 def shape(kind: str) -> Overrides:

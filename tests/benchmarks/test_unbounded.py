@@ -6,6 +6,13 @@ from types import ModuleType
 import pytest
 import torch
 
+from tests.contract.scripted import Scripted, speak
+from zoo.history.base import History
+from zoo.history.keep_all import KeepAll
+from zoo.history.recent_words import RecentWords
+from zoo.policies.alignatt import AlignAtt
+from zoo.systems.base import StreamingSystem
+
 MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
 
 
@@ -32,6 +39,34 @@ def test_memory_that_swells_in_between_is_seen_and_one_outlier_is_not(script: Mo
 def test_the_recording_comes_round_in_whole_chunks(script: ModuleType) -> None:
     chunks = list(script.looped(torch.arange(5.0), length=9 / 16_000, chunk_samples=4))
     assert [chunk.tolist() for chunk in chunks] == [[0, 1, 2, 3], [4, 0, 1, 2]]
+
+
+@pytest.mark.parametrize(("history", "bounded"), [(RecentWords(words=3), True), (KeepAll(), False)])
+def test_what_a_history_keeps_is_told_by_halves(history: History, bounded: bool, script: ModuleType) -> None:
+    """Two minutes of words that come round; a session without reference segments."""
+    system = StreamingSystem(
+        name="scripted",
+        backbone=Scripted(),
+        policy=AlignAtt(frames=2),
+        history=history,
+        source_language="en",
+        target_language="de",
+        chunk_seconds=3.0,
+    )
+    length, recording = 2 * 60, speak(range(1, 41))
+    chunks = script.looped(recording, length=length, chunk_samples=system.chunk_samples)
+    instance, kept = script.stream(system, chunks, length)
+    arrivals = [chunk.arrival / 60 for chunk in instance.chunks]
+    found = script.histories(kept, arrivals, 2)
+    assert len(kept.audio) == len(kept.text) == len(kept.memory) == 40
+    if bounded:
+        assert found["text_tokens_second_half"] == found["text_tokens_first_half"] == 2 * 3
+        assert 0 < found["audio_seconds_second_half"] == pytest.approx(found["audio_seconds_first_half"], abs=0.2)
+        assert found["audio_seconds_second_half"] < 1
+    else:
+        assert found["audio_seconds_first_half"] == 60
+        assert found["audio_seconds_second_half"] == 2 * 60
+        assert found["text_tokens_second_half"] > 1.9 * found["text_tokens_first_half"]
 
 
 def test_too_short_a_stream_is_refused(
