@@ -136,7 +136,7 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
         answers = backbone.transcribe(sessions, [Request(stage=Stage.TRANSCRIPT)] * 2, memories)
     for session, answer in zip(sessions, answers, strict=True):
         with torch.inference_mode():
-            path = backbone.transcriber(session.backbone.features).argmax(-1).tolist()
+            path = backbone.transcriber(session.backbone.hidden).argmax(-1).tolist()
         kept = [label for place, label in enumerate(path) if label and (place == 0 or label != path[place - 1])]
         assert answer.token_ids.tolist() == kept
         assert answer.transcript == " ".join(("cat", "old", "the")[label - 1] for label in kept)

@@ -109,8 +109,15 @@ class StreamingEncoder(nn.Module):
 
         lengths: (batch,) frames that are no padding (None: all); each signal is then encoded as it were alone.
         """
-        features = self._features(F.pad(samples, (self.config.left_pad, 0)))
-        frames = torch.arange(features.shape[1], device=samples.device)
+        return self.contextualise(self.features(F.pad(samples, (self.config.left_pad, 0))), multiplier, lengths)
+
+    def features(self, samples: Tensor) -> Tensor:
+        """Convolutions alone: (batch, n) samples, left context among them, to (batch, (n - 80) // 320, hidden)."""
+        return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
+
+    def contextualise(self, features: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
+        """Attention alone: (batch, frames, hidden) features of whole signals, otherwise as ``forward``."""
+        frames = torch.arange(features.shape[1], device=features.device)
         visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
         if lengths is not None:
             real = frames < lengths[:, None]
@@ -144,7 +151,7 @@ class StreamingEncoder(nn.Module):
 
     def _stream(self, states: Sequence[EncoderState], samples: Tensor) -> Tensor:
         samples = torch.cat([torch.stack([state.left for state in states]), samples.to(states[0].left)], dim=1)
-        features = self._features(samples)
+        features = self.features(samples)
         size, kept = features.shape[1], [state.cache.shape[3] for state in states]
         past = max(kept)
         layers, pair, heads, _, head_size = states[0].cache.shape
@@ -161,9 +168,6 @@ class StreamingEncoder(nn.Module):
             state.cache = cache[:, :, row, :, past + size - frames :].clone()
             state.left = samples[row, samples.shape[1] - self.config.left_pad :].clone()
         return hidden
-
-    def _features(self, samples: Tensor) -> Tensor:
-        return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
 
     def _visible(self, queries: Tensor, keys: Tensor, block: Frames) -> Tensor:
         """(queries, keys) bool from frame indices: bidirectional inside a block, causal across, within the window."""

@@ -5,6 +5,7 @@ It is trained here (objective ``offline``); a linear head on the encoder gives t
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +19,9 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 from zoo.backbones import hub, weights
 from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.backbones.infinisst.features import Analysed, Heard, analyse
 from zoo.backbones.infinisst.pretrained import load_encoder
+from zoo.backbones.listener import StreamState
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.backbone import Seq2Seq
@@ -30,6 +33,13 @@ from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples, Stage
 
 POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
+
+
+@dataclass(slots=True)
+class HeardState(StreamState):
+    """Of a stream. features: ``Analysed``. hidden: (4 n, hidden), the encoder's frames under the memory."""
+
+    hidden: Tensor | None = None
 
 
 class Wav2Text(Seq2Seq):
@@ -127,21 +137,29 @@ class Wav2Text(Seq2Seq):
         self.tokenizer.save_pretrained(folder)
         self.source_words.write(folder)
 
+    def open(self, session: Session) -> HeardState:
+        """Nothing heard yet."""
+        return HeardState(features=Analysed(self.norm.weight.new_zeros(0, self.encoder_config.hidden)))
+
     def opening(self, session: Session, stage: Stage) -> list[int]:
         """The id that begins a text."""
         return [self.tokenizer.bos_token_id]
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
-        heard = [whole_frames(wave, self.frame_samples) for wave in waves]
-        lengths = torch.tensor([samples.numel() // self.frame_samples for samples in heard], device=heard[0].device)
-        hidden = self.encode(pad_sequence(heard, batch_first=True), lengths)
+        states: list[HeardState] = [session.backbone for session in sessions]
+        heard = [
+            Heard(whole_frames(wave.to(self.norm.weight), self.frame_samples), wave.numel(), session.audio_start)
+            for session, wave in zip(sessions, waves, strict=True)
+        ]
+        features = analyse(self.encoder, [state.features for state in states], heard)
+        lengths = torch.tensor([len(frames) // MERGED for frames in features], device=features[0].device)
+        padded = pad_sequence(features, batch_first=True)
+        hidden = self.encoder.contextualise(padded, self.block_chunks, lengths * MERGED).hidden
         memory = self.memorise(hidden)
-        memories = []
-        for row, (session, length) in enumerate(zip(sessions, lengths.tolist(), strict=True)):
-            session.backbone.features = hidden[row, : MERGED * length]
-            memories.append(memory[row, :length])
-        return memories
+        for row, (state, length) in enumerate(zip(states, lengths.tolist(), strict=True)):
+            state.hidden = hidden[row, : MERGED * length]
+        return [memory[row, :length] for row, length in enumerate(lengths.tolist())]
 
     def transcribe(
         self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
@@ -149,7 +167,7 @@ class Wav2Text(Seq2Seq):
         """The head's best path; tokens are words. The last one may still be going on."""
         answers = []
         for session in sessions:
-            labels = torch.tensor(greedy(self.transcriber(session.backbone.features)), dtype=torch.long)
+            labels = torch.tensor(greedy(self.transcriber(session.backbone.hidden)), dtype=torch.long)
             starts = torch.ones(labels.numel(), dtype=torch.bool)
             text = self.source_words.text(labels.tolist())
             answers.append(Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text))
