@@ -238,3 +238,11 @@ def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:
     end = history.boundary(stream)
     assert end is not None
     assert speech.numel() - 0.5 * SAMPLE_RATE <= end * FRAME <= speech.numel() + pause.numel()
+
+
+def test_no_segment_is_longer_than_the_longest_allowed_where_windows_do_not_fit_it() -> None:
+    """A Whisper hears 30 s, which are no whole number of windows."""
+    history = activity(max_seconds=window_seconds(8) - 0.01)
+    stream = listening(history, [0.9] * 7)
+    assert history.onset(stream) == 0
+    assert history.boundary(stream) in (4, 5, 6, 7)

@@ -132,7 +132,7 @@ class VoiceActivity(History):
             unvoiced = unvoiced + WINDOW if chance < self.threshold else 0
             if unvoiced >= self.pause_samples and end >= self.min_samples:
                 return end
-            if end >= self.max_samples:
+            if end > self.max_samples - WINDOW:  # with the next window it would be too long
                 new = [
                     (chance, end) for end, chance in windows[: index + 1] if end >= self.min_samples and end > looked
                 ]
