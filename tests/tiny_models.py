@@ -54,9 +54,10 @@ def tiny_models(folder: Path) -> dict[str, Overrides]:
 
 def shape(kind: str) -> Overrides:
     """Tiny instead of small."""
-    _, decoder = OURS[kind]
+    system, decoder = OURS[kind]
     size = [*_below("backbone.encoder", ENCODER), *_below("backbone.decoder", decoder)]
-    return [*size, "backbone.embedding_std=0.5"] if decoder is CAUSAL else size
+    size += ["backbone.embedding_std=0.5"] if decoder is CAUSAL else []
+    return [*size, "backbone.alignment.layer=2", "backbone.alignment.heads=null"] if system == "streamatt" else size
 
 
 def exported(kind: str, folder: Path) -> tuple[str, Path]:
