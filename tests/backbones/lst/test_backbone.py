@@ -160,7 +160,7 @@ def test_recording_attention_changes_no_word(make: Make, live: Live) -> None:
 def test_speech_is_heard_once_per_look(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, seconds=2.0)
-    with mock.patch.object(backbone.encoder, "forward", wraps=backbone.encoder.forward) as encode:
+    with mock.patch.object(backbone.encoder, "contextualise", wraps=backbone.encoder.contextualise) as encode:
         first = backbone.decode([session], [Request()], frozenset())[0]
         again = backbone.decode([session], [Request(max_words=1)], frozenset())[0]
         assert encode.call_count == 1
@@ -211,20 +211,19 @@ def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> N
     """With blocks of one chunk, what comes later changes no embedding of the first chunk; with one block it does."""
     for block_chunks, alike in ((1, True), (0, False)):
         backbone = make(block_chunks=block_chunks)
-        session = live(backbone, seconds=3.0)
-        before = backbone.listen([], [session.audio])[0][:12]
-        session.audio[-1000:] = 0
-        assert torch.equal(before, backbone.listen([], [session.audio])[0][:12]) == alike
+        first, second = live(backbone, seconds=3.0), live(backbone, seconds=3.0)
+        second.audio = torch.cat([first.audio[:-1000], torch.zeros(1000)])
+        heard = [backbone.listen([session], [session.audio])[0][:12] for session in (first, second)]
+        assert torch.equal(*heard) == alike
 
 
 @pytest.mark.parametrize(("left_pad", "embeddings"), [(80, 3), (399, 3), (0, 2)])
-def test_a_last_piece_is_filled_up_or_left_out(
-    make: Make, noise: Callable[..., Tensor], left_pad: int, embeddings: int
-) -> None:
+def test_a_last_piece_is_filled_up_or_left_out(make: Make, live: Live, left_pad: int, embeddings: int) -> None:
     """Released code (0): 2 n + 1300 samples give 11 frames, of which four each make an embedding."""
     encoder = replace(make().encoder_config, left_pad=left_pad)
     backbone = make(encoder=encoder)
-    assert len(backbone.listen([], [noise(1)[: 2 * 1280 + 1100]])[0]) == embeddings
+    session = live(backbone, seconds=1.0)
+    assert len(backbone.listen([session], [session.audio[: 2 * 1280 + 1100]])[0]) == embeddings
 
 
 def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -> None:

@@ -75,7 +75,7 @@ def test_a_look_is_that_of_the_released_network(
     network.heard = torch.zeros(0, dtype=torch.float64)
     speech = network.speech(session.audio, 10**6)
     assert len(speech) == (28_000 - 80) // 320 // 4
-    torch.testing.assert_close(backbone.listen([], [session.audio])[0], speech, rtol=0, atol=1e-10)
+    torch.testing.assert_close(backbone.listen([session], [session.audio])[0], speech, rtol=0, atol=1e-10)
 
     text = PROMPT.format("<sp_patch>" * len(speech))
     ids = torch.tensor([*backbone.tokenizer(text, add_special_tokens=False)["input_ids"], 90, 91])

@@ -14,7 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 import zoo.backbones.search as shared
 from zoo.backbones.infinisst.batch import Batch
-from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
+from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
+from zoo.backbones.infinisst.features import Analysed, Heard, analyse
 from zoo.backbones.infinisst.network import SpeechLLM
 from zoo.backbones.infinisst.prompt import Template, template_named
 from zoo.backbones.listener import Listener, StreamState
@@ -120,19 +121,21 @@ class LST(SpeechLLM, Listener):
         frames = batch.heard
         if frames.dim() == 2:
             lengths = FRAMES * (batch.speech_positions >= 0).sum(dim=1)
-            frames = self.encode_training(batch.heard, self._blocks(batch.heard), lengths).hidden
+            blocks = self._blocks(batch.heard.shape[1] // FRAME_SAMPLES)
+            frames = self.encode_training(batch.heard, blocks, lengths).hidden
         output = self.teach(batch, frames)
         accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
         return {"loss": output.loss, "token_accuracy": accuracy}
 
-    def _blocks(self, samples: Tensor) -> int:
-        """The encoder's block for (batch, n) samples, in chunks."""
-        return self.block_chunks or -(-samples.shape[1] // CHUNK_SAMPLES) + 1
+    def _blocks(self, frames: int) -> int:
+        """The encoder's block for so many frames of it, in chunks."""
+        return self.block_chunks or -(-frames // CHUNK_FRAMES)
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError when the prompt cannot be made for the session's languages."""
         self._instruction(session)
-        return super().open(session)
+        frames = torch.zeros(0, self.encoder_config.hidden, dtype=self.dtype, device=self.decoder.device)
+        return StreamState(features=Analysed(frames))
 
     @torch.inference_mode()
     def decode(
@@ -190,17 +193,19 @@ class LST(SpeechLLM, Listener):
         A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
         hears whole embeddings only.
         """
-        pad = self.encoder_config.left_pad
-        device = self.decoder.device
-        waves = [(whole_embeddings(wave) if pad else wave).to(device) for wave in waves]
-        frames = [max(0, (wave.numel() + pad - 80) // FRAME_SAMPLES) for wave in waves]
-        samples = pad_sequence(waves, batch_first=True)
-        if max(frames) < FRAMES:
-            return [samples.new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
-        lengths = torch.tensor(frames, device=device)
-        hidden = self.encoder(samples.to(self.dtype), self._blocks(samples), lengths).hidden
-        speech = self.adapter(hidden)
-        return [embeddings[: count // FRAMES] for embeddings, count in zip(speech, frames, strict=True)]
+        whole = [whole_embeddings(wave) if self.encoder_config.left_pad else wave for wave in waves]
+        heard = [
+            Heard(filled.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
+            for filled, wave, session in zip(whole, waves, sessions, strict=True)
+        ]
+        features = analyse(self.encoder, [session.backbone.features for session in sessions], heard)
+        counts = [len(frames) for frames in features]
+        if max(counts) < FRAMES:
+            return [features[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
+        padded = pad_sequence(features, batch_first=True)
+        lengths = torch.tensor(counts, device=padded.device)
+        speech = self.adapter(self.encoder.contextualise(padded, self._blocks(padded.shape[1]), lengths).hidden)
+        return [embeddings[: count // FRAMES] for embeddings, count in zip(speech, counts, strict=True)]
 
     def _text(self, session: Session, embeddings: Frames) -> Text:
         return Text(
