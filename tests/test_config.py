@@ -3,11 +3,13 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
 
+from zoo import config
 from zoo.config import Config, build, compose, entry_point, is_multirun, machine, overrides, plain, run_folder
 from zoo.errors import ZooError
 from zoo.tracking import launch
@@ -150,3 +152,15 @@ def test_plain_is_resolved() -> None:
     values = plain(compose("evaluate", ["target_language=zh"]))
     assert values["system"]["target_language"] == "zh"
     assert "hydra" not in values
+
+
+def test_choices_that_another_entry_point_would_not_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"system": "streamatt", "backbone": "infinisst_minitalks", "data": "minitalks"}
+    runtime = SimpleNamespace(runtime=SimpleNamespace(choices=made))
+    monkeypatch.setattr(config.HydraConfig, "get", lambda: runtime)
+    assert config.choices_unlike("evaluate", ("system", "backbone")) == ["system=streamatt"]
+    made |= {"backbone": "lst_minitalks"}
+    assert config.choices_unlike("evaluate", ("system", "backbone", "data")) == [
+        "system=streamatt",
+        "backbone=lst_minitalks",
+    ]

@@ -94,6 +94,14 @@ def overrides() -> list[str]:
     return list(HydraConfig.get().overrides.task)
 
 
+def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:
+    """``group=choice`` for this job's choices that an entry point would not make by itself."""
+    defaults: Any = OmegaConf.load(CONF / f"{config_name}.yaml").defaults
+    usual = {group: choice for item in defaults if isinstance(item, DictConfig) for group, choice in item.items()}
+    made = HydraConfig.get().runtime.choices
+    return [f"{group}={made[group]}" for group in groups if made[group] != usual[group]]
+
+
 def is_multirun() -> bool:
     """Whether this job is one of a multirun."""
     return bool(HydraConfig.get().mode == RunMode.MULTIRUN)

@@ -13,7 +13,7 @@ from zoo.backbones.infinisst.prompt import template_named
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
-from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
+from zoo.config import Config, build, choices_unlike, is_multirun, machine, overrides, plain, run_folder
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
@@ -94,7 +94,9 @@ def finish(
     """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
     folder = run.folder / "export"
     weights = f"backbone.{weights_key(cfg.backbone)}"
-    repeated = [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(weights)]
+    repeated = choices_unlike("evaluate", ("system", "backbone"))
+    repeated += [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(weights)]
+    repeated = list(dict.fromkeys(repeated))
     if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
         shutil.rmtree(folder, ignore_errors=True)  # the card comes last: what lacks it was cut short
         export(
