@@ -48,8 +48,14 @@ def test_whole_sentences_have_all_their_words_and_short_margins() -> None:
         assert excerpt.prefix == ""
 
 
+def test_tight_ones_have_no_margins() -> None:
+    for excerpt in (excerpt for batch in drawn(**PLAIN, tight=1.0) for excerpt in batch):
+        assert excerpt.start in [segment.offset for segment in TALK.segments]
+        assert excerpt.end in [segment.end for segment in TALK.segments]
+
+
 def test_lengths_are_alike_in_a_batch_and_cover_the_range_between_them() -> None:
-    batches = drawn(steps=200, single=0.3, max_seconds=15.0, **{**PLAIN, "margin": 0.0})
+    batches = drawn(steps=200, single=0.3, max_seconds=15.0, tight=1.0, **PLAIN)
     counts = [{round(len(excerpt.target) / 4) for excerpt in batch} for batch in batches]
     assert all(len(count) == 1 for count in counts)
     assert {count for counted in counts for count in counted} == {1, 2, 3, 4}

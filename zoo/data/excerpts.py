@@ -71,6 +71,7 @@ class ExcerptConfig:
     max_seconds: Seconds = 30.0
     single: float = 0.33
     margin: Seconds = 0.5
+    tight: float = 0.0
     cut_starts: float = 0.4
     jitter: Seconds = 0.2
     cut_ends: float = 0.35
@@ -78,7 +79,7 @@ class ExcerptConfig:
 
     def __post_init__(self) -> None:
         """Raises ZooError for a share that is none and for seconds that make no excerpt."""
-        for name in ("single", "cut_starts", "cut_ends"):
+        for name in ("single", "tight", "cut_starts", "cut_ends"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise ZooError(f"training.excerpts.{name} is a share, from 0 to 1, not {share}.")
         if self.max_seconds <= 0 or self.margin < 0 or self.jitter < 0:
@@ -122,7 +123,7 @@ class Excerpts:
         if cut:
             end = random.uniform(max(start, whole[last].offset), max(start, after))
         else:
-            end = min(whole[last].end + random.uniform(0, self.config.margin), max(after, whole[last].end))
+            end = min(whole[last].end + self._margin(random), max(after, whole[last].end))
         end = max(end, start + SHORTEST)
         segments = whole[first : last + 1]
         timed = [pair for segment in segments for pair in emission_times(segment, self.language.code)]
@@ -137,11 +138,14 @@ class Excerpts:
             given=min(GIVEN, len(target)) if skipped else 0,
         )
 
+    def _margin(self, random: np.random.Generator) -> Seconds:
+        return 0.0 if random.random() < self.config.tight else random.uniform(0, self.config.margin)
+
     def _start(self, random: np.random.Generator, segment: Segment, before: Seconds) -> tuple[int, Seconds]:
         """Target words of ``segment`` left out, and where the audio begins."""
         translation = segment.targets[self.language.code]
         if random.random() >= self.config.cut_starts or len(translation.words) < 2:
-            return 0, max(min(before, segment.offset), segment.offset - random.uniform(0, self.config.margin))
+            return 0, max(min(before, segment.offset), segment.offset - self._margin(random))
         skipped = int(random.integers(1, len(translation.words)))
         sources = [place for places in translation.alignment[skipped:] for place in places]
         earliest = segment.words[min(sources, default=-1)]
