@@ -1,6 +1,7 @@
 """Training batches and their loss against a plain computation of each excerpt alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,12 @@ def test_the_dialogue_of_an_excerpt(make: Make) -> None:
     assert decode([label for label in made.labels if label != -100]) == " Ja.<|eot_id|>"
     assert [made.input_ids[place] for place in made.speech_positions] == [make().prompt.speech] * 3
     assert made.labels[-5:] == made.input_ids[-5:]
+
+
+def test_words_that_were_written_before_are_not_learned(make: Make, excerpts: list[Excerpt]) -> None:
+    batch = make().collator()([replace(excerpts[0], given=1)])
+    assert make().tokenizer.decode(batch.labels[0][batch.labels[0] != -100]) == " Tag<|eot_id|>"
+    assert make().tokenizer.decode(batch.input_ids[0]).endswith("<|assistant|> Guten Tag<|eot_id|>")
 
 
 @pytest.mark.parametrize("block_chunks", [0, 1])

@@ -23,7 +23,10 @@ class Collator:
     prompt: Prompt
 
     def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> Batch:
-        """The loss is on the text and its end. frames: (frames, hidden) each, where the encoder has been run."""
+        """The loss is on the text that is not given, and on its end.
+
+        frames: (frames, hidden) each, where the encoder has been run.
+        """
         size = EMBEDDING_SAMPLES if frames is None else FRAMES
         heard = [excerpt.samples() for excerpt in excerpts] if frames is None else list(frames)
         heard = [whole_embeddings(one, size) for one in heard]
@@ -31,6 +34,7 @@ class Collator:
             dialogue(
                 self.prompt,
                 excerpt.text,
+                given=excerpt.prefix,
                 embeddings=len(one) // size,
                 source=language(excerpt.talk.source_language),
                 target=excerpt.language,
@@ -46,15 +50,18 @@ class Collator:
         )
 
 
-def dialogue(prompt: Prompt, text: str, *, embeddings: int, source: Language, target: Language) -> Trajectory:
-    """Instruction, so many speech embeddings, and the text with its end."""
+def dialogue(
+    prompt: Prompt, text: str, *, embeddings: int, source: Language, target: Language, given: str = ""
+) -> Trajectory:
+    """Instruction, so many speech embeddings, and the text with its end. given: its begin, which is not learned."""
     before = prompt.instruction(source=source, target=target, multiplier=1)
     first = len(before) + prompt.spoken(embeddings).index(prompt.speech)
     before = before + prompt.spoken(embeddings)
     answer = prompt.answer(text)
+    forced = len(prompt.answer(given)) - 1
     return Trajectory(
         input_ids=before + answer,
-        labels=[IGNORED] * len(before) + answer,
+        labels=[IGNORED] * (len(before) + forced) + answer[forced:],
         speech_positions=list(range(first, first + embeddings)),
     )
 
