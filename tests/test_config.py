@@ -122,7 +122,7 @@ def test_composing_inside_of_a_job(start: Launch) -> None:
 def test_composing_what_is_wrong_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"^Unknown key 'evaluation\.nonsense'; choose one of: evaluation\.split, "):
         compose("evaluate", ["seed=1", "evaluation.nonsense=1"])
-    with pytest.raises(ZooError, match=r"^Unknown system 'nonsense'; choose one of: infinisst, replay"):
+    with pytest.raises(ZooError, match=r"^Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, "):
         compose("evaluate", ["system=nonsense"])
 
 

@@ -31,7 +31,7 @@ FRAME_SECONDS = FRAME / SAMPLE_RATE
 POLICIES: dict[str, Callable[[], Policy]] = {
     "alignatt": lambda: AlignAtt(frames=2),
     "alignatt, last word dropped": lambda: AlignAtt(frames=2, rewind=9, last_word="dropped"),
-    "edatt": lambda: EDAtt(alpha=0.5, frames=3),
+    "edatt": lambda: EDAtt(alpha=0.5, last_frames=3),
     "local agreement of 2": lambda: LocalAgreement(n=2),
     "local agreement of 3": lambda: LocalAgreement(n=3),
     "wait-k": lambda: WaitK(k=3),
@@ -113,7 +113,7 @@ def test_a_policy_that_cuts_by_itself_goes_with_segments(history: str) -> None:
 
 
 def test_edatt_on_one_hot_attention_is_alignatt() -> None:
-    edatt = stream(build(EDAtt(alpha=0.5, frames=2), KeepAll()), 1)
+    edatt = stream(build(EDAtt(alpha=0.5, last_frames=2), KeepAll()), 1)
     alignatt = stream(build(AlignAtt(frames=2), KeepAll()), 1)
     assert [instance.delays for instance in edatt] == [instance.delays for instance in alignatt]
 

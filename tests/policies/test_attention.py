@@ -128,7 +128,7 @@ def test_edatt_stops_at_the_first_token_with_too_much_attention_on_the_last_fram
 
 def test_edatt_stops_at_alpha_itself_and_counts_lambda_frames() -> None:
     answer = weighed("www", [[1, 0, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0, 1]])
-    plain = {frames: EDAtt(alpha=0.25, frames=frames, l2_norm=False) for frames in (1, 2, 3, 9)}
+    plain = {frames: EDAtt(alpha=0.25, last_frames=frames, l2_norm=False) for frames in (1, 2, 3, 9)}
     writes = {frames: decide(policy, answer, session())[1].write for frames, policy in plain.items()}
     assert writes == {1: 2, 2: 1, 3: 1, 9: 0}  # more frames than were heard: all of them
 

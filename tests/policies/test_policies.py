@@ -70,7 +70,7 @@ def test_turn_taking_writes_the_turn() -> None:
         lambda: AlignAtt(frames=1, rewind=0),
         lambda: AlignAtt(frames=1, last_word="kept"),  # type: ignore[arg-type]
         lambda: EDAtt(alpha=0),
-        lambda: EDAtt(alpha=0.1, frames=0),
+        lambda: EDAtt(alpha=0.1, last_frames=0),
         lambda: LocalAgreement(n=1),
         lambda: WaitK(k=0),
         lambda: WaitK(k=1, words_per_chunk=0),

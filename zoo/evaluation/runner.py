@@ -84,7 +84,7 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
     if not values:
         raise ZooError(f"The knob {system.knob.name!r} of system {system.name!r} has no values; name at least one.")
     for value in values:
-        system.knob.check(value)
+        system.check_knob(value)
     return values
 
 

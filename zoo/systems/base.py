@@ -107,6 +107,11 @@ class StreamingSystem(lightning.LightningModule):
 
     def turn_knob(self, value: float) -> None:
         """Set the latency knob. Raises ZooError when the system has none, or none that takes this value."""
+        owner, attribute = self.check_knob(value)
+        setattr(owner, attribute, value)
+
+    def check_knob(self, value: float) -> tuple[object, str]:
+        """What the knob sets, known before weights are loaded: owner and attribute. Raises ZooError as ``turn_knob``."""
         if self.knob is None:
             raise ZooError(f"System {self.name!r} has no latency knob.")
         self.knob.check(value)
@@ -115,8 +120,11 @@ class StreamingSystem(lightning.LightningModule):
         for part in path:
             owner = getattr(owner, part, None)
         if not hasattr(owner, last):
-            raise ZooError(f"The knob {self.knob.name!r} names {self.knob.attribute!r}, which {self.name!r} lacks.")
-        setattr(owner, last, value)
+            raise ZooError(
+                f"The knob {self.knob.name!r} of system {self.name!r} sets {self.knob.attribute}, which it lacks with "
+                f"policy {type(self.policy).__name__}; set system.knob=null, or name and attribute of another knob."
+            )
+        return owner, last
 
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
         """A new stream. talk: its name. segments: begin and end of its reference segments, where they are known."""
