@@ -70,7 +70,7 @@ MISTAKES = {
     "backbone.encoder.hidden=32": "does not fit the network",
     "convention=fast": "Unknown convention 'fast'; choose one of: paper, released.",
     "convention=released": "has no single token '<sp_patch>', which backbone.template needs",
-    "backbone.template=qwen": "Unknown template 'qwen'; choose one of: llama, released, chatml, lean.",
+    "backbone.template=qwen": "Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean.",
     'backbone.template.instruction="{latency}" backbone.template.latency="<m{multiplier}>"': "no latency token for m =",
     "backbone.template.instruction='{speaker}'": "{multiplier} and {latency} in it and no other braces",
     "backbone.search.repetition=never": "backbone.search.repetition must be one of stream, turn, not 'never'.",
