@@ -53,7 +53,7 @@ MISTAKES = {
     "compare={a:b}": "compare must look like",
     'compare={a:["nonsense=1"]}': "Unknown key 'nonsense'; choose one of: data,",
     "compare={a:[system=nonsense]}": "Cannot read",
-    'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,",
+    'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
     'compare={a:["seed=1"],b:[]}': "compare.a sets seed, which holds for all systems; set it outside of compare.",
     'compare={a:["evaluation.rules=simuleval"]}': "compare.a sets evaluation, which holds for all systems",
     "threads=0": "threads must be a whole number of at least 1, not 0.",

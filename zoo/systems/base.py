@@ -111,7 +111,10 @@ class StreamingSystem(lightning.LightningModule):
         setattr(owner, attribute, value)
 
     def check_knob(self, value: float) -> tuple[object, str]:
-        """What the knob sets, known before weights are loaded: owner and attribute. Raises ZooError as ``turn_knob``."""
+        """What the knob sets, known before weights are loaded: owner and attribute.
+
+        Raises ZooError as ``turn_knob`` does.
+        """
         if self.knob is None:
             raise ZooError(f"System {self.name!r} has no latency knob.")
         self.knob.check(value)

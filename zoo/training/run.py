@@ -28,6 +28,7 @@ from zoo.training.curriculum import Curriculum
 from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
 
+PIECES = {Stretch: "stretches", Excerpt: "excerpts"}  # what batches are made of
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 
@@ -70,9 +71,8 @@ class TrainingSettings:
                 raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
             if stage.steps and (takes := self.objectives[stage.objective].takes) is not self.supplied:
                 raise ZooError(
-                    f"Stage {stage.name!r} trains {stage.objective}, which takes {takes.__name__.lower()}s; "
-                    f"training.excerpts={'null' if self.excerpts is None else '...'} gives "
-                    f"{self.supplied.__name__.lower()}s."
+                    f"Stage {stage.name!r} trains {stage.objective}, which takes {PIECES[takes]}; "
+                    f"training.excerpts={'null' if self.excerpts is None else '...'} gives {PIECES[self.supplied]}."
                 )
         if not 0 <= self.utterances <= 1:
             raise ZooError(f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}.")
