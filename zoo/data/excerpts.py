@@ -57,7 +57,8 @@ class ExcerptConfig:
     """What excerpts are like.
 
     single: share of the batches that stand for one sentence each; the others stand for consecutive sentences, their
-    lengths uniform up to ``max_seconds``. margin: the longest silence before a first and after a last sentence.
+    lengths uniform up to ``max_seconds``. margin: the longest silence before a first and after a last sentence;
+    tight: share of either that has none, as reference segments are cut.
     cut_starts: share that begins inside the first sentence: the target from a random word on, the audio at the earliest
     source word of that rest, from ``jitter`` before it to its end. Its first GIVEN words are forced, as StreamAtt's
     kept words are; else a sentence that begins at once would be taken for such a rest. cut_ends: share that ends
