@@ -99,7 +99,9 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
     )
     with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, offline, chatml, lean"):
         Prompt(tokenizer=tokenizer, template=chatml)
-    with pytest.raises(ZooError, match=r"Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean"):
+    with pytest.raises(
+        ZooError, match=r"Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean"
+    ):
         template_named("qwen")
 
 
