@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from zoo.config import build, compose
+from zoo.training.run import prepare
+
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
     "backbone.encoder.hidden=16",
@@ -60,3 +63,12 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert "BLEU" in results
+
+
+def test_no_part_is_left_in_the_mode_of_evaluation() -> None:
+    """It would train without its dropout."""
+    made = f"backbone.tokenizer={ROOT / 'checkpoints' / 'offline_minitalks_en-de'}"
+    config = compose("train", [*TINY, "experiment=offline_minitalks", "backbone.encoder_weights=null", made])
+    system = build(config.system)
+    prepare(system, [], build(config.training))
+    assert all(module.training for module in system.modules())

@@ -206,6 +206,7 @@ def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSe
     for stage in settings.curriculum.stages:
         system.backbone.trainable(stage.trains)  # told now, not when its stage begins
     system.backbone.requires_grad_(True)
+    system.train()  # what was loaded may be in eval mode, and Lightning leaves modes as they are
     for objective in settings.objectives.values():
         objective.prepare(talks, system.backbone)
 
