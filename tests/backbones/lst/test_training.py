@@ -14,6 +14,7 @@ from zoo.backbones.lst import LST
 from zoo.backbones.lst.batch import dialogue
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
+from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.objectives.offline import Offline
 
@@ -98,3 +99,11 @@ def test_frames_of_an_encoder_that_has_been_run(make: Make, excerpts: list[Excer
     torch.testing.assert_close(
         backbone(batch)["loss"], (torch.stack(alone) * sizes).sum() / sizes.sum(), rtol=0, atol=2e-6
     )
+
+
+def test_an_encoder_without_left_pad_cannot_be_trained(make: Make) -> None:
+    """Its last frames of an excerpt make no embedding, so positions of the dialogue would stay empty."""
+    backbone = make()
+    backbone.encoder_config = replace(backbone.encoder_config, left_pad=0)
+    with pytest.raises(ZooError, match="left_pad=0"):
+        backbone.collator()

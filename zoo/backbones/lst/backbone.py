@@ -113,7 +113,12 @@ class LST(SpeechLLM, Listener):
             self.block_chunks, self.alignment = made.block_chunks, made.alignment
 
     def collator(self) -> Collator:
-        """Makes training batches of excerpts."""
+        """Makes training batches of excerpts. Raises ZooError for an encoder that hears whole signals only."""
+        if self.encoder_config.left_pad == 0:
+            raise ZooError(
+                "An LST with left_pad=0, as a converted one has, cannot be trained: the last frames of an excerpt make "
+                "no embedding."
+            )
         return Collator(self.prompt)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
