@@ -22,8 +22,9 @@ class AlignmentConfig:
     query: whose attention is a token's. predicting: of the position that predicts it. own: of the position where it is
     fed itself (the last token of an answer that was cut at a limit never is; it has its predicting row). mixed: own
     rows for tokens written before, predicting rows for new ones.
-    normalisation: none, or z_score: each frame's weights over the tokens, written and new. Fewer than three tokens stay
-    as they are: of two, every frame's scores are the same two numbers, and which is largest would be rounding.
+    normalisation: none, or z_score: each frame's weights over the tokens, written and new. z_score_all: over all
+    positions that were fed, those of the opening too (SimulStreaming). Fewer than three rows stay as they are: of two,
+    every frame's scores are the same two numbers, and which is largest would be rounding.
     median_filter: width in frames, odd, of a median along the source (0: off).
     average: heads are averaged first, or last, after each head's rows were normalised and filtered.
     ignore_last: the last so many frames are no part of the alignment, as long as one is left.
@@ -100,9 +101,9 @@ class AlignmentConfig:
 
 
 def z_score(rows: Tensor) -> Tensor:
-    """Rows (tokens, heads, frames) with mean 0 and spread 1 over tokens; a frame that all see alike is 0 for all.
+    """Rows (rows, heads, frames) with mean 0 and spread 1 over the first; a frame that all see alike is 0 for all.
 
-    Fewer than three tokens stay as they are.
+    Fewer than three rows stay as they are.
     """
     if len(rows) < 3:
         return rows

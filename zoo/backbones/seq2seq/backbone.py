@@ -177,10 +177,10 @@ class Seq2Seq(Listener):
             hypotheses.append(hypothesis)
         return hypotheses
 
-    def _align(self, rows: Tensor, text: "Text", new: int) -> Tensor:
+    def _align(self, rows: Tensor, text: Text, new: int) -> Tensor:
         return self.alignment.align(rows, opening=len(text.opening), prefix=len(text.prefix), new=new).cpu()
 
-    def _text(self, session: Session, request: Request) -> "Text":
+    def _text(self, session: Session, request: Request) -> Text:
         return Text(
             opening=self.opening(session, request.stage),
             prefix=[] if request.stage is Stage.TRANSCRIPT else session.prefix.tolist(),

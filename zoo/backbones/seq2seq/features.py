@@ -39,7 +39,7 @@ class Analysed:
 
 
 class Spectrogram(ABC):
-    """Log mel energies, frame by frame. Computed in float64 and kept in float32, on the device of the audio."""
+    """Log mel energies, frame by frame. Computed in float64 and kept in float32, on the CPU, where the audio is."""
 
     filters: Tensor  # (frequencies, bins)
     window: Tensor  # (WINDOW,)

@@ -137,7 +137,7 @@ class Whisper(Seq2Seq):
         if len(wave) > SPAN:
             raise ZooError(
                 f"Whisper hears at most {SPAN_SECONDS} s at once, but {len(wave) / SAMPLE_RATE:g} s are kept; choose a "
-                f"history that forgets, with history.max_seconds of at most {SPAN_SECONDS}."
+                f"history that forgets; its max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
         span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
         features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
