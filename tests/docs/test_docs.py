@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from zoo.config import build, compose, plain
+from zoo.config import Config, build, compose, plain
+from zoo.systems.base import StreamingSystem
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
@@ -61,6 +62,14 @@ def example(page: Path) -> dict[str, Any]:
     return names
 
 
+def check_fit(cfg: Config) -> None:
+    """The parts fit, and the policy has the knob. Raises ZooError."""
+    system = build(cfg.system)
+    if isinstance(system, StreamingSystem) and system.knob is not None:
+        for value in cfg.evaluation.knob_values or system.knob.values:
+            system.check_knob(value)
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("add_a_*.md")), ids=lambda page: page.stem)
 def test_examples_run(page: Path) -> None:
     names = example(page)
@@ -72,7 +81,10 @@ def test_examples_run(page: Path) -> None:
 
 @pytest.mark.parametrize(("page", "name", "rest"), sorted(set(commands())))
 def test_commands_compose(page: str, name: str, rest: str) -> None:
-    assert plain(compose(name, overrides(rest)))
+    cfg = compose(name, overrides(rest))
+    assert plain(cfg)
+    if name == "evaluate":
+        check_fit(cfg)
 
 
 @pytest.mark.parametrize(("page", "name", "given"), sorted(set(mentioned())))
@@ -82,6 +94,8 @@ def test_overrides_compose(page: str, name: str, given: tuple[str, ...]) -> None
     for part in ("backbone", "data", "evaluation") if name == "evaluate" else ("training",):
         if part in cfg:  # a recorded log has no backbone
             build(cfg[part])
+    if name == "evaluate" and any(override.startswith("system=") for override in given):
+        check_fit(cfg)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
