@@ -30,6 +30,8 @@ from zoo.errors import ZooError
         (WindowConfig, {"size": -1}, "at least 0, not -1"),
         (Template, {"instruction": "{speaker}"}, r"no other braces.*'\{speaker\}'"),
         (Template, {"instruction": "{}"}, "no other braces"),
+        (Template, {"instruction": "{source.name}"}, "no other braces"),
+        (Template, {"instruction": "{source[code]}"}, "no other braces"),
         (Template, {"latency": "{latency}"}, "no other braces"),
     ],
 )

@@ -38,7 +38,7 @@ class Template:
         """Raises ZooError for an instruction with other names in braces."""
         try:
             self.filled(source="", target="", multiplier=1)
-        except (KeyError, IndexError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ZooError(
                 "The template's instruction may have {source}, {target}, {multiplier} and {latency} in it and no other "
                 f"braces, its latency {{multiplier}} alone; not {self.instruction!r} and {self.latency!r}."
