@@ -23,7 +23,14 @@ SETTINGS = {
     "training.utterances=1.5": "training.utterances is a share of the steps, from 0 to 1, not 1.5.",
     "training.excerpts={_target_: zoo.data.excerpts.ExcerptConfig}": "Stage 'hearing' trains frame_labels, which takes "
     "stretches; training.excerpts=... gives excerpts.",
+    f"+{STAGES}.hearing.excerpts={{_target_: zoo.data.excerpts.ExcerptConfig}}": "These stages have excerpts, but "
+    "training.excerpts is null: hearing.",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
+}
+EXCERPTS = {
+    "training.utterances=0.5": "training.utterances and training.encode_once are for stretches",
+    "training.encode_once=true": "training.utterances and training.encode_once are for stretches",
+    f"{STAGES}.short.trains=[encoder,decoder]": "Encoded excerpts need a frozen encoder; these stages train it: short.",
 }
 JOBS = {
     "export_dtype=int3": "Unknown export_dtype 'int3'; choose one of: float32, bfloat16.",
@@ -38,6 +45,13 @@ def test_settings_are_checked_when_they_are_made(given: str) -> None:
     with pytest.raises(ZooError) as refusal:
         build(compose("train", [given]).training)
     assert SETTINGS[given] in str(refusal.value)
+
+
+@pytest.mark.parametrize("given", EXCERPTS)
+def test_settings_of_excerpts_are_checked_when_they_are_made(given: str) -> None:
+    with pytest.raises(ZooError) as refusal:
+        build(compose("train", ["experiment=offline_minitalks", given]).training)
+    assert EXCERPTS[given] in str(refusal.value)
 
 
 @pytest.mark.parametrize("given", JOBS)

@@ -86,6 +86,24 @@ class TrainingSettings:
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
 
+        self._check_excerpts()
+
+    def _check_excerpts(self) -> None:
+        """Raises ZooError for settings of excerpts where stretches are trained on, and of stretches where excerpts are,
+        and for an encoder that is trained on what it heard before."""
+        stages = [stage for stage in self.curriculum.stages if stage.steps]
+        if self.excerpts is None:
+            if own := [stage.name for stage in stages if stage.excerpts is not None]:
+                raise ZooError(f"These stages have excerpts, but training.excerpts is null: {', '.join(own)}.")
+            return
+        if self.utterances or self.encode_once:
+            raise ZooError(
+                "training.utterances and training.encode_once are for stretches; of excerpts, set "
+                "training.excerpts.single and training.excerpts.encoded."
+            )
+        if training := [s.name for s in stages if (s.excerpts or self.excerpts).encoded and "encoder" in s.trains]:
+            raise ZooError(f"Encoded excerpts need a frozen encoder; these stages train it: {', '.join(training)}.")
+
     @property
     def supplied(self) -> type:
         """What batches are made of."""
