@@ -125,7 +125,8 @@ class StreamingSystem(lightning.LightningModule):
         if not hasattr(owner, last):
             raise ZooError(
                 f"The knob {self.knob.name!r} of system {self.name!r} sets {self.knob.attribute}, which it lacks with "
-                f"policy {type(self.policy).__name__}; set system.knob=null, or name and attribute of another knob."
+                f"policy {type(self.policy).__name__}; set system.knob=null, or name, attribute, values and least of "
+                f"another knob."
             )
         return owner, last
 

@@ -24,7 +24,7 @@ SPAN_SECONDS = 30  # what the encoder hears, no more and, as it was trained, no 
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
 FEATURES_PER_FRAME = 2
 
-ALIGNMENT = AlignmentConfig(normalisation="z_score", median_filter=7, average="last")
+ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, average="last")
 
 
 class Whisper(Seq2Seq):
