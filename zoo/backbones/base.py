@@ -13,6 +13,14 @@ from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
 
+def dtype_named(name: str) -> torch.dtype:
+    """A type of weights by its name in torch. Raises ZooError for a name that there is not."""
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise unknown("dtype", name, ("float32", "bfloat16", "float16", "float64"))
+    return dtype
+
+
 class Backbone(nn.Module, ABC):
     """A speech translation network behind one contract.
 

@@ -5,8 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.analysed import Analysed
 from zoo.backbones.infinisst.encoder import EncoderConfig, StreamingEncoder
-from zoo.backbones.infinisst.features import Analysed, Heard, analyse
+from zoo.backbones.infinisst.features import Heard, analyse
 
 FRAME = 320
 

@@ -1,9 +1,13 @@
 """From encoder frames to the decoder's embeddings: 48 frames per chunk become 12. Knows neither side's insides."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from zoo.types import Frames
+
 CHUNK_EMBEDDINGS = 12  # per 960 ms
+MERGED: Frames = 4  # encoder frames per embedding
 
 
 class Adapter(nn.Module):
@@ -29,3 +33,8 @@ class Adapter(nn.Module):
             for convolution, norm in zip((self.first, self.second), self.norms, strict=True):
                 shrunk = F.gelu(norm(convolution(shrunk.transpose(1, 2)).transpose(1, 2)))
         return self.projection(shrunk)
+
+
+def filled(heard: Tensor, size: int) -> Tensor:
+    """(n,) samples or (n, hidden) frames of the encoder, filled up with zeros to whole pieces of ``size``."""
+    return torch.cat([heard, heard.new_zeros(-len(heard) % size, *heard.shape[1:])])

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from zoo.backbones.analysed import Analysed
 from zoo.backbones.infinisst.encoder import FRAME_SAMPLES, StreamingEncoder
 from zoo.types import Frames, Samples
 
@@ -26,21 +27,13 @@ class Heard:
     start: Samples
 
 
-@dataclass(slots=True, eq=False)
-class Analysed:
-    """What is known of one stream. frames: (n, hidden), of whole windows. start: stream position of the first."""
-
-    frames: Tensor
-    start: Samples = 0
-
-
 def analyse(encoder: StreamingEncoder, known: Sequence[Analysed], heard: Sequence[Heard]) -> list[Tensor]:
     """Features (frames, hidden) of each wave as if it were all there ever was; ``known`` learns the new ones.
 
     One pass of the convolutions over what is new in all streams.
     """
     padded = [F.pad(one.wave, (encoder.config.left_pad, 0)) for one in heard]
-    moved = [_move(before, one.start) for before, one in zip(known, heard, strict=True)]
+    moved = [before.move(one.start, hop=FRAME_SAMPLES) for before, one in zip(known, heard, strict=True)]
     edge = -(-encoder.config.left_pad // FRAME_SAMPLES)  # frames that see the zeros before a wave
     spans: list[tuple[int, Frames, Frames]] = []  # stream, first frame and the one after the last
     for stream, (before, one) in enumerate(zip(known, heard, strict=True)):
@@ -61,16 +54,6 @@ def analyse(encoder: StreamingEncoder, known: Sequence[Analysed], heard: Sequenc
 
 def _frames(encoder: StreamingEncoder, samples: Samples) -> Frames:
     return (samples + encoder.config.left_pad - WINDOW) // FRAME_SAMPLES + 1
-
-
-def _move(known: Analysed, start: Samples) -> bool:
-    """Drop the frames before stream position ``start``, all of them where they do not lie on its grid."""
-    cut = start - known.start
-    if cut == 0:
-        return False
-    gone = cut // FRAME_SAMPLES if cut > 0 and cut % FRAME_SAMPLES == 0 else len(known.frames)
-    known.frames, known.start = known.frames[gone:].clone(), start
-    return True
 
 
 def _convolve(

@@ -10,14 +10,14 @@ from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones import hub, weights
-from zoo.backbones.base import Backbone
+from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.infinisst.adapter import Adapter
 from zoo.backbones.infinisst.batch import Batch, Output
 from zoo.backbones.infinisst.decoder import build_decoder
 from zoo.backbones.infinisst.encoder import Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.infinisst.pretrained import load_encoder
 from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Template, template_named
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError
 
 
 class SpeechLLM(Backbone):
@@ -68,9 +68,7 @@ class SpeechLLM(Backbone):
         self.encoder_weights = encoder_weights
         self.adapter_norm = adapter_norm
         self.embedding_std = embedding_std
-        if not isinstance(getattr(torch, dtype, None), torch.dtype):
-            raise unknown("dtype", dtype, ("float32", "bfloat16", "float16", "float64"))
-        self.dtype = getattr(torch, dtype)
+        self.dtype = dtype_named(dtype)
         self.suppress = suppress
 
     def load(self) -> None:

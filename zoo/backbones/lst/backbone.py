@@ -13,13 +13,15 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 import zoo.backbones.search as shared
+from zoo.backbones.analysed import Analysed
+from zoo.backbones.infinisst.adapter import MERGED, filled
 from zoo.backbones.infinisst.batch import Batch
 from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
-from zoo.backbones.infinisst.features import Analysed, Heard, analyse
+from zoo.backbones.infinisst.features import Heard, analyse
 from zoo.backbones.infinisst.network import SpeechLLM
 from zoo.backbones.infinisst.prompt import Template, template_named
 from zoo.backbones.listener import Listener, StreamState
-from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, FRAMES, Collator, whole_embeddings
+from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.described import described, local, network
 from zoo.backbones.lst.look import Look
 from zoo.backbones.lst.search import SearchConfig
@@ -125,7 +127,7 @@ class LST(SpeechLLM, Listener):
         """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` over texts and their ends."""
         frames = batch.heard
         if frames.dim() == 2:
-            lengths = FRAMES * (batch.speech_positions >= 0).sum(dim=1)
+            lengths = MERGED * (batch.speech_positions >= 0).sum(dim=1)
             blocks = self._blocks(batch.heard.shape[1] // FRAME_SAMPLES)
             frames = self.encode_training(batch.heard, blocks, lengths).hidden
         output = self.teach(batch, frames)
@@ -198,19 +200,19 @@ class LST(SpeechLLM, Listener):
         A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
         hears whole embeddings only.
         """
-        whole = [whole_embeddings(wave) if self.encoder_config.left_pad else wave for wave in waves]
+        whole = [filled(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave for wave in waves]
         heard = [
-            Heard(filled.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
-            for filled, wave, session in zip(whole, waves, sessions, strict=True)
+            Heard(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
+            for samples, wave, session in zip(whole, waves, sessions, strict=True)
         ]
         features = analyse(self.encoder, [session.backbone.features for session in sessions], heard)
         counts = [len(frames) for frames in features]
-        if max(counts) < FRAMES:
+        if max(counts) < MERGED:
             return [features[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
         padded = pad_sequence(features, batch_first=True)
         lengths = torch.tensor(counts, device=padded.device)
         speech = self.adapter(self.encoder.contextualise(padded, self._blocks(padded.shape[1]), lengths).hidden)
-        return [embeddings[: count // FRAMES] for embeddings, count in zip(speech, counts, strict=True)]
+        return [embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)]
 
     def _text(self, session: Session, embeddings: Frames) -> Text:
         return Text(

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from zoo.backbones.infinisst.adapter import MERGED, filled
 from zoo.backbones.infinisst.batch import Batch, collate
 from zoo.backbones.infinisst.prompt import IGNORED, Prompt, Trajectory
 from zoo.data.excerpts import Excerpt
 from zoo.languages import Language, language
-from zoo.types import Frames, Samples
+from zoo.types import Samples
 
 EMBEDDING_SAMPLES: Samples = 1280  # 80 ms
-FRAMES: Frames = 4  # of the encoder per embedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,9 @@ class Collator:
 
         frames: (frames, hidden) each, where the encoder has been run.
         """
-        size = EMBEDDING_SAMPLES if frames is None else FRAMES
+        size = EMBEDDING_SAMPLES if frames is None else MERGED
         heard = [excerpt.samples() for excerpt in excerpts] if frames is None else list(frames)
-        heard = [whole_embeddings(one, size) for one in heard]
+        heard = [filled(one, size) for one in heard]
         dialogues = [
             dialogue(
                 self.prompt,
@@ -64,8 +63,3 @@ def dialogue(
         labels=[IGNORED] * (len(before) + forced) + answer[forced:],
         speech_positions=list(range(first, first + embeddings)),
     )
-
-
-def whole_embeddings(heard: Tensor, size: int = EMBEDDING_SAMPLES) -> Tensor:
-    """(n,) samples, or (n, hidden) frames of the encoder, filled up with zeros to whole embeddings of ``size``."""
-    return torch.cat([heard, heard.new_zeros(-len(heard) % size, *heard.shape[1:])])

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.base import dtype_named
 from zoo.backbones.listener import Listener
 from zoo.backbones.search import Answer, Context, SearchConfig, Stop
 from zoo.backbones.search import search as find
@@ -19,7 +20,7 @@ from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
 from zoo.backbones.seq2seq.continuation import Continuation
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.vocabulary import Vocabulary, containing
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Frames, Hypothesis, Request, Stage, UnitKind
 
@@ -80,12 +81,10 @@ class Seq2Seq(Listener):
         super().__init__()
         if max_tokens < 1:
             raise ZooError(f"An encoder-decoder needs max_tokens of at least 1, not {max_tokens}.")
-        if not isinstance(getattr(torch, dtype, None), torch.dtype):
-            raise unknown("dtype", dtype, ("float32", "bfloat16", "float16", "float64"))
         self.search = search
         self.alignment = alignment
         self.max_tokens = max_tokens
-        self.dtype: torch.dtype = getattr(torch, dtype)
+        self.dtype = dtype_named(dtype)
         self.never: list[int] = []
         self.never_first: list[int] = []
 

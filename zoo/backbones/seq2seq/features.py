@@ -1,7 +1,6 @@
 """Spectrograms of live streams: only new audio is analysed. Knows no network, no session and no clock."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -9,33 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers.audio_utils import mel_filter_bank, window_function
 
+from zoo.backbones.analysed import Analysed
 from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = 160  # 10 ms between two windows
 WINDOW: Samples = 400  # 25 ms
 LEAST_SPREAD = 1e-5  # of a bin's log energy: less is rounding
-
-
-@dataclass(slots=True, eq=False)
-class Analysed:
-    """What is known of one stream. frames: (n, bins) log mel energies. start: stream position of the first (samples).
-
-    Only frames whose whole window was heard are kept, so none of them changes as the stream goes on.
-    """
-
-    frames: Tensor
-    start: Samples = 0
-
-    def move(self, start: Samples) -> None:
-        """Drop the frames before stream position ``start``; all of them where they do not lie on its grid."""
-        moved = start - self.start
-        if moved:
-            gone = moved // HOP if moved > 0 and moved % HOP == 0 else self.frames.shape[0]
-            self.frames, self.start = self.frames[gone:].clone(), start
-
-    def extend(self, frames: Tensor) -> None:
-        """Append newly analysed frames."""
-        self.frames = torch.cat([self.frames, frames])
 
 
 class Spectrogram(ABC):
@@ -91,7 +69,7 @@ class Filterbank(Spectrogram):
 
     def look(self, known: Analysed, wave: Tensor, start: Samples) -> Tensor:
         """Frames whose window lies within ``wave``: n samples have ``(n - 400) // 160 + 1``."""
-        known.move(start)
+        known.move(start, hop=HOP)
         frames, have = max((wave.numel() - WINDOW) // HOP + 1, 0), known.frames.shape[0]
         if frames > have:
             known.extend(self._analyse(wave[have * HOP :]))
@@ -135,7 +113,7 @@ class CentredSpectrogram(Spectrogram):
 
     def look(self, known: Analysed, wave: Tensor, start: Samples) -> Tensor:
         """Frames that hold any of ``wave``, n <= span samples; what is left of the span is ``SILENT``."""
-        known.move(start)
+        known.move(start, hop=HOP)
         last = min(max(-(-(wave.numel() + self.HALF) // HOP), self.MIRRORED + 1), self.span // HOP)
         whole = max((wave.numel() - self.HALF) // HOP + 1, 0)  # less than last: the last window is never whole
         if whole > max(known.frames.shape[0], self.MIRRORED):

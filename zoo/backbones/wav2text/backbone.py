@@ -17,16 +17,17 @@ from transformers import AutoTokenizer, Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
 from zoo.backbones import hub, weights
-from zoo.backbones.infinisst.adapter import Adapter
+from zoo.backbones.analysed import Analysed
+from zoo.backbones.infinisst.adapter import MERGED, Adapter, filled
 from zoo.backbones.infinisst.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
-from zoo.backbones.infinisst.features import Analysed, Heard, analyse
+from zoo.backbones.infinisst.features import Heard, analyse
 from zoo.backbones.infinisst.pretrained import load_encoder
 from zoo.backbones.listener import StreamState
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
-from zoo.backbones.wav2text.batch import IGNORED, MERGED, Collator, OfflineBatch, whole_frames
+from zoo.backbones.wav2text.batch import IGNORED, Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
 from zoo.errors import ZooError, some
 from zoo.streaming.session import Session
@@ -149,7 +150,7 @@ class Wav2Text(Seq2Seq):
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
         states: list[HeardState] = [session.backbone for session in sessions]
         heard = [
-            Heard(whole_frames(wave.to(self.norm.weight), self.frame_samples), wave.numel(), session.audio_start)
+            Heard(filled(wave.to(self.norm.weight), self.frame_samples), wave.numel(), session.audio_start)
             for session, wave in zip(sessions, waves, strict=True)
         ]
         features = analyse(self.encoder, [state.features for state in states], heard)

@@ -8,12 +8,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.infinisst.adapter import MERGED, filled
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.data.excerpts import Excerpt
-from zoo.types import Frames, Samples
+from zoo.types import Samples
 
 IGNORED = -100
-MERGED: Frames = 4  # encoder frames per frame of the memory
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Collator:
             size, heard = self.frame_samples, [excerpt.samples() for excerpt in excerpts]
         else:
             size, heard = MERGED, list(frames)
-        heard = [whole_frames(one, size) for one in heard]
+        heard = [filled(one, size) for one in heard]
         texts = [self._ids(excerpt.text) for excerpt in excerpts]
         inputs = [torch.tensor([*self.opening, *ids]) for ids in texts]
         silent = [len(self.opening) - 1 + len(self._ids(excerpt.prefix)) for excerpt in excerpts]
@@ -76,8 +76,3 @@ class Collator:
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
-
-
-def whole_frames(heard: Tensor, size: int) -> Tensor:
-    """(n,) samples or (n, hidden) frames of the encoder, filled up with zeros to whole frames of ``size``."""
-    return torch.cat([heard, heard.new_zeros(-len(heard) % size, *heard.shape[1:])])
