@@ -1,0 +1,89 @@
+"""The speech chain of thought as token ids: speech, transcript, separator, translation. Knows no network."""
+
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerBase
+
+from zoo.errors import ZooError
+from zoo.languages import Language
+
+IGNORED = -100  # label of positions without a loss
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Strings around the speech (StreamUni, section 4.1); the default is Phi-4-Multimodal's chat format.
+
+    user: all that stands before the speech. audio: one token whose id stands where speech embeddings go; it is never
+    said. instruction: all that follows the speech in the user's turn; may contain {target}, the name of a language.
+    end: one token that ends the user's turn, and the answer. assistant: what opens the answer. separator: between
+    transcript and translation.
+    """
+
+    user: str = "<|user|>"
+    audio: str = "<|endoftext11|>"
+    instruction: str = (
+        "Transcribe the audio to text, and then translate the audio to {target}. "
+        "Use <sep> as a separator between the original transcript and the translation."
+    )
+    end: str = "<|end|>"
+    assistant: str = "<|assistant|>"
+    separator: str = "<sep>"
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for an instruction with other names in braces."""
+        try:
+            self.instruction.format(target="")
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise ZooError(
+                f"The template's instruction may have {{target}} in it and no other braces, not {self.instruction!r}."
+            ) from error
+
+
+class Prompt:
+    """Builds ids by a template. Raises ZooError when the tokenizer lacks one of its single tokens.
+
+    end, audio: ids of the template's. separator: ids between a transcript and a translation; a single one where the
+    tokenizer has a token for it, else those of its text after a space.
+    """
+
+    def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
+        self.tokenizer = tokenizer
+        self.template = template
+        self.end = self._single(template.end)
+        self.audio = self._single(template.audio)
+        separator = self._ids(template.separator)
+        self.separator = separator if len(separator) == 1 else self._ids(f" {template.separator}")
+        self._user = self._ids(template.user)
+        self._assistant = self._ids(template.assistant)
+
+    @property
+    def speech(self) -> int:
+        """Position of the first speech embedding in an opening."""
+        return len(self._user)
+
+    def opening(self, embeddings: int, target: Language) -> list[int]:
+        """Ids before the answer, for so many speech embeddings."""
+        instruction = self._ids(self.template.instruction.format(target=target.name))
+        return [*self._user, *[self.audio] * embeddings, *instruction, self.end, *self._assistant]
+
+    def transcript(self, text: str) -> list[int]:
+        """Ids of a transcript and the separator."""
+        return [*self._ids(text.strip()), *self.separator]
+
+    def translation(self, text: str) -> list[int]:
+        """Ids of a translation, which begins with a space, and its end."""
+        text = text.strip()
+        return [*(self._ids(f" {text}") if text else []), self.end]
+
+    def _ids(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+
+    def _single(self, token: str) -> int:
+        ids = self._ids(token)
+        if len(ids) != 1:
+            raise ZooError(
+                f"The tokenizer {self.tokenizer.name_or_path} has no single token {token!r}, which backbone.template "
+                "needs; describe its own prompt there or name another tokenizer."
+            )
+        return ids[0]
