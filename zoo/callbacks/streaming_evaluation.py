@@ -47,7 +47,8 @@ class StreamingEvaluation(Callback):
         assert isinstance(module, Training)
         step = trainer.global_step
         due = step >= self.first_step and step % self.every_steps == 0
-        if due or step == self.last_step:
+        ended = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        if ended and (due or step == self.last_step):
             scores = self.evaluate(module)
             module.log_dict(scores, rank_zero_only=True, logger=False)  # for the checkpoints that watch it
             for logger in trainer.loggers:  # at once: Lightning would wait for its own interval

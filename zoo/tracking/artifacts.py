@@ -17,8 +17,9 @@ _NOT_CONTENT = ("README.md", "run.json")  # a card may be rewritten without maki
 
 
 def artifact_name(path: Path, run_id: str) -> str:
-    """``model-<id>`` for an exported folder, ``checkpoint-<id>`` for a Lightning checkpoint."""
-    return f"{'model' if path.is_dir() else 'checkpoint'}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
+    """``model-<id>`` for an exported folder, ``checkpoint-<id>`` for a Lightning checkpoint (a folder if sharded)."""
+    kind = "model" if path.is_dir() and path.suffix != ".ckpt" else "checkpoint"
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
 
 def build_artifact(path: Path, run_id: str, metadata: dict[str, Any] | None = None) -> "wandb.Artifact":

@@ -1,24 +1,24 @@
 """A system in training: runs the curriculum on its backbone. Streams nothing, saves nothing, knows no data set."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import lightning
 from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLRSchedulerConfig
 from torch import Tensor, nn
-from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Curriculum, Stage
+from zoo.training.optimizer import RestingAdamW
 
 
 class Training(lightning.LightningModule):
     """Trains ``system.backbone`` stage by stage.
 
-    One optimizer lives through all stages: parameters frozen in a stage have no gradient and are left alone, and the
-    learning rate is that of the stage the global step is in.
+    One optimizer lives through all stages: parameters frozen in a stage rest, the others have the learning rate of the
+    stage the global step is in. What no stage trains is frozen from the beginning and costs no optimizer state.
     """
 
     def __init__(
@@ -39,16 +39,37 @@ class Training(lightning.LightningModule):
         self.betas = betas
         self.log_every_steps = log_every_steps
         self._stage: Stage | None = None
+        self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
     def configure_model(self) -> None:
-        """Create or load the backbone's weights."""
+        """Create or load the backbone's weights, and freeze what no stage trains before a strategy sees them."""
         self.system.configure_model()
+        self._groups = self._by_stages()
+
+    def _by_stages(self) -> dict[tuple[str, ...], list[nn.Parameter]]:
+        """Parameters by the names of the stages that train them; only these need gradients from here on."""
+        trained: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(self.parameters(), ())
+        for stage in (stage for stage in self.curriculum.stages if stage.steps):
+            self._freeze(stage)
+            for parameter in trained:
+                if parameter.requires_grad:
+                    trained[parameter] += (stage.name,)
+        groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
+        for parameter, stages in trained.items():
+            parameter.requires_grad_(bool(stages))
+            if stages:
+                groups.setdefault(stages, []).append(parameter)
+        return groups
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """AdamW with the stage's learning rate at every step."""
-        optimizer = AdamW(self.parameters(), lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
-        schedule = LambdaLR(optimizer, self.learning_rate)
+        """AdamW on what the stages train, with the stage's learning rate at every step and 0 for what it freezes."""
+        given = [{"params": parameters} for parameters in self._groups.values()]
+        optimizer = RestingAdamW(given, lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
+        schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])
         return {"optimizer": optimizer, "lr_scheduler": LRSchedulerConfigType(scheduler=schedule, interval="step")}
+
+    def _rate_of(self, stages: tuple[str, ...]) -> Callable[[int], float]:
+        return lambda step: self.learning_rate(step) if self.curriculum.at(step)[0].name in stages else 0.0
 
     def learning_rate(self, step: int) -> float:
         """Learning rate at global ``step``."""
@@ -59,10 +80,14 @@ class Training(lightning.LightningModule):
         """Freeze and unfreeze when a stage begins (also the one a resumed run falls into)."""
         stage, _ = self.curriculum.at(self.global_step)
         if stage is not self._stage:
-            self.system.backbone.trainable(stage.trains)
-            for name, objective in self.objectives.items():
-                objective.requires_grad_(name == stage.objective)
+            self._freeze(stage)
             self._stage = stage
+
+    def _freeze(self, stage: Stage) -> None:
+        """Let gradients reach what ``stage`` trains, and nothing else."""
+        self.system.backbone.trainable(stage.trains)
+        for name, objective in self.objectives.items():
+            objective.requires_grad_(name == stage.objective)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Loss of one batch under the current stage's objective."""
@@ -71,7 +96,8 @@ class Training(lightning.LightningModule):
         assert isinstance(objective, Objective)
         losses = objective.losses(self.system.backbone, batch)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-        if self.global_step % self.log_every_steps == 0:
+        first = batch_idx % self.trainer.accumulate_grad_batches == 0
+        if first and self.global_step % self.log_every_steps == 0:
             self._log({f"train/{stage.name}/{name}": float(value.detach()) for name, value in losses.items()})
         return losses["loss"]
 
