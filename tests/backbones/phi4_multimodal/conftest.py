@@ -1,0 +1,22 @@
+"""A tiny Phi-4-Multimodal in a folder, and something to hear."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.tiny_checkpoints import phi4_multimodal
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Transformers saves."""
+    made: Path = tmp_path_factory.mktemp("phi4")
+    phi4_multimodal(made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def wave() -> torch.Tensor:
+    """2.5 s of noise."""
+    return 0.1 * torch.randn(40_000, generator=torch.Generator().manual_seed(0))

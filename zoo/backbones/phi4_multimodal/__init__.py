@@ -1,0 +1,5 @@
+"""Phi-4-Multimodal behind the backbone contract."""
+
+from zoo.backbones.phi4_multimodal.backbone import Phi4Multimodal
+
+__all__ = ["Phi4Multimodal"]

@@ -1,0 +1,144 @@
+"""Phi-4-Multimodal (Abouelenin et al., 2025) as StreamUni uses it: it hears and writes, it sees nothing.
+
+A reduced one of the same class, with random weights, is trained from scratch. Knows no policy.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoTokenizer, Phi4MultimodalForCausalLM
+
+from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.chain_of_thought.prompt import Prompt
+from zoo.backbones.infinisst.decoder import ATTENTION
+from zoo.backbones.phi4_multimodal.features import HOP, LogMel
+from zoo.backbones.phi4_multimodal.network import audio_part, random_network
+from zoo.backbones.phi4_multimodal.tower import FEATURES_PER_EMBEDDING, encode, project
+from zoo.backbones.search import SearchConfig
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.seq2seq.pretrained import part
+from zoo.errors import ZooError
+from zoo.types import Samples
+
+
+class Phi4Multimodal(ChainOfThought):
+    """name: hub id or folder; None: a network of random weights by ``config``, fields of ``Phi4MultimodalConfig``.
+
+    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. gradient_checkpointing:
+    training computes activations twice instead of keeping them. The rest: see ``ChainOfThought``.
+    """
+
+    frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
+    weights_key = "name"
+
+    model: Phi4MultimodalForCausalLM
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        tokenizer: str | None = None,
+        embedding_std: float | None = None,
+        gradient_checkpointing: bool = False,
+        template: Template = Template(),  # noqa: B008 (frozen)
+        draft: bool = True,
+        reuse: bool = True,
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 256,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(
+            template=template,
+            draft=draft,
+            reuse=reuse,
+            search=search,
+            alignment=alignment,
+            max_tokens=max_tokens,
+            dtype=dtype,
+        )
+        self.name = name
+        self.config = config
+        self.tokenizer_source = tokenizer or name
+        self.embedding_std = embedding_std
+        self.gradient_checkpointing = gradient_checkpointing
+
+    def build(self) -> None:
+        """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
+        if self.tokenizer_source is None:
+            raise ZooError("Phi-4-Multimodal needs backbone.name, or backbone.config and backbone.tokenizer.")
+        self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
+        self.spectrogram = LogMel()
+        self.model = self._network()
+        self.model.config._attn_implementation = ATTENTION  # of the text; the audio encoder has its own
+        if self.gradient_checkpointing:
+            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+
+    def _network(self) -> Phi4MultimodalForCausalLM:
+        if self.config is None:
+            raise ZooError("Phi-4-Multimodal needs backbone.name or backbone.config.")
+        prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        network: nn.Module = random_network(
+            self.config, self.tokenizer, audio=prompt.audio, end=prompt.end, embedding_std=self.embedding_std
+        )
+        return cast(Phi4MultimodalForCausalLM, network.to(self.dtype))
+
+    @property
+    def decoder(self) -> Phi4MultimodalForCausalLM:
+        """The network itself: its ``model`` runs text."""
+        return self.model
+
+    @staticmethod
+    def prepared(frames: Tensor) -> Tensor:
+        """The encoder takes frames as they are."""
+        return frames
+
+    @staticmethod
+    def embeddings(features: int) -> int:
+        """One for every 8 feature frames that have begun."""
+        return -(-features // FEATURES_PER_EMBEDDING)
+
+    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """(F, bins) each to (``embeddings(F)``, hidden) each of the last and of the middle layer, as if alone."""
+        return encode(audio_part(self.model).encoder, features)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """(..., hidden) to (..., width of the LLM)."""
+        return project(audio_part(self.model), hidden)
+
+    def parts(self) -> dict[str, Iterable[nn.Parameter]]:
+        """``encoder``, ``projector`` and ``decoder``."""
+        audio, text = audio_part(self.model), self.model.model
+        return {
+            "encoder": list(audio.encoder.parameters()),
+            "projector": [*audio.up_proj_for_speech.parameters(), *audio.down_proj_for_speech.parameters()],
+            "decoder": [
+                *text.embed_tokens.parameters(),
+                *text.layers.parameters(),
+                *text.norm.parameters(),
+                *([] if self.model.config.tie_word_embeddings else self.model.lm_head.parameters()),
+            ],
+        }
+
+    @torch.no_grad()
+    def fit_features(self, samples: Iterable[Tensor]) -> None:
+        """Normalise what a network of random weights hears, bin by bin, by the waves (n,) it will be trained on.
+
+        A pretrained network brings its own statistics, and nothing happens.
+        """
+        if self.name is not None:
+            return
+        count, total, squares = 0, torch.zeros(1), torch.zeros(1)
+        for wave in samples:
+            frames = self.spectrogram.look(self.spectrogram.open(), wave.cpu(), 0).double()
+            count, total, squares = count + len(frames), total + frames.sum(0), squares + frames.square().sum(0)
+        if count == 0:
+            raise ZooError("There is no audio to fit the features of Phi-4-Multimodal to.")
+        mean = total / count
+        spread = (squares / count - mean.square()).clamp_min(1e-4).sqrt()
+        normal = audio_part(self.model).encoder.encoder_embedding
+        normal.global_mean.copy_(mean)
+        normal.global_invstd.copy_(1 / spread)
