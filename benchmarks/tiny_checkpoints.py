@@ -15,10 +15,13 @@ from typing import Any
 
 import sentencepiece
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     GenerationConfig,
+    Phi4MultimodalConfig,
+    Phi4MultimodalForCausalLM,
     PreTrainedModel,
+    PreTrainedTokenizerFast,
     SeamlessM4TConfig,
     SeamlessM4TFeatureExtractor,
     SeamlessM4TForSpeechToText,
@@ -144,8 +147,50 @@ def seamless_m4t_v2(folder: Path, *, seed: int = 0) -> None:
     _seamless(folder, SeamlessM4Tv2Config, SeamlessM4Tv2ForSpeechToText, seed)
 
 
+def phi4_multimodal(folder: Path, *, seed: int = 0) -> None:
+    """A Phi-4-Multimodal as Transformers saves it; ``<sep>`` is plain text to its tokenizer."""
+    audio, end, pad = "<|endoftext11|>", "<|end|>", "<|endoftext|>"
+    tokenizer = _byte_level([pad, audio, end, "<|user|>", "<|assistant|>"], bos_token=pad, eos_token=pad, pad_token=pad)
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in (audio, end, pad)}
+    config = Phi4MultimodalConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=DEPTH,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        bos_token_id=ids[pad],
+        eos_token_id=[ids[pad], ids[end]],
+        pad_token_id=ids[pad],
+        tie_word_embeddings=True,
+        initializer_range=SPREAD,
+        audio_config={
+            "hidden_size": 16,
+            "intermediate_size": 24,
+            "num_blocks": 2,
+            "num_attention_heads": 2,
+            "ext_pw_out_channel": 16,
+            "depthwise_separable_out_channel": 16,
+            "nemo_conv_channels": 4,
+            "bias_max_distance": 20,
+            "initializer_range": SPREAD,
+            "audio_token_id": ids[audio],
+        },
+        vision_config={
+            "hidden_size": 16,
+            "intermediate_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 1,
+            "crop_size": 28,
+            "image_size": 28,
+            "patch_size": 14,
+        },
+    )
+    _save(folder, _random(Phi4MultimodalForCausalLM, config, seed), tokenizer)
+
+
 KINDS: dict[str, Callable[..., None]] = {
-    maker.__name__: maker for maker in (speech_to_text, whisper, seamless_m4t, seamless_m4t_v2)
+    maker.__name__: maker for maker in (speech_to_text, whisper, seamless_m4t, seamless_m4t_v2, phi4_multimodal)
 }
 
 
@@ -211,6 +256,20 @@ def _sentencepiece(prefix: Path, symbols: Sequence[str]) -> dict[str, int]:
     )
     model = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
     return {model.id_to_piece(token): token for token in range(model.vocab_size())}
+
+
+def _byte_level(special: Sequence[str], **named: str) -> PreTrainedTokenizerFast:
+    """Byte pairs trained on ``TEXT``, special tokens first. named: which of these are ``bos_token`` and so on."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=360, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    others = [token for token in special if token not in named.values()]
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=others, **named)
 
 
 def _byte_pairs(
