@@ -1,51 +1,78 @@
 """Speech chain of thought on one speech LLM (StreamUni, section 3): hear, transcribe, translate. Knows no policy.
 
-Every look hears all audio since the last truncation anew. Knows neither a network's layers nor its features: a concrete
-class fills ``build``, ``decoder``, ``prepared``, ``embeddings``, ``encode``, ``project`` and ``parts``.
+Every look hears all audio since the last truncation anew. A transcript begins with what the last one said, as far as
+that still holds; a translation goes on from the transcript it follows. The words are those of a plain loop.
 """
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, get_args
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from torch import Tensor
 
-from zoo.backbones.base import dtype_named
-from zoo.backbones.chain_of_thought.batch import Collator, CotBatch, analysed
-from zoo.backbones.chain_of_thought.prompt import IGNORED, Prompt, Template
+from zoo.backbones.chain_of_thought.draft import Drafted
+from zoo.backbones.chain_of_thought.network import HearingLLM
+from zoo.backbones.chain_of_thought.prompt import Template
 from zoo.backbones.listener import Listener, StreamState
-from zoo.backbones.search import SearchConfig
+from zoo.backbones.lst.backbone import silence
+from zoo.backbones.lst.look import Look
+from zoo.backbones.search import Answer, Context, SearchConfig, Stop, search
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
-from zoo.backbones.seq2seq.features import Spectrogram
-from zoo.backbones.vocabulary import Vocabulary, containing
-from zoo.errors import ZooError, unknown
+from zoo.backbones.seq2seq.backbone import Text
+from zoo.backbones.vocabulary import Vocabulary
+from zoo.errors import ZooError
+from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, UnitKind
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage, UnitKind
+
+GREEDY = SearchConfig()
 
 
-class ChainOfThought(Listener):
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What one look said. heard: first sample and number of samples. finished: the model closed it.
+
+    cache: (layers, 2, heads, n, head size), keys and values of the prompt and the ids (of all but the last where it
+    was stopped), or None.
+    """
+
+    heard: tuple[Samples, Samples]
+    ids: list[int]
+    finished: bool
+    cache: Tensor | None
+
+
+@dataclass(slots=True)
+class ThoughtState(StreamState):
+    """What one stream keeps between looks.
+
+    transcript: of the last look that was transcribed. draft: ids that the next one may begin with. translated: ids of
+    the transcript that was last translated.
+    """
+
+    transcript: Transcript | None = None
+    draft: list[int] = field(default_factory=list)
+    translated: list[int] = field(default_factory=list)
+
+    @property
+    def known(self) -> Transcript | None:
+        """The transcript of what was heard last, if there is one."""
+        known = self.transcript
+        return known if known is not None and known.heard == self.heard else None
+
+
+class ChainOfThought(HearingLLM):
     """Transcript and translation of all kept audio by one causal LM that hears.
 
-    template: strings of the prompt. draft: verify the stream's previous transcript in one pass and go on where it
-    fails (same words as token by token). reuse: translate from the transcript's keys and values (same words). search:
-    how a translation is generated; transcripts are greedy (equation 4). alignment: what is told about it. max_tokens:
-    a transcript, and a translation's new ids, have at most so many, separator and end included. dtype: of weights and
-    activations.
-
-    ``build`` sets ``model``, ``tokenizer`` and ``spectrogram``.
+    template, dtype: see ``HearingLLM``. draft: verify the stream's last transcript in one pass and go on where it fails
+    (same words as token by token). reuse: translate from the transcript's keys and values (same words). search: how a
+    translation is generated; transcripts are greedy (equation 4). alignment: what is told about it. max_tokens: a
+    transcript, and a translation's new ids, have at most so many, separator and end included.
     """
 
     exposes: ClassVar[frozenset[Capability]] = Listener.exposes | {Capability.TRANSCRIPT}
 
-    model: PreTrainedModel  # the only child with weights
-    tokenizer: PreTrainedTokenizerBase
-    spectrogram: Spectrogram
-    prompt: Prompt
-    never: list[int]  # ids that are never said
     heads: Heads  # of the decoder, that make the alignment
     vocabularies: dict[UnitKind, Vocabulary]
 
@@ -60,153 +87,172 @@ class ChainOfThought(Listener):
         max_tokens: int = 256,
         dtype: str = "float32",
     ) -> None:
-        super().__init__()
+        super().__init__(template=template, suppress=search.suppress, dtype=dtype)
         if max_tokens < 1:
             raise ZooError(f"A chain of thought needs max_tokens of at least 1, not {max_tokens}.")
-        self.template = template
         self.draft = draft
         self.reuse = reuse
         self.search = search
         self.alignment = alignment
         self.max_tokens = max_tokens
-        self.dtype = dtype_named(dtype)
-
-    @abstractmethod
-    def build(self) -> None:
-        """Create ``model`` in ``dtype``, read weights, set ``tokenizer`` and ``spectrogram``.
-
-        Raises ZooError on what cannot be loaded.
-        """
-
-    @property
-    @abstractmethod
-    def decoder(self) -> Any:
-        """What runs text: ``get_input_embeddings()``, ``get_output_embeddings()`` and ``model``, the text model.
-
-        ``model(inputs_embeds, attention_mask (B, 1, new, keys) added to the scores, position_ids (B, new),
-        past_key_values, use_cache, recorder)``; its attention is ``zoo_grouped`` and its ``config`` has the shapes.
-        """
-
-    @staticmethod
-    @abstractmethod
-    def prepared(frames: Tensor) -> Tensor:
-        """(F, bins) frames of the spectrogram to what the encoder takes of them; no learned parts."""
-
-    @staticmethod
-    @abstractmethod
-    def embeddings(features: int) -> int:
-        """How many speech embeddings so many feature frames give; none where they are too few."""
-
-    @abstractmethod
-    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(F, bins) each to (T, hidden) each of the last layer, and of a middle one; each as if it were alone.
-
-        T is ``embeddings(F)``, at least one.
-        """
-
-    @abstractmethod
-    def project(self, hidden: Tensor) -> Tensor:
-        """(..., hidden) of the encoder's last layer to (..., width of the LLM)."""
-
-    @abstractmethod
-    def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """Parameters by name: ``encoder``, ``projector``, ``decoder``, and ``lora`` where there is one."""
 
     def load(self) -> None:
         """Build the network and check what was configured against it. Raises ZooError where it does not fit."""
-        self.build()
-        self.eval()
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
-        self.never = [self.prompt.audio, *containing(self.tokenizer, self.search.suppress)]
+        super().load()
         self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         config = self.decoder.model.config
         self.heads = self.alignment.chosen(layers=config.num_hidden_layers, heads=config.num_attention_heads)
 
-    def trainable(self, names: Sequence[str]) -> None:
-        """Train only the named ``parts``, freeze the rest. Raises ZooError on an unknown name."""
-        parts = self.parts()
-        for name in names:
-            if name not in parts:
-                raise unknown("part of the backbone", name, parts)
-        self.requires_grad_(False)
-        for parameter in (parameter for name in names for parameter in parts[name]):
-            parameter.requires_grad_(True)
-
-    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model (in ``dtype``; None: as it is) and tokenizer to ``folder``, as Transformers lays them out."""
-        weights = {name: tensor.to(dtype or tensor.dtype) for name, tensor in self.model.state_dict().items()}
-        self.model.save_pretrained(folder, state_dict=weights)
-        self.tokenizer.save_pretrained(folder)
-
-    def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation, special tokens left out."""
-        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-
-    def collator(self) -> Collator:
-        """Makes training batches of pieces of talks."""
-        return Collator(self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings)
-
-    def forward(self, batch: CotBatch) -> dict[str, Tensor]:
-        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` over the answers.
-
-        transcript, translation: the loss of either part.
-        """
-        hidden, _ = self._encoded(batch.features)
-        speech = self.project(hidden)
-        embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
-        heard = batch.input_ids == self.prompt.audio
-        embeddings = embeddings.masked_scatter(heard[..., None], speech.to(embeddings.dtype))
-        states = self.decoder.model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
-        labels = batch.labels[:, 1:]
-        labelled = labels != IGNORED
-        logits = self.decoder.get_output_embeddings()(states[:, :-1][labelled])
-        targets, transcript = labels[labelled], batch.transcript[:, 1:][labelled]
-        losses = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets, reduction="none")
-        return {
-            "loss": losses.mean(),
-            "transcript": losses[transcript].mean(),
-            "translation": losses[~transcript].mean(),
-            "token_accuracy": (logits.argmax(-1) == targets).float().mean(),
-        }
-
-    def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
-        """(batch, n) samples to (batch, T, hidden) of the last and of a middle layer, no gradients when frozen.
-
-        multiplier: of no account, the encoder has no blocks of chunks.
-        """
-        return self._encoded(analysed(self.spectrogram, self.prepared, samples).to(samples.device))
-
-    def _encoded(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """(batch, F, bins) to (batch, T, hidden), last and middle layer."""
-        trained = any(parameter.requires_grad for parameter in self.parts()["encoder"])
-        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            last, middle = self.encode(list(features.to(self.dtype)))
-        return torch.stack(last), torch.stack(middle)
-
-    def open(self, session: Session) -> StreamState:
+    def open(self, session: Session) -> ThoughtState:
         """Nothing heard yet."""
-        return StreamState(features=self.spectrogram.open())
+        return ThoughtState(features=self.spectrogram.open())
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Audio that goes takes with it what was said of it; what was not translated yet may be said again."""
+        super().forget(session, cut)
+        if cut.frames:
+            state: ThoughtState = session.backbone
+            done = state.translated
+            state.draft = state.draft[len(done) :] if state.draft[: len(done)] == done else []
+            state.transcript, state.translated = None, []
 
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Transcribe and translate."""
-        raise NotImplementedError
+        """Hear all kept audio, once per look; then transcribe, once per look; then continue the written prefix.
 
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Speech embeddings (T, width) of each wave; none where it is too short for one."""
-        looked = [
-            self.prepared(self.spectrogram.look(session.backbone.features, wave, session.audio_start))
-            for session, wave in zip(sessions, waves, strict=True)
+        A translation that is given no transcript goes by the model's own. A stream whose audio is too short for an
+        embedding says nothing.
+        """
+        waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
+        speech = self.hear(sessions, waves)
+        own = [request.stage is Stage.TRANSCRIPT or request.transcript is None for request in requests]
+        asked = [i for i, mine in enumerate(own) if mine and len(speech[i]) and not sessions[i].backbone.known]
+        if asked:
+            self._transcribe([sessions[i] for i in asked], [speech[i] for i in asked])
+        aligned = Capability.ALIGNMENT in needs
+        hypotheses = [
+            self._transcript(session) if request.stage is Stage.TRANSCRIPT else silence(self._text(session, 0), aligned)
+            for session, request in zip(sessions, requests, strict=True)
         ]
-        device = self.decoder.get_input_embeddings().weight.device
-        width = self.decoder.model.config.hidden_size
-        speech = [torch.zeros(0, width, dtype=self.dtype, device=device) for _ in waves]
-        live = [index for index, features in enumerate(looked) if self.embeddings(len(features))]
+        live = [i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION and len(speech[i])]
         if live:
-            hidden, _ = self.encode([looked[index].to(device, self.dtype) for index in live])
-            projected = self.project(torch.cat(hidden)).split([len(states) for states in hidden])
-            for index, embeddings in zip(live, projected, strict=True):
-                speech[index] = embeddings
-        return speech
+            looks = ([sessions[i] for i in live], [requests[i] for i in live], [speech[i] for i in live])
+            for index, answer in zip(live, self._translate(*looks, aligned), strict=True):
+                hypotheses[index] = answer
+        return hypotheses
+
+    def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
+        """Greedy transcripts of what was heard last, up to the separator; each is kept in its stream's state."""
+        states: list[ThoughtState] = [session.backbone for session in sessions]
+        prompts = [self._opening(session, heard) for session, heard in zip(sessions, speech, strict=True)]
+        separator = self.prompt.separator
+        guesses = [[*state.draft, *separator[:-1]] if self.draft and state.draft else [] for state in states]
+        turn = Drafted(self.decoder, prompts, [guess[: self.max_tokens - 1] for guess in guesses], never=self.never)
+        answers = search(
+            turn,
+            GREEDY,
+            contexts=[Context([], []) for _ in states],
+            limits=[self.max_tokens - len(accepted) for accepted in turn.accepted],
+            end=self.prompt.end,
+            never=self.never,
+            stops=[ending(accepted, separator) for accepted in turn.accepted],
+        )
+        for index, (state, prompt, answer) in enumerate(zip(states, prompts, answers, strict=True)):
+            said = turn.accepted[index] + answer.tokens
+            separated = said[-len(separator) :] == separator
+            ids = said[: -len(separator)] if separated else said
+            cache = None
+            if self.reuse:
+                fed = torch.cat([turn.prefilled(index), answer.generated], dim=3)
+                cache = fed[:, :, :, : len(prompt) + len(ids)].clone()
+            assert state.heard is not None
+            state.transcript = Transcript(state.heard, ids, separated or answer.finished, cache)
+            state.draft = ids
+
+    def _transcript(self, session: Session) -> Hypothesis:
+        """What was said of what was heard last; nothing where it is too short."""
+        known: Transcript | None = session.backbone.known
+        ids = torch.tensor(known.ids if known else [], dtype=torch.long)
+        vocabulary = self._vocabulary(session.source)
+        return Hypothesis(
+            token_ids=ids,
+            word_starts=vocabulary.word_starts(ids),
+            finished=True,
+            truncated=known is not None and not known.finished,
+            sentence_ends=vocabulary.sentence_ends(ids),
+            transcript=self.text(ids.tolist()).strip(),
+        )
+
+    def _translate(
+        self, sessions: Sequence[Session], requests: Sequence[Request], speech: Sequence[Tensor], aligned: bool
+    ) -> list[Hypothesis]:
+        """Search what follows transcript, separator and written prefix."""
+        texts = [self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)]
+        prompts, fed = zip(*map(self._prompt, sessions, requests, speech, texts), strict=True)
+        look = Look(
+            self.decoder,
+            prompts,
+            prefixes=[len(text.prefix) for text in texts],
+            speech=[(self.prompt.speech, len(heard)) for heard in speech],
+            heads=self.heads if aligned else None,
+            fed=fed,
+        )
+        answers = search(
+            look,
+            self.search,
+            contexts=[Context(text.prefix, text.prefix) for text in texts],
+            limits=[self.max_tokens] * len(texts),
+            end=self.prompt.end,
+            never=self.never,
+            stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
+        )
+        return [self._hypothesis(text, answer, aligned) for text, answer in zip(texts, answers, strict=True)]
+
+    def _prompt(self, session: Session, request: Request, heard: Tensor, text: Text) -> tuple[Tensor, Tensor | None]:
+        """(n, width), what is fed before a translation, and keys and values of what has been fed already."""
+        state: ThoughtState = session.backbone
+        known = state.known
+        if request.transcript is None:
+            assert known is not None
+            state.translated = known.ids
+        else:
+            state.translated = request.transcript.tolist()
+        ids = [*state.translated, *self.prompt.separator, *text.prefix]
+        if known is None or known.cache is None or known.ids != state.translated:
+            return torch.cat([self._opening(session, heard), self._embed(ids)]), None
+        opening = len(self.prompt.opening(len(heard), session.target))
+        return self._embed(ids[known.cache.shape[3] - opening :]), known.cache
+
+    def _opening(self, session: Session, heard: Tensor) -> Tensor:
+        """(n, width): the prompt up to the answer, with speech embeddings (T, width)."""
+        embeddings = self._embed(self.prompt.opening(len(heard), session.target))
+        embeddings[self.prompt.speech : self.prompt.speech + len(heard)] = heard.to(embeddings)
+        return embeddings
+
+    def _embed(self, ids: list[int]) -> Tensor:
+        layer = self.decoder.get_input_embeddings()
+        embeddings: Tensor = layer(torch.tensor(ids, dtype=torch.long, device=layer.weight.device))
+        return embeddings
+
+    def _hypothesis(self, text: Text, answer: Answer, aligned: bool) -> Hypothesis:
+        hypothesis = text.hypothesis(answer, limit=self.max_tokens)
+        if not aligned:
+            return hypothesis
+        rows = self.alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=hypothesis.new)
+        return replace(hypothesis, alignment=rows.cpu())
+
+    def _text(self, session: Session, frames: int) -> Text:
+        return Text(
+            opening=[], prefix=session.prefix.tolist(), vocabulary=self._vocabulary(session.target), frames=frames
+        )
+
+    def _vocabulary(self, language: Language) -> Vocabulary:
+        return self.vocabularies[language.unit]
+
+
+def ending(accepted: list[int], separator: list[int]) -> Stop:
+    """Whether an answer that begins with ``accepted`` ends with the separator."""
+    size = len(separator)
+    return lambda tokens: (accepted[-size:] + tokens[-size:])[-size:] == separator

@@ -1,5 +1,6 @@
 """The speech chain of thought as token ids: speech, transcript, separator, translation. Knows no network."""
 
+import re
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
@@ -38,6 +39,12 @@ class Template:
             raise ZooError(
                 f"The template's instruction may have {{target}} in it and no other braces, not {self.instruction!r}."
             ) from error
+
+    @property
+    def tokens(self) -> list[str]:
+        """All strings in angle brackets but the instruction's, for a tokenizer of one's own."""
+        texts = (self.user, self.audio, self.end, self.assistant, self.separator)
+        return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
 
 
 class Prompt:

@@ -5,7 +5,7 @@ the tokens it grew from. So the prefix is there once for all beams, and beams ch
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -13,9 +13,22 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from zoo.backbones.infinisst.decoder import Recorder
-from zoo.backbones.infinisst.window import StreamState
 
 ROOM = 64  # positions
+
+
+class Kept(Protocol):
+    """What a stream brings. cache: (layers, 2, heads, kept, head size), keys and values."""
+
+    cache: Tensor
+
+    @property
+    def kept(self) -> int:
+        """Cached positions."""
+
+    @property
+    def next_position(self) -> int:
+        """Position of the first token of the prompt."""
 
 
 class TurnCache:
@@ -24,7 +37,7 @@ class TurnCache:
     data: (layers, 2, streams, heads, room, head size), of which the first ``length`` positions are in use.
     """
 
-    def __init__(self, states: Sequence[StreamState], new: int) -> None:
+    def __init__(self, states: Sequence[Kept], new: int) -> None:
         """Caches of different lengths are padded on the left. new: positions to make room for."""
         layers, pair, heads, _, size = states[0].cache.shape
         self.length = max(state.kept for state in states)
@@ -58,7 +71,7 @@ class Turn:
     def __init__(
         self,
         decoder: PreTrainedModel,
-        states: Sequence[StreamState],
+        states: Sequence[Kept],
         prompts: Sequence[Tensor],
         *,
         heads: Mapping[int, Sequence[int] | None] | None = None,
@@ -91,7 +104,10 @@ class Turn:
         order = torch.arange(past + new, device=device)
         causal = order <= order[past:, None]
         itself = order == order[past:, None]  # padding looks at itself: a row that sees nothing would be NaN
-        hidden = self._run(embeddings, positions, causal & self.visible[:, None] | itself, recorded)
+        self._begin(self._run(embeddings, positions, causal & self.visible[:, None] | itself, recorded))
+
+    def _begin(self, hidden: Tensor) -> None:
+        """Go on after the prompts, whose last hidden states are (streams, new, embedding)."""
         self.log_probs = self._predict(hidden[:, -1])
 
     def fork(self, beams: int) -> None:
@@ -121,9 +137,9 @@ class Turn:
         """(layers, 2, heads, kept + prompt, head size) of one stream, without padding; a view where it can be."""
         prefix = self._cache.data[:, :, stream]
         mine = self.visible[stream * self.beams, : self.prefix].nonzero().flatten()
-        first = int(mine[0])
-        if len(mine) == self.prefix - first:
-            return prefix[:, :, :, first : self.prefix]
+        first, last = int(mine[0]), int(mine[-1])
+        if len(mine) == last - first + 1:
+            return prefix[:, :, :, first : last + 1]
         return prefix[:, :, :, mine]
 
     def generated(self, row: int) -> Tensor:
@@ -159,5 +175,9 @@ class Turn:
         return hidden
 
     def _predict(self, hidden: Tensor) -> Tensor:
-        logits = self.decoder.get_output_embeddings()(hidden)
+        logits = self._logits(hidden)
         return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.decoder.get_output_embeddings()(hidden)
+        return logits

@@ -70,10 +70,9 @@ class StreamState:
 
 def empty_cache(decoder: PreTrainedModel) -> Tensor:
     """(layers, 2, heads, 0, head size) of zeros, in the decoder's type and on its device."""
-    attention = decoder.model.layers[0].self_attn
-    heads = attention.k_proj.out_features // attention.head_dim
-    shape = (len(decoder.model.layers), 2, heads, 0, attention.head_dim)
-    return torch.zeros(shape, dtype=decoder.dtype, device=decoder.device)
+    layers, heads = decoder.model.layers, decoder.model.config.num_key_value_heads
+    shape = (len(layers), 2, heads, 0, layers[0].self_attn.head_dim)
+    return torch.zeros(shape, dtype=decoder.model.dtype, device=decoder.model.device)
 
 
 def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:

@@ -4,15 +4,32 @@ Knows no search and no audio.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.infinisst.encoder import EncoderState
 from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import StreamState, empty_cache
+from zoo.backbones.infinisst.window import empty_cache
 from zoo.backbones.seq2seq.alignment import Heads
+
+
+@dataclass(slots=True)
+class Cached:
+    """What has been fed of a look, from its first position on: keys and values (layers, 2, heads, kept, head size)."""
+
+    cache: Tensor
+
+    @property
+    def kept(self) -> int:
+        """Cached positions."""
+        return self.cache.shape[3]
+
+    @property
+    def next_position(self) -> int:
+        """Position of what follows."""
+        return self.kept
 
 
 class Look(Turn):
@@ -26,18 +43,26 @@ class Look(Turn):
         prefixes: Sequence[int],
         speech: Sequence[tuple[int, int]],
         heads: Heads | None,
+        fed: Sequence[Tensor | None] | None = None,
     ) -> None:
         """prompts: (n, width) per stream, kept text included. prefixes: how many of their last positions are text.
 
         speech: where the speech begins in each, and its length. heads: whose attention is kept (None: of none).
+        fed: keys and values of what stands before a prompt, the speech among it (None: nothing does).
         """
-        cache = empty_cache(decoder)
-        unused = EncoderState(left=torch.empty(0), cache=torch.empty(0))
-        states = [StreamState(encoder=unused, cache=cache) for _ in prompts]
+        fed = fed or [None] * len(prompts)
+        empty = empty_cache(decoder)
+        states = [Cached(empty if cache is None else cache) for cache in fed]
         super().__init__(decoder, states, prompts, heads=heads, recorded=max(prefixes) + 1)
         self._before = [self.recorded - 1 - prefix for prefix in prefixes]  # recorded rows of other streams' texts
-        starts = [self.prefix - len(prompt) + first for prompt, (first, _) in zip(prompts, speech, strict=True)]
-        self._speech = [slice(start, start + size) for start, (_, size) in zip(starts, speech, strict=True)]
+        past = max(state.kept for state in states)
+        begins = [
+            past - state.kept if state.kept else self.prefix - len(prompt)
+            for state, prompt in zip(states, prompts, strict=True)
+        ]
+        self._speech = [
+            slice(begin + first, begin + first + size) for begin, (first, size) in zip(begins, speech, strict=True)
+        ]
 
     def generated(self, row: int) -> Tensor:
         """(1 + prefix + n, heads, frames): what the position before the text, the kept and the n new ids attend to."""
