@@ -1,1 +1,5 @@
-"""Qwen2.5-Omni (Xu et al., 2025): its thinker as a speech translation model that transcribes first."""
+"""The thinker of Qwen2.5-Omni behind the backbone contract."""
+
+from zoo.backbones.qwen2_5_omni.backbone import CHATML, Qwen25Omni
+
+__all__ = ["CHATML", "Qwen25Omni"]

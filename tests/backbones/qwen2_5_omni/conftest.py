@@ -1,0 +1,63 @@
+"""Tiny thinkers of random weights, of the real class, in double precision."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.qwen2_5_omni import CHATML, Qwen25Omni
+
+SPECIAL = ("<|pad|>", "<|begin_of_text|>", "<|eot_id|>", "<|im_start|>", "<|im_end|>", "<|audio_bos|>", "<|AUDIO|>")
+TEXTS = ("Good morning. The sea is far away.", "Guten Morgen. Das Meer ist weit weg.", CHATML.instruction)
+SHAPE: dict[str, Any] = {
+    "text_config": {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 2048,
+        "initializer_range": 0.3,
+        "tie_word_embeddings": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]},
+    },
+    "audio_config": {
+        "d_model": 12,
+        "encoder_layers": 3,
+        "encoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "num_mel_bins": 128,
+        "n_window": 20,
+        "initializer_range": 0.2,
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    special = (*SPECIAL, "<|audio_eos|>", "<sep>")
+    train_tokenizer(TEXTS, vocabulary_size=340, special_tokens=special).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tokenizer_folder: Path) -> Callable[..., Qwen25Omni]:
+    """Makes loaded ones: float64 and random unless options say otherwise."""
+
+    def make(**options: Any) -> Qwen25Omni:
+        torch.manual_seed(0)
+        settings = {"config": SHAPE, "tokenizer": str(tokenizer_folder), "dtype": "float64", "embedding_std": 0.5}
+        backbone = Qwen25Omni(**{**settings, **options})
+        backbone.load()
+        return backbone
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def backbone(tiny: Callable[..., Qwen25Omni]) -> Qwen25Omni:
+    return tiny()

@@ -1,0 +1,155 @@
+"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as StreamUni uses it: it hears and writes. Knows no policy.
+
+A reduced one of the same class, with random weights, is trained from scratch.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
+
+from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.chain_of_thought.prompt import Prompt
+from zoo.backbones.qwen2_5_omni import encoder
+from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
+from zoo.backbones.qwen2_5_omni.network import random_network
+from zoo.backbones.search import SearchConfig
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.seq2seq.pretrained import part
+from zoo.errors import ZooError
+from zoo.types import Samples
+
+CHATML = Template(  # the system prompt is that of Qwen's own examples of speech translation
+    user="<|im_start|>system\nYou are a speech translation model.<|im_end|>\n<|im_start|>user\n<|audio_bos|>",
+    audio="<|AUDIO|>",
+    instruction=f"<|audio_eos|>{Template().instruction}",
+    end="<|im_end|>",
+    assistant="\n<|im_start|>assistant\n",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """What of a thinker runs text. model: gives hidden states."""
+
+    thinker: Qwen2_5OmniThinkerForConditionalGeneration
+
+    @property
+    def model(self) -> Any:
+        return self.thinker.model.language_model
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Ids to (..., width)."""
+        embeddings: nn.Module = self.model.embed_tokens
+        return embeddings
+
+    def get_output_embeddings(self) -> nn.Module:
+        """Hidden states to (..., vocabulary) scores."""
+        return self.thinker.lm_head
+
+
+class Qwen25Omni(ChainOfThought):
+    """name: hub id or folder; None: a network of random weights by ``config``, fields of ``Qwen2_5OmniThinkerConfig``.
+
+    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. gradient_checkpointing:
+    training computes activations twice instead of keeping them. The rest: see ``ChainOfThought``.
+    """
+
+    frame_samples: Samples = TOKEN  # 40 ms
+    weights_key = "name"
+
+    model: Qwen2_5OmniThinkerForConditionalGeneration
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        tokenizer: str | None = None,
+        embedding_std: float | None = None,
+        gradient_checkpointing: bool = False,
+        template: Template = CHATML,
+        draft: bool = True,
+        reuse: bool = True,
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 256,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(
+            template=template,
+            draft=draft,
+            reuse=reuse,
+            search=search,
+            alignment=alignment,
+            max_tokens=max_tokens,
+            dtype=dtype,
+        )
+        self.name = name
+        self.config = config
+        self.tokenizer_source = tokenizer or name
+        self.embedding_std = embedding_std
+        self.gradient_checkpointing = gradient_checkpointing
+
+    def build(self) -> None:
+        """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
+        if self.tokenizer_source is None:
+            raise ZooError("Qwen2.5-Omni needs backbone.name, or backbone.config and backbone.tokenizer.")
+        self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
+        self.model = self._network()
+        self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
+        if self.gradient_checkpointing:
+            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+
+    def _network(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
+        if self.config is None:
+            raise ZooError("Qwen2.5-Omni needs backbone.name or backbone.config.")
+        prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        return random_network(
+            self.config,
+            self.tokenizer,
+            audio=prompt.audio,
+            end=prompt.end,
+            embedding_std=self.embedding_std,
+            dtype=self.dtype,
+        )
+
+    @property
+    def _tower(self) -> Any:
+        return self.model.model.audio_tower
+
+    @property
+    def decoder(self) -> TextPart:
+        """The thinker without ears."""
+        return TextPart(self.model)
+
+    @staticmethod
+    def prepared(frames: Tensor) -> Tensor:
+        """(4 n + 2, bins) to (4 n, bins): nothing more than 8 powers of ten below the loudest of them."""
+        return clamped(frames)
+
+    @staticmethod
+    def embeddings(features: int) -> int:
+        """One for every 4 feature frames."""
+        return features // FRAMES_PER_TOKEN
+
+    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """(4 n, bins) each to (n, width of the encoder) each of the last and of a middle layer, as if alone."""
+        return encoder.hear(self._tower, features)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """(..., width of the encoder) to (..., width of the LLM)."""
+        return encoder.project(self._tower, hidden)
+
+    def parts(self) -> dict[str, Iterable[nn.Parameter]]:
+        """``encoder``, ``projector`` and ``decoder``."""
+        tower, text = self._tower, self.decoder
+        return {
+            "encoder": [
+                parameter for module in (tower.conv1, tower.conv2, tower.layers) for parameter in module.parameters()
+            ],
+            "projector": [*tower.ln_post.parameters(), *tower.proj.parameters()],
+            "decoder": list(dict.fromkeys([*text.model.parameters(), *text.get_output_embeddings().parameters()])),
+        }
