@@ -1,4 +1,4 @@
-"""A tiny causal LM with random weights in double precision that hears through one linear layer; a tokenizer of bytes."""
+"""A tiny causal LM of random weights in double precision that hears by one linear layer; a tokenizer of bytes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
