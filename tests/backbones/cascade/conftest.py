@@ -1,0 +1,140 @@
+"""A transcriber that hears loudness, and tiny text LLMs with random weights in double precision."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from zoo.backbones.base import Backbone
+from zoo.backbones.cascade import Cascade, Template
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Stage
+
+TEXTS = (
+    "Julia spent the money. Is it a long way to the sea? The sea is far away; we go there by train.",
+    "Julia hat das Geld ausgegeben. Ist es weit bis zum Meer? Das Meer ist weit weg; wir fahren mit dem Zug.",
+    "Translate the English text to German based on the given German translation.",
+)
+WORDS = ("Julia", "spent", "the", "money", "we", "go", "there", "by", "train")
+SHAPE = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+    "tie_word_embeddings": False,
+}
+
+
+class Ears(Backbone):
+    """A word per 100 ms, by its loudness; what it hears is counted in ``looks``."""
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.RECUT})
+    frame_samples = 1600
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: list[tuple[str, int]] = []
+        self.cuts: list[Cut] = []
+
+    def open(self, session: Session) -> list[str]:
+        return [session.source.code, session.target.code]
+
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        answers = []
+        for session, request in zip(sessions, requests, strict=True):
+            assert request.stage is Stage.TRANSCRIPT
+            assert not session.prefix.numel()
+            wave = session.look(request.audio_end)
+            self.looks.append((session.talk, len(wave)))
+            loud = [int(frame.abs().mean() * 10) for frame in wave.split(self.frame_samples)]
+            ids = torch.tensor([level for level in loud if level], dtype=torch.long)
+            text = " ".join(WORDS[level - 1] for level in ids.tolist())
+            answers.append(Hypothesis(ids, torch.ones(len(ids), dtype=torch.bool), finished=True, transcript=text))
+        return answers
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        assert session.audio.numel()
+        self.cuts.append(cut)
+
+    def text(self, token_ids: list[int]) -> str:
+        return " ".join(WORDS[level - 1] for level in token_ids)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As Phi-4-mini's: bytes, words begin with a space, and a text alone without one."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", *Template().special_tokens()]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(folder)
+    return folder
+
+
+Make = Callable[..., Cascade]
+
+
+@pytest.fixture(scope="session")
+def make(tokenizer_folder: Path) -> Make:
+    """Build a cascade on ``Ears``. end_scale: how strongly the end varies, so that answers end after a few ids."""
+
+    def build(*, kind: str = "phi3", seed: int = 0, end_scale: float = 3.0, **options: object) -> Cascade:
+        torch.manual_seed(seed)
+        settings: dict[str, object] = {
+            "transcriber": Ears(),
+            "name": None,
+            "config": {"model_type": kind, **SHAPE},
+            "tokenizer": str(tokenizer_folder),
+            "max_tokens": 12,
+            "dtype": "float64",
+        } | options
+        backbone = Cascade(**settings)  # type: ignore[arg-type]
+        backbone.load()
+        if backbone.name is None:
+            with torch.no_grad():
+                backbone.translator.lm_head.weight[backbone.prompt.end] *= end_scale
+        return backbone
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def live() -> Callable[..., Session]:
+    """A session that has heard these levels of loudness (words of ``Ears``) and has written some text."""
+
+    def hear(backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk") -> Session:
+        session = Session(
+            talk=talk,
+            source=language("en"),
+            target=language("de"),
+            frame_samples=backbone.frame_samples,
+            text=TextStream(decode=backbone.text, separator=" "),
+        )
+        session.backbone = backbone.open(session)
+        frames = [torch.full((backbone.frame_samples,), level / 10 + 0.05) for level in levels]
+        session.receive(SpeechChunk(torch.cat(frames)))
+        session.prefix = torch.tensor(backbone.prompt.ids(written), dtype=torch.long)
+        return session
+
+    return hear

@@ -1,0 +1,59 @@
+"""The prompt, to the letter, and what a template may say."""
+
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from zoo.backbones.cascade.prompt import Prompt, Template, Written
+from zoo.errors import ZooError
+from zoo.languages import language
+
+EN, DE, ES = language("en"), language("de"), language("es")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tokenizer_folder: Path) -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(tokenizer_folder)  # type: ignore[no-any-return]
+
+
+def asked(tokenizer: PreTrainedTokenizerBase, written: Written, template: Template | None = None) -> str:
+    prompt = Prompt(tokenizer=tokenizer, template=template or Template(), written=written)
+    ids = prompt.opening(source=EN, target=DE, transcript=" Julia spent the", translation="Julia hat ")
+    return str(tokenizer.decode(ids))
+
+
+def test_the_default_is_the_papers(tokenizer: PreTrainedTokenizerBase) -> None:
+    assert asked(tokenizer, "prompt") == (  # section 4.2, in the chat format of Phi-4-mini-instruct's model card
+        "<|user|>Translate the English text to German based on the given German translation. "
+        "English text: Julia spent the. German translation: Julia hat<|end|><|assistant|>"
+    )
+
+
+def test_what_was_written_may_stand_elsewhere(tokenizer: PreTrainedTokenizerBase) -> None:
+    assert asked(tokenizer, "both") == asked(tokenizer, "prompt")
+    assert asked(tokenizer, "answer").endswith("German translation: <|end|><|assistant|>")
+
+
+def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
+    prompt = Prompt(tokenizer=tokenizer, template=Template(), written="prompt")
+    ids = prompt.opening(source=DE, target=ES, transcript="Ja", translation="")
+    assert "Translate the German text to Spanish based on the given Spanish" in str(tokenizer.decode(ids))
+
+
+def test_the_chat_format_is_tokens_not_text(tokenizer: PreTrainedTokenizerBase) -> None:
+    prompt = Prompt(tokenizer=tokenizer, template=Template(), written="prompt")
+    ids = prompt.opening(source=EN, target=DE, transcript="Ja", translation="")
+    user, end, assistant = tokenizer.convert_tokens_to_ids(["<|user|>", "<|end|>", "<|assistant|>"])
+    assert (ids[0], ids[-2:], prompt.end) == (user, [end, assistant], end)
+
+
+@pytest.mark.parametrize("instruction", ["Translate.", "{transcript} {time}", "{transcript} {", "{transcript} {0}"])
+def test_an_instruction_with_other_braces_is_refused(instruction: str) -> None:
+    with pytest.raises(ZooError, match=r"must have \{transcript\} in it"):
+        Template(instruction=instruction)
+
+
+def test_an_end_that_is_no_token_is_refused(tokenizer: PreTrainedTokenizerBase) -> None:
+    with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'"):
+        Prompt(tokenizer=tokenizer, template=Template(end="<|im_end|>"), written="prompt")

@@ -1,0 +1,62 @@
+"""What does not fit is told before weights are read."""
+
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from tests.backbones.cascade.conftest import SHAPE, Ears, Make
+from tests.test_matrix import choices
+from zoo.backbones.cascade import Cascade, Template
+from zoo.backbones.cascade.backbone import NEEDED, TRANSCRIBERS
+from zoo.config import build, compose
+from zoo.errors import ZooError
+from zoo.history.keep_all import KeepAll
+from zoo.policies.alignatt import AlignAtt
+from zoo.systems.binding import bind
+
+
+def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
+    given = ["system=local_agreement", "backbone=cascade", "backbone@backbone.transcriber=speech_to_text"]
+    with pytest.raises(ZooError, match=r"^SpeechToText cannot .* does not expose transcript; .*transcriber=whisper, "):
+        build(compose("evaluate", given).system)
+
+
+def test_the_choices_are_all_that_transcribe() -> None:
+    fitting = {name for name, kind in choices("backbone").items() if kind.exposes >= NEEDED and kind is not Cascade}
+    assert set(TRANSCRIBERS) >= fitting
+
+
+def test_alignments_are_not_told() -> None:
+    backbone = Cascade(transcriber=Ears(), name="somewhere")
+    with pytest.raises(ZooError, match="needs alignment, which backbone Cascade does not expose"):
+        bind(backbone, AlignAtt(frames=1), KeepAll())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_tokens": 0}, "max_tokens of at least 1"),
+        ({"plain": 1.5}, "a share, from 0 to 1"),
+        ({"written": "twice"}, "choose one of: prompt, answer, both"),
+        ({"template": Template(instruction="{transcript}")}, r"goes with backbone\.written=answer"),
+        ({"name": None}, "needs a tokenizer"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        Cascade(**({"transcriber": Ears(), "name": "somewhere"} | options))  # type: ignore[arg-type]
+
+
+def test_another_kind_of_model_is_refused(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "whisper"}')
+    with pytest.raises(ZooError, match=r"is a 'whisper' by its config\.json; as translator it must be a 'phi3' or"):
+        make(name=str(tmp_path))
+    with pytest.raises(ZooError, match=r"one of: phi3, llama, mistral, qwen2, qwen3; not gpt2"):
+        make(config={"model_type": "gpt2"})
+
+
+def test_a_tokenizer_with_more_tokens_than_scores_is_refused(make: Make, tokenizer_folder: Path) -> None:
+    size = len(AutoTokenizer.from_pretrained(tokenizer_folder))
+    with pytest.raises(ZooError, match=f"{size} tokens, but {size - 1} scores"):
+        make(config={"model_type": "phi3", **SHAPE, "vocab_size": size - 1})

@@ -1,0 +1,73 @@
+"""From excerpts of talks to what a text LLM is trained on: their audio is not heard. Runs in a data worker."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from zoo.backbones.cascade.prompt import Prompt
+from zoo.data.excerpts import Excerpt
+from zoo.data.spelling import spelling
+from zoo.languages import language
+
+IGNORED = -100  # label of positions without a loss
+
+
+@dataclass(slots=True)
+class TextBatch:
+    """Prompts and answers, padded at the end (causal attention needs no mask for that).
+
+    input_ids: (batch, T). labels: (batch, T), the id to be said *at* a position, -100 without a loss.
+    """
+
+    input_ids: Tensor
+    labels: Tensor
+
+    def to(self, device: torch.device | str) -> "TextBatch":
+        """The same batch on another device."""
+        return TextBatch(self.input_ids.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True, slots=True)
+class Collator:
+    """Excerpts to a batch. The source words of each, some words of the translation as written, the rest as answer.
+
+    plain: share of the transcripts that have neither case nor punctuation, as those of a CTC head. How many words are
+    written, and what is plain, is drawn from the excerpt itself, so that it does not depend on the worker.
+    """
+
+    prompt: Prompt
+    plain: float
+
+    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> TextBatch:
+        """The loss is on what is left to be written, and on the end. frames: of no account, nothing is heard."""
+        turns = [self._turn(excerpt) for excerpt in excerpts]
+        ids = [torch.tensor(opening + answer) for opening, answer, _ in turns]
+        labels = [
+            torch.tensor([IGNORED] * (len(opening) + forced) + answer[forced:]) for opening, answer, forced in turns
+        ]
+        return TextBatch(
+            input_ids=pad_sequence(ids, batch_first=True, padding_value=self.prompt.end),
+            labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+        )
+
+    def _turn(self, excerpt: Excerpt) -> tuple[list[int], list[int], int]:
+        """Ids of prompt and answer, and how many of the answer are forced."""
+        random = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
+        written = random.randint(excerpt.given, len(excerpt.target))
+        plain = random.random() < self.plain
+        words = [spelling(word) for word in excerpt.source] if plain else excerpt.source
+        given = excerpt.language.join(excerpt.target[:written])
+        opening = self.prompt.opening(
+            source=language(excerpt.talk.source_language),
+            target=excerpt.language,
+            transcript=language(excerpt.talk.source_language).join(word for word in words if word),
+            translation=given,
+        )
+        if self.prompt.forces:
+            return opening, [*self.prompt.ids(excerpt.text), self.prompt.end], len(self.prompt.ids(given))
+        rest = excerpt.language.join(excerpt.target[written:])
+        return opening, [*self.prompt.ids(rest), self.prompt.end], 0

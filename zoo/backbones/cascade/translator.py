@@ -1,0 +1,64 @@
+"""The text LLM of a cascade: how it is found, and a look at a batch of prompts. Knows no prompt, search or audio."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from zoo.backbones import hub
+from zoo.backbones.infinisst.decoder import ATTENTION, decoder_config
+from zoo.backbones.infinisst.encoder import EncoderState
+from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.infinisst.window import StreamState
+from zoo.backbones.seq2seq.pretrained import check_tokenizer, model_type, part, weights
+from zoo.errors import ZooError
+
+KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")  # whose layers all attend to all that stands before
+
+
+def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of a hub id or folder. Raises ZooError where there is none."""
+    hub.check("tokenizer", name)
+    return part("tokenizer", AutoTokenizer.from_pretrained, name)
+
+
+def check(name: str | None, config: Mapping[str, Any] | None) -> None:
+    """Raise ZooError unless ``name``, or the fields of ``config``, are a text LLM's that can translate here."""
+    if name is not None:
+        model_type(name, wanted=KINDS, noun="translator")
+    elif config is None or config.get("model_type") not in KINDS:
+        found = None if config is None else config.get("model_type")
+        raise ZooError(f"backbone.config needs a model_type, one of: {', '.join(KINDS)}; not {found}.")
+
+
+def build(
+    name: str | None, config: Mapping[str, Any] | None, *, tokenizer: PreTrainedTokenizerBase, dtype: torch.dtype
+) -> PreTrainedModel:
+    """A causal LM with the weights of ``name``, or with random ones and the fields of ``config``.
+
+    Raises ZooError on what does not fit, the tokenizer among it.
+    """
+    if name is None:
+        made = decoder_config(dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1)
+        made.eos_token_id = made.bos_token_id = None  # the backbone knows what ends an answer
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(made, dtype=dtype, attn_implementation=ATTENTION)
+        model.tie_weights()
+    else:
+        model = weights(AutoModelForCausalLM, name, dtype)
+        model.set_attn_implementation(ATTENTION)
+    check_tokenizer(tokenizer, name or tokenizer.name_or_path, scores=model.config.vocab_size, tokens={})
+    return model
+
+
+def look(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Turn:
+    """What follows the prompts (ids), in progress, as a batch."""
+    embed = model.get_input_embeddings()
+    ids = [torch.tensor(list(prompt), device=model.device) for prompt in prompts]
+    config = model.config
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    cache = torch.zeros(
+        config.num_hidden_layers, 2, config.num_key_value_heads, 0, size, dtype=model.dtype, device=model.device
+    )
+    unused = EncoderState(left=torch.empty(0), cache=torch.empty(0))
+    return Turn(model, [StreamState(encoder=unused, cache=cache) for _ in ids], [embed(one) for one in ids])
