@@ -6,7 +6,6 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from tests.contract.parts import Truncating
 from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, source, speak, written
 from zoo.errors import ZooError
 from zoo.history.base import History
@@ -20,6 +19,7 @@ from zoo.policies.base import Policy
 from zoo.policies.edatt import EDAtt
 from zoo.policies.local_agreement import LocalAgreement
 from zoo.policies.read_all import ReadAll
+from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
@@ -108,7 +108,9 @@ def test_whatever_the_chunk_everything_is_said(history: str, chunk_frames: int) 
 
 @pytest.mark.parametrize("history", ["keep all", "voice activity", "reference segments"])
 def test_a_policy_that_cuts_by_itself_goes_with_segments(history: str) -> None:
-    for instance, words in zip(stream(build(Truncating(k=1), HISTORIES[history]()), 3), TALKS.values(), strict=True):
+    for instance, words in zip(
+        stream(build(TranscriptWaitK(k=1), HISTORIES[history]()), 3), TALKS.values(), strict=True
+    ):
         assert instance.text == written(words)
 
 

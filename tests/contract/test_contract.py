@@ -6,13 +6,14 @@ from itertools import pairwise
 import pytest
 import torch
 
-from tests.contract.parts import Truncating, UnitSynthesizer, sound
+from tests.contract.parts import UnitSynthesizer, sound
 from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, TurnTaker, source, speak, written
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.local_agreement import LocalAgreement
+from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.simulate import simulate
@@ -48,8 +49,8 @@ SYSTEMS: dict[str, Callable[[], StreamingSystem]] = {
     "wait-k": lambda: build(policy=WaitK(k=3)),
     "vad": lambda: build(policy=LocalAgreement(n=2), history=pauses()),
     "vad and alignatt": lambda: build(policy=AlignAtt(frames=2), history=pauses()),
-    "vad and streamuni": lambda: build(policy=Truncating(k=1), history=pauses()),
-    "streamuni": lambda: build(policy=Truncating(k=1)),
+    "vad and streamuni": lambda: build(policy=TranscriptWaitK(k=1), history=pauses()),
+    "streamuni": lambda: build(policy=TranscriptWaitK(k=1)),
     "infinisst": lambda: build(backbone=TurnTaker(), policy=TurnTaking()),
     "simulu": lambda: build(policy=AlignAtt(frames=2), history=RecentWords(words=2), synthesizer=UnitSynthesizer()),
 }
@@ -139,7 +140,7 @@ def test_wait_k_reads_k_chunks_then_writes_a_word_per_chunk() -> None:
 
 
 def test_streamuni_truncates_and_looks_once_more_at_the_tail() -> None:
-    system = build(policy=Truncating(k=1), chunk_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
+    system = build(policy=TranscriptWaitK(k=1), chunk_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
     instance = run(system, [1, 51, 2, 3, 4, 5])
     # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail "2 3" gives word 2.
     assert instance.text == written([1, 51, 2, 3, 4, 5])
@@ -150,7 +151,7 @@ def test_streamuni_truncates_and_looks_once_more_at_the_tail() -> None:
 
 
 def test_streamuni_drops_silence_and_the_silent_tail_of_the_last_chunk() -> None:
-    system = build(policy=Truncating(k=1), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
+    system = build(policy=TranscriptWaitK(k=1), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
     session = system.open("talk")
     for chunk in speak([0, 0, 0, 1, 2]).split(system.chunk_samples):
         system.step([session], [SpeechChunk(chunk)])
@@ -182,7 +183,7 @@ def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
 
 
 def test_a_policy_may_look_again_inside_a_flush() -> None:
-    system = build(policy=Truncating(k=9), history=pauses(), chunk_seconds=8 * FRAME_SECONDS)
+    system = build(policy=TranscriptWaitK(k=9), history=pauses(), chunk_seconds=8 * FRAME_SECONDS)
     session = system.open("talk")
     first, second = speak([1, 51, 2, 0]).split(system.chunk_samples)
     assert system.step([session], [SpeechChunk(first)])[0].text == ""

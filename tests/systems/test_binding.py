@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.contract.parts import Truncating, UnitSynthesizer
+from tests.contract.parts import UnitSynthesizer
 from tests.contract.scripted import Scripted, TurnTaker
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
 from zoo.policies.alignatt import AlignAtt
+from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
 from zoo.systems.base import StreamingSystem
 from zoo.systems.binding import bind
@@ -56,11 +57,11 @@ def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
 
 
 def test_a_system_refuses_before_it_loads() -> None:
-    with pytest.raises(ZooError, match="Truncating needs prefix, recut, transcript"):
+    with pytest.raises(ZooError, match="TranscriptWaitK needs prefix, recut, transcript"):
         StreamingSystem(
             name="deaf",
             backbone=Deaf(),
-            policy=Truncating(k=1),
+            policy=TranscriptWaitK(k=1),
             history=KeepAll(),
             source_language="en",
             target_language="de",

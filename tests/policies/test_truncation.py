@@ -1,0 +1,174 @@
+"""Where a sentence ends, and where transcripts say that a segment does."""
+
+from itertools import pairwise
+
+import pytest
+
+from zoo.languages import language
+from zoo.policies.truncation import Sentences, letters, paper_truncation, released_truncation, silence
+
+ENGLISH = Sentences(language("en"))
+COLON = Sentences(language("en"), colon=True)
+CHINESE = Sentences(language("zh"))
+
+
+def parts(text: str, code: str = "en") -> list[str]:
+    """The complete sentences of a text and what follows them."""
+    bounds = [0, *Sentences(language(code)).ends(text), len(text)]
+    return [text[begin:end].strip() for begin, end in pairwise(bounds)]
+
+
+@pytest.mark.parametrize("mark", [".", "?", "!", ";", "...", "?!", '."', ".)"])
+def test_strong_punctuation_ends_a_sentence(mark: str) -> None:
+    assert parts(f"He left{mark} She stayed") == [f"He left{mark}", "She stayed"]
+
+
+@pytest.mark.parametrize("mark", [",", ":", " -", ""])
+def test_weak_punctuation_ends_none(mark: str) -> None:
+    assert parts(f"He left{mark} she stayed") == [f"He left{mark} she stayed"]
+
+
+@pytest.mark.parametrize("mark", ["。", "？", "！", "；", "。”"])
+def test_chinese_punctuation_ends_a_sentence_without_a_space(mark: str) -> None:
+    assert parts(f"他走了{mark}她留下", "zh") == [f"他走了{mark}", "她留下"]
+    assert parts("他走了，她留下", "zh") == ["他走了，她留下"]
+    assert parts("他走了.她留下", "zh") == ["他走了.", "她留下"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It took 3.5 years",
+        "See example.com for more",
+        "I met mr. Smith",
+        "I met Dr. Smith and Mrs. Jones",
+        "The U.S. economy, e.g. trade",
+        "By J. R. Smith",
+    ],
+)
+def test_decimals_names_and_abbreviations_end_no_sentence(text: str) -> None:
+    assert parts(text) == [text]
+    assert parts(f"{text}. Then") == [f"{text}.", "Then"]
+
+
+def test_what_is_an_abbreviation_depends_on_the_language() -> None:
+    assert parts("Am 3. Mai kam z.B. Hr. Meier", "de") == ["Am 3. Mai kam z.B. Hr. Meier"]
+    assert parts("Er kam 1995. Dann", "de") == ["Er kam 1995.", "Dann"]
+    assert parts("I have 3. You", "en") == ["I have 3.", "You"]
+    assert parts("M. Dupont et Mme. Petit", "fr") == ["M. Dupont et Mme. Petit"]
+    assert parts("So did I. You", "en") == ["So did I.", "You"]
+    assert Sentences(language("en"), ["Fig."]).ends("In fig. 2") == []
+    assert ENGLISH.ends("In fig. 2") == [7]
+
+
+def test_a_complete_text_ends_in_a_sentence_end() -> None:
+    assert ENGLISH.complete("He left.")
+    assert ENGLISH.complete('Yes. "He left!" ')
+    for text in ("", ".", "He left", "He left. She", "I met Dr."):
+        assert not ENGLISH.complete(text)
+
+
+def test_letters_are_all_that_is_compared() -> None:
+    assert letters("He's LEFT, in 3.5 s.") == "hesleftin35s"
+    assert letters("...") == ""
+
+
+FOLLOWED = [
+    ("He left.", "He left. She"),
+    ("He left.", "he left; She stayed."),  # case and mark were revised
+    ("Well he left.", "Well, he left. She"),  # and punctuation within
+    ("Yes. He left.", "Yes. He left. She"),
+    ("Yes. He left.", "Yes, he left. She"),
+]
+NOT_FOLLOWED = [
+    ("He left.", "He left."),  # nothing new
+    ("He left", "He left. She"),  # no end yet
+    ("He left.", "He left"),
+    ("He left.", "He left, she"),  # it was no end
+    ("He left.", "He left home. She"),  # nor here
+    ("It costs 3.", "It costs 3.5 euros"),
+    ("I met Mr.", "I met Mr. Smith"),
+    ("He left.", "She left. He"),  # other words
+    ("He left.", 'He left." '),
+    ("He left.", ""),
+    (".", ". She"),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), FOLLOWED)
+def test_a_complete_sentence_that_another_one_follows(older: str, newer: str) -> None:
+    assert ENGLISH.begins_another(newer, older)
+
+
+@pytest.mark.parametrize(("older", "newer"), NOT_FOLLOWED)
+def test_what_is_not_complete_or_not_followed(older: str, newer: str) -> None:
+    assert not ENGLISH.begins_another(newer, older)
+
+
+def test_chinese_sentences_follow_each_other() -> None:
+    assert CHINESE.begins_another("我喜欢苹果。你", "我喜欢，苹果。")
+    assert not CHINESE.begins_another("我喜欢苹果和梨。你", "我喜欢苹果。")
+    assert not CHINESE.begins_another("我喜欢苹果，你", "我喜欢苹果。")
+
+
+def test_the_relaxed_test_counts_sentence_ends_only() -> None:
+    assert ENGLISH.begins_another_relaxed("She left. He", "He left.")
+    assert ENGLISH.begins_another_relaxed("He left home. She", "He left.")
+    assert not ENGLISH.begins_another_relaxed("He left, she", "He left.")  # fewer ends
+    assert not ENGLISH.begins_another_relaxed("She left.", "He left.")  # ends in one
+    assert not ENGLISH.begins_another_relaxed("He left. She", "He left")  # the older is not complete
+
+
+def paper(*texts: str, relaxed: bool = False) -> int | None:
+    return paper_truncation(texts, ENGLISH, relaxed=relaxed)
+
+
+def released(*texts: str) -> int | None:
+    return released_truncation(texts, COLON)
+
+
+def test_three_equal_looks_are_silence() -> None:
+    assert silence(["b", "a", "a", "a"])
+    assert not silence(["a", "a"])
+    assert not silence(["a", "a", "b"])
+    assert paper("A b", "A b") is None
+    assert paper("A b", "A b", "A b") == paper("A b.", "A b.", "A b.") == paper("", "", "") == -1
+    assert paper("A b", "a b", "A b") is None  # as they are; the released code lowers them
+    assert released("A b", "a b", "A b") == -2  # and keeps the newest chunk
+
+
+def test_the_paper_cuts_after_a_complete_look_one_or_two_chunks_back() -> None:
+    assert paper("A b.", "A b. C") == -2
+    assert paper("A", "A b.", "A b. C") == -2
+    assert paper("A b.", "A b", "A b. C") == -3
+    assert paper("A b.", "A b.", "A b. C") == -2  # the later one
+    assert paper("A b.", "A b", "A b", "A b. C") is None  # three back is too late
+    assert paper("A", "A b", "A b. C") is None  # no look ended with the sentence: the trap
+    assert paper("A b. C") is None
+    assert paper() is None
+
+
+def test_relaxed_adds_revised_sentences_and_takes_nothing_away() -> None:
+    assert paper("A b.", "A d. C") is None
+    assert paper("A b.", "A d. C", relaxed=True) == -2
+    assert paper("A b.", "A b. C.") == paper("A b.", "A b. C.", relaxed=True) == -2
+    assert paper("A b.", "A d. See.", relaxed=True) is None
+
+
+def test_the_released_code_cuts_after_the_last_look_before_another_sentence() -> None:
+    assert released("A", "A b", "A b. C") == -2  # ended or not
+    assert released("A b", "a B.", "A b. C") == -2
+    assert released("A", "A b. C", "A b. C d") == -3  # was not asked with two looks
+    assert released("A b", "A b. C") is None
+    assert released("A", "D b", "A b. C") is None  # other words
+    assert released("x", "A b", "well A b. C") == -2  # anywhere in the next one
+    assert released("A b. C", "A b. C d", "A b. C d e") is None  # too late
+    assert released("A", "A b", "A b: C") == -2
+    assert paper("A", "A b:", "A b: C") is None
+
+
+def test_mistakes_of_the_released_code_are_not_copied() -> None:
+    assert released("It", "It took", "It took 3.5 years") is None
+    assert released("I", "I met", "I met mr. smith") is None
+    chinese = Sentences(language("zh"), colon=True)
+    assert released_truncation(["我", "我喜欢苹果", "我喜欢苹果。你"], chinese) == -2

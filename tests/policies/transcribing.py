@@ -1,0 +1,131 @@
+"""A network that plays written transcripts, and a stream through it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+
+from zoo.backbones.base import Backbone
+from zoo.history.base import History
+from zoo.history.keep_all import KeepAll
+from zoo.policies.base import Policy
+from zoo.streaming.session import Session
+from zoo.systems.base import StreamingSystem
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Stage
+
+FRAME = 10
+CHUNK = 2 * FRAME
+CHUNK_SECONDS: Seconds = CHUNK / SAMPLE_RATE
+
+Script = dict[tuple[int, int], str]  # (chunks that were cut, chunks that were heard): transcript
+
+
+class Transcriber(Backbone):
+    """Answers what the script says of the kept audio, and translates a transcript word for word: to capitals.
+
+    asked: (chunks cut, chunks heard, transcript to translate or None, most words) of every request, in order.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
+    frame_samples = FRAME
+
+    def __init__(self, scripts: dict[str, Script]) -> None:
+        super().__init__()
+        self.scripts = scripts
+        self.words: list[str] = []
+        self.asked: list[tuple[int, int, str | None, int | None]] = []
+
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        return [self.answer(session, request) for session, request in zip(sessions, requests, strict=True)]
+
+    def answer(self, session: Session, request: Request) -> Hypothesis:
+        heard = session.look(request.audio_end).numel()
+        span = (session.audio_start // CHUNK, (session.audio_start + heard) // CHUNK)
+        if request.stage is Stage.TRANSCRIPT:
+            self.asked.append((*span, None, None))
+            text = self.scripts[session.talk][span]
+            return self.hypothesis(text.split(), 0, text)
+        assert request.transcript is not None
+        source = self.text(request.transcript.tolist())
+        self.asked.append((*span, source, request.max_words))
+        target, prefix = source.upper().split(), session.prefix.numel()
+        assert self.text(session.prefix.tolist()) == " ".join(target[:prefix])
+        return self.hypothesis(target[: None if request.max_words is None else prefix + request.max_words + 1], prefix)
+
+    def hypothesis(self, words: Sequence[str], prefix: int, transcript: str | None = None) -> Hypothesis:
+        """One token per word; a mark alone begins none."""
+        self.words += [word for word in words if word not in self.words]
+        ids = torch.tensor([self.words.index(word) for word in words[prefix:]], dtype=torch.long)
+        starts = torch.tensor([any(map(str.isalnum, word)) for word in words], dtype=torch.bool)
+        return Hypothesis(ids, starts, prefix, finished=True, transcript=transcript)
+
+    def text(self, token_ids: list[int]) -> str:
+        return " ".join(self.words[token] for token in token_ids)
+
+
+@dataclass(slots=True)
+class Streamed:
+    """A system, its only stream and what each chunk wrote."""
+
+    system: StreamingSystem
+    session: Session
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> list[tuple[int, int, str | None, int | None]]:
+        """What was asked of the network since this was last read."""
+        asked = list(self.system.backbone.asked)  # type: ignore[arg-type]
+        self.system.backbone.asked.clear()  # type: ignore[operator, union-attr]
+        return asked
+
+    @property
+    def cut(self) -> int:
+        """Chunks that were cut."""
+        return self.session.audio_start // CHUNK
+
+    def step(self, samples: int = CHUNK, *, final: bool = False) -> str:
+        """Hear one more chunk."""
+        [action] = self.system.step([self.session], [SpeechChunk(torch.zeros(samples), final=final)])
+        self.texts.append(action.text.strip())
+        return self.texts[-1]
+
+    def run(self, chunks: int, *, final: bool = False) -> list[str]:
+        """Hear so many chunks; what each one wrote."""
+        return [self.step(final=final and chunk == chunks - 1) for chunk in range(chunks)]
+
+
+def made(
+    policy: Policy, scripts: dict[str, Script], history: History | None = None, source: str = "en"
+) -> StreamingSystem:
+    """A system around a network that plays ``scripts``."""
+    return StreamingSystem(
+        name="written",
+        backbone=Transcriber(scripts),
+        policy=policy,
+        history=history or KeepAll(),
+        source_language=source,
+        target_language="de",
+        chunk_seconds=CHUNK_SECONDS,
+    )
+
+
+def streamed(
+    policy: Policy,
+    script: Script,
+    history: History | None = None,
+    *,
+    source: str = "en",
+    segments: Sequence[float] = (),
+) -> Streamed:
+    """A stream nothing of which was heard. segments: chunks at which reference segments begin and end, in turns."""
+    system = made(policy, {"talk": script}, history, source)
+    bounds = [chunk * CHUNK_SECONDS for chunk in segments]
+    return Streamed(system, system.open("talk", segments=list(zip(bounds[::2], bounds[1::2], strict=True))))
+
+
+def growing(*texts: str, cut: int = 0) -> Script:
+    """The transcripts of a segment that begins after ``cut`` chunks, one chunk after the other."""
+    return {(cut, cut + heard): text for heard, text in enumerate(texts, start=1)}
