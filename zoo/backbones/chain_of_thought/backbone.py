@@ -6,7 +6,7 @@ that still holds; a translation goes on from the transcript it follows. The word
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from zoo.backbones.chain_of_thought.draft import Drafted
 from zoo.backbones.chain_of_thought.network import HearingLLM
 from zoo.backbones.chain_of_thought.prompt import Template
+from zoo.backbones.chain_of_thought.words import UnspacedWords
 from zoo.backbones.listener import Listener, StreamState
 from zoo.backbones.lst.backbone import silence
 from zoo.backbones.lst.look import Look
@@ -21,12 +22,12 @@ from zoo.backbones.search import Answer, Context, SearchConfig, Stop, search
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
 from zoo.backbones.seq2seq.backbone import Text
 from zoo.backbones.vocabulary import Vocabulary
-from zoo.errors import ZooError
-from zoo.languages import Language
+from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage, UnitKind
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage
 
 GREEDY = SearchConfig()
+WORDS = ("jieba", "characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,13 @@ class ChainOfThought(HearingLLM):
     template, dtype: see ``HearingLLM``. draft: verify the stream's last transcript in one pass and go on where it fails
     (same words as token by token). reuse: translate from the transcript's keys and values (same words). search: how a
     translation is generated; transcripts are greedy (equation 4). alignment: what is told about it. max_tokens: a
-    transcript, and a translation's new ids, have at most so many, separator and end included.
+    transcript, and a translation's new ids, have at most so many, separator and end included. words: what a word is in
+    a language without spaces: what jieba finds, as the policy counts, or every character.
     """
 
     exposes: ClassVar[frozenset[Capability]] = Listener.exposes | {Capability.TRANSCRIPT}
 
     heads: Heads  # of the decoder, that make the alignment
-    vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
         self,
@@ -86,25 +87,35 @@ class ChainOfThought(HearingLLM):
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
         max_tokens: int = 256,
         dtype: str = "float32",
+        words: Literal["jieba", "characters"] = "jieba",
     ) -> None:
         super().__init__(template=template, suppress=search.suppress, dtype=dtype)
         if max_tokens < 1:
             raise ZooError(f"A chain of thought needs max_tokens of at least 1, not {max_tokens}.")
+        if words not in WORDS:
+            raise unknown("kind of words", words, WORDS)
         self.draft = draft
         self.reuse = reuse
         self.search = search
         self.alignment = alignment
         self.max_tokens = max_tokens
+        self.words = words
+        self._vocabularies: dict[str, Vocabulary] = {}
 
     def load(self) -> None:
         """Build the network and check what was configured against it. Raises ZooError where it does not fit."""
         super().load()
-        self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         config = self.decoder.model.config
         self.heads = self.alignment.chosen(layers=config.num_hidden_layers, heads=config.num_attention_heads)
 
     def open(self, session: Session) -> ThoughtState:
-        """Nothing heard yet."""
+        """Nothing heard yet. What words are in the session's languages is found out here."""
+        for language in {session.source, session.target}:
+            if language.code not in self._vocabularies:
+                unspaced = language.unit == "char" and self.words == "jieba"
+                self._vocabularies[language.code] = (
+                    UnspacedWords(self.tokenizer, language) if unspaced else Vocabulary(self.tokenizer, language.unit)
+                )
         return ThoughtState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
@@ -175,7 +186,7 @@ class ChainOfThought(HearingLLM):
         """What was said of what was heard last; nothing where it is too short."""
         known: Transcript | None = session.backbone.known
         ids = torch.tensor(known.ids if known else [], dtype=torch.long)
-        vocabulary = self._vocabulary(session.source)
+        vocabulary = self._vocabularies[session.source.code]
         return Hypothesis(
             token_ids=ids,
             word_starts=vocabulary.word_starts(ids),
@@ -244,12 +255,8 @@ class ChainOfThought(HearingLLM):
         return replace(hypothesis, alignment=rows.cpu())
 
     def _text(self, session: Session, frames: int) -> Text:
-        return Text(
-            opening=[], prefix=session.prefix.tolist(), vocabulary=self._vocabulary(session.target), frames=frames
-        )
-
-    def _vocabulary(self, language: Language) -> Vocabulary:
-        return self.vocabularies[language.unit]
+        vocabulary = self._vocabularies[session.target.code]
+        return Text(opening=[], prefix=session.prefix.tolist(), vocabulary=vocabulary, frames=frames)
 
 
 def ending(accepted: list[int], separator: list[int]) -> Stop:
