@@ -1,7 +1,7 @@
 """The contract of every network: how to listen, what to say next, what to keep. Knows no policy and no clock."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -84,3 +84,11 @@ class FrameEncoder(Protocol):
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
         """(batch, n) samples to (batch, frames, hidden) of the last and of a middle layer; blocks of m chunks."""
+
+
+@runtime_checkable
+class FeatureNormalising(Protocol):
+    """A backbone that hears by statistics of its features; one of random weights takes them from training audio."""
+
+    def fit_features(self, samples: Iterable[Tensor]) -> None:
+        """Take them from waves (n,), unless trained weights brought their own."""

@@ -38,13 +38,14 @@ class FrameBatch:
 class FrameLabels(Objective):
     """Cross-entropy of phonemes on a middle layer and of words on the top layer.
 
-    hidden_size: width of the encoder. frame_samples: samples per encoder frame.
+    hidden_size: width of the encoder. frame_samples: samples per label. labels_per_frame: of the encoder.
     """
 
-    def __init__(self, *, hidden_size: int, frame_samples: Samples = 320) -> None:
+    def __init__(self, *, hidden_size: int, frame_samples: Samples = 320, labels_per_frame: int = 1) -> None:
         super().__init__()
         self.hidden_size = hidden_size
         self.frame_samples = frame_samples
+        self.labels_per_frame = labels_per_frame
         self.classes: dict[str, dict[str, int]] = {}
         self.heads = nn.ModuleDict()
 
@@ -58,7 +59,7 @@ class FrameLabels(Objective):
         words = {spelling(word.text) for talk in talks for segment in talk.segments for word in segment.words}
         for name, labels in (("phonemes", phonemes), ("words", words)):
             self.classes[name] = {label: index for index, label in enumerate(sorted(labels), start=1)}
-            self.heads[name] = nn.Linear(self.hidden_size, len(labels) + 1)
+            self.heads[name] = nn.Linear(self.hidden_size, self.labels_per_frame * (len(labels) + 1))
 
     def batch(
         self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None
@@ -78,14 +79,16 @@ class FrameLabels(Objective):
         """``phonemes``, ``words`` and their sum; ``word_accuracy`` over frames that carry a word."""
         assert isinstance(backbone, FrameEncoder), "prepare has checked it"
         hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
-        phonemes = functional.cross_entropy(
-            self.heads["phonemes"](middle).float().flatten(0, 1), batch.phonemes.flatten()
-        )
-        logits = self.heads["words"](hidden).float()
+        phonemes = functional.cross_entropy(self._logits("phonemes", middle).flatten(0, 1), batch.phonemes.flatten())
+        logits = self._logits("words", hidden)
         words = functional.cross_entropy(logits.flatten(0, 1), batch.words.flatten())
         spoken = batch.words > 0
         accuracy = (logits.argmax(-1) == batch.words)[spoken].float().mean()
         return {"loss": phonemes + words, "phonemes": phonemes, "words": words, "word_accuracy": accuracy}
+
+    def _logits(self, kind: str, hidden: Tensor) -> Tensor:
+        """(B, T, hidden) to (B, T x labels_per_frame, classes)."""
+        return self.heads[kind](hidden).float().unflatten(-1, (self.labels_per_frame, -1)).flatten(1, 2)
 
     def _frames(self, stretch: Stretch, kind: str, labels: Iterable[Word]) -> Tensor:
         frames = np.zeros(stretch.chunks * stretch.chunk_samples // self.frame_samples, dtype=np.int64)

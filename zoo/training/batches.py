@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import lightning
 import numpy as np
@@ -12,17 +12,34 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from zoo.backbones.infinisst.encoder import FRAME_SAMPLES
+from zoo.data.chain_of_thought import Thoughts
 from zoo.data.excerpts import Excerpt, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.objectives.base import Objective
-from zoo.training.curriculum import Curriculum
+from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.encoded import EncodedTalks
 from zoo.types import SAMPLE_RATE
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
-    """Where a batch's stretches come from. share: of the steps. encoded: what a frozen encoder hears in them."""
+class Drawn:
+    """What a batch is made of. frames: (frames, hidden) of each piece, where a frozen encoder has heard it."""
+
+    pieces: Sequence[Any]
+    multiplier: int = 1
+    frames: list[Tensor] | None = None
+
+
+class Supply(Protocol):
+    """Where a stage's batches come from."""
+
+    def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
+        """The pieces of one batch. common: the same for all ranks; random: of this rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """One source of stretches. share: of the steps. encoded: what a frozen encoder hears in them."""
 
     segments: RobustSegments
     share: float
@@ -30,12 +47,36 @@ class Supply:
 
 
 @dataclass(frozen=True, slots=True)
+class StretchSupply:
+    """Stretches of one source per step, of the stage's shapes."""
+
+    sources: Sequence[Stretches]
+
+    def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
+        """Shape and source are common to all ranks; their stretches are their own."""
+        shape = stage.shape(common, self.sources[0].segments.chunk_seconds)
+        source = self.sources[common.choice(len(self.sources), p=[source.share for source in self.sources])]
+        stretches = source.segments.batch(
+            random, streams=shape.streams, chunks=shape.chunks, multiplier=shape.multiplier
+        )
+        encoded = source.encoded
+        frames = None if encoded is None else [encoded.frames(stretch, shape.multiplier) for stretch in stretches]
+        return Drawn(stretches, shape.multiplier, frames)
+
+
+@dataclass(frozen=True, slots=True)
 class ExcerptSupply:
-    """Where a stage's excerpts come from. encoded: what a frozen encoder with blocks of so many chunks hears."""
+    """Excerpts. encoded: what a frozen encoder with blocks of so many chunks hears in them."""
 
     excerpts: Excerpts
     encoded: EncodedTalks | None = None
     block_chunks: int = 1
+
+    def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
+        """About the stage's seconds of audio."""
+        excerpts = self.excerpts.batch(random, seconds=stage.batch_seconds)
+        frames = None if self.encoded is None else [self.heard(excerpt) for excerpt in excerpts]
+        return Drawn(excerpts, self.block_chunks, frames)
 
     def heard(self, excerpt: Excerpt) -> Tensor:
         """(frames, hidden): the encoder's frames that the excerpt touches."""
@@ -46,68 +87,51 @@ class ExcerptSupply:
         return self.encoded.between(excerpt.talk, self.block_chunks, first, last)
 
 
+@dataclass(frozen=True, slots=True)
+class ThoughtSupply:
+    """Thoughts of one length per step."""
+
+    thoughts: Thoughts
+
+    def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
+        """About the stage's seconds of audio."""
+        return Drawn(self.thoughts.batch(random, seconds=stage.batch_seconds))
+
+
 class StepBatches(Dataset[Any]):
-    """Item ``step`` is the whole batch of that global step."""
+    """Item ``step`` is the whole batch of that global step. supplies: by name of the stage.
+
+    With gradients accumulated over ``parts``, these are the items; two parts on one rank are one part on each of two.
+    """
 
     def __init__(
         self,
-        supplies: Sequence[Supply],
+        supplies: Mapping[str, Supply],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         *,
         seed: int,
         rank: int,
+        parts: int = 1,
     ) -> None:
         self.supplies = supplies
         self.curriculum = curriculum
         self.objectives = objectives
         self.seed = seed
         self.rank = rank
+        self.parts = parts
 
-    def __getitem__(self, step: int) -> Any:
+    def __getitem__(self, item: int) -> Any:
+        step, part = divmod(item, self.parts)
         stage, _ = self.curriculum.at(step)
-        common = np.random.default_rng([self.seed, step])  # to all ranks; their stretches are their own
-        shape = stage.shape(common, self.supplies[0].segments.chunk_seconds)
-        supply = self.supplies[common.choice(len(self.supplies), p=[supply.share for supply in self.supplies])]
-        random = np.random.default_rng([self.seed, step, self.rank + 1])
-        stretches = supply.segments.batch(
-            random, streams=shape.streams, chunks=shape.chunks, multiplier=shape.multiplier
-        )
-        frames = None
-        if supply.encoded is not None:
-            frames = [supply.encoded.frames(stretch, shape.multiplier) for stretch in stretches]
-        return self.objectives[stage.objective].batch(stretches, shape.multiplier, frames)
-
-
-class ExcerptBatches(Dataset[Any]):
-    """The same of excerpts: item ``step`` is the whole batch of that global step. supplies: by name of the stage."""
-
-    def __init__(
-        self,
-        supplies: Mapping[str, ExcerptSupply],
-        curriculum: Curriculum,
-        objectives: Mapping[str, Objective],
-        *,
-        seed: int,
-        rank: int,
-    ) -> None:
-        self.supplies = supplies
-        self.curriculum = curriculum
-        self.objectives = objectives
-        self.seed = seed
-        self.rank = rank
-
-    def __getitem__(self, step: int) -> Any:
-        stage, _ = self.curriculum.at(step)
-        random = np.random.default_rng([self.seed, step, self.rank + 1])
-        supply = self.supplies[stage.name]
-        drawn = supply.excerpts.batch(random, seconds=stage.batch_seconds)
-        frames = None if supply.encoded is None else [supply.heard(excerpt) for excerpt in drawn]
-        return self.objectives[stage.objective].batch(drawn, supply.block_chunks, frames)
+        common = np.random.default_rng([self.seed, step])
+        random = np.random.default_rng([self.seed, step, self.rank * self.parts + part + 1])
+        drawn = self.supplies[stage.name].draw(stage, common, random)
+        return self.objectives[stage.objective].batch(drawn.pieces, drawn.multiplier, drawn.frames)
 
 
 class RemainingSteps(Sampler[int]):
-    """Global steps from ``first`` on. Its length counts all steps: Lightning resumes in the middle of *its* epoch."""
+    """Items from ``first`` on. Its length counts all of them: Lightning resumes in the middle of *its* epoch."""
 
     def __init__(self, *, first: int, steps: int) -> None:
         self.first = first
@@ -121,12 +145,12 @@ class RemainingSteps(Sampler[int]):
 
 
 class TrainingData(lightning.LightningDataModule):
-    """Batches from the trainer's global step onwards, of stretches or of each stage's excerpts."""
+    """Batches from the trainer's global step onwards. supplies: by name of the stage."""
 
     def __init__(
         self,
         *,
-        supplies: Sequence[Supply] | Mapping[str, ExcerptSupply],
+        supplies: Mapping[str, Supply],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         seed: int = 0,
@@ -142,14 +166,11 @@ class TrainingData(lightning.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
-        given = (self._curriculum, self._objectives)
-        seed, rank = self._seed, self.trainer.global_rank
-        batches: Dataset[Any]
-        if isinstance(self._supplies, Mapping):
-            batches = ExcerptBatches(self._supplies, *given, seed=seed, rank=rank)
-        else:
-            batches = StepBatches(self._supplies, *given, seed=seed, rank=rank)
-        steps = RemainingSteps(first=self.trainer.global_step, steps=self._curriculum.steps)
+        rank, parts = self.trainer.global_rank, self.trainer.accumulate_grad_batches
+        batches = StepBatches(
+            self._supplies, self._curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts
+        )
+        steps = RemainingSteps(first=self.trainer.global_step * parts, steps=self._curriculum.steps * parts)
         return DataLoader(
             batches,
             batch_size=None,

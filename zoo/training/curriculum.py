@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from zoo.data.chain_of_thought import ThoughtConfig
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError
 from zoo.types import Seconds
@@ -27,9 +28,9 @@ class Stage:
 
     objective: name of the objective. trains: children of the backbone to update, the rest is frozen.
     chunks: lengths of a stretch to draw from (repeat one to draw it more often). multipliers: latency multipliers m
-    to draw from; one larger than the stretch is taken as its whole length. Excerpts need neither. batch_seconds: audio
-    per step.
-    excerpts: what this stage's are like, where the training's own are not meant.
+    to draw from; one larger than the stretch is taken as its whole length. Only stretches need them. batch_seconds:
+    audio per step.
+    excerpts, thoughts: what this stage's are like, where the training's own are not meant.
     schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
     """
 
@@ -41,6 +42,7 @@ class Stage:
     chunks: Sequence[int] = (1,)
     multipliers: Sequence[int] = (1,)
     excerpts: ExcerptConfig | None = None
+    thoughts: ThoughtConfig | None = None
     warmup_steps: int = 60
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     hold: float = 0.5

@@ -9,12 +9,15 @@ from typing import Any
 
 import yaml
 
+from zoo.backbones.chain_of_thought import Template
 from zoo.backbones.infinisst.prompt import template_named
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
 from zoo.config import Config, build, choices_unlike, is_multirun, machine, overrides, plain, run_folder
+from zoo.data.chain_of_thought import Thought
 from zoo.data.corpora import Corpus
+from zoo.data.excerpts import Excerpt
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
@@ -124,12 +127,17 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
     target = language(cfg.target_language)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
     special = list(SPECIAL_TOKENS)
-    if "template" in cfg.backbone:
+    if settings.stages(Thought):
+        template: Template = build(cfg.backbone.template)
+        instruction = template.instruction.format(target=target.name)  # part of whatever is read
+        texts += [text for talk in talks for segment in talk.segments for text in (segment.source, instruction)]
+        special = list(dict.fromkeys([*SPECIAL_TOKENS, *template.tokens]))
+    elif "template" in cfg.backbone:
         special = special_tokens(cfg.backbone.template, settings.curriculum.multipliers)
     tokenizer = train_tokenizer(texts, vocabulary_size=size, unit=target.unit, special_tokens=special)
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         tokenizer.save_pretrained(Path(made) / "tokenizer")
-        if settings.excerpts is not None:
+        if settings.stages(Excerpt):
             spoken = (word.text for talk in talks for segment in talk.segments for word in segment.words)
             SourceWords.of(spoken).write(Path(made) / "tokenizer")
         with contextlib.suppress(OSError):  # another rank was first

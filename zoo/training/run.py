@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning
 import torch
@@ -12,23 +12,28 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
+from zoo import audio
+from zoo.backbones.base import FeatureNormalising
 from zoo.backbones.infinisst.backbone import InfiniSST
 from zoo.backbones.lst import LST
 from zoo.backbones.wav2text.backbone import Wav2Text
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
-from zoo.training.batches import ExcerptSupply, Supply, TrainingData
-from zoo.training.curriculum import Curriculum
+from zoo.training.batches import ExcerptSupply, Stretches, StretchSupply, Supply, ThoughtSupply, TrainingData
+from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
 
-PIECES = {Stretch: "stretches", Excerpt: "excerpts"}  # what batches are made of
+PIECES = {Stretch: "stretches", Excerpt: "excerpts", Thought: "thoughts"}  # what batches are made of
+Told = TypeVar("Told", ExcerptConfig, ThoughtConfig)
+NORMALISED = 32  # talks, at most, that statistics of features come from
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 
@@ -38,10 +43,9 @@ class TrainingSettings:
 
     utterances: share of the steps that see single utterances, which begin in speech at once, instead of robust segments
     (1: the paper's Table 2). encode_once: what the encoder hears is computed before the first step and kept in the
-    cache folder, for all runs with this encoder; no stage may train it then. excerpts: train on these instead, for
-    objectives that take them. vocabulary_size: of the target tokenizer
-    that is trained on the talks where the backbone names neither a tokenizer nor a checkpoint that has one (None:
-    never).
+    cache folder, for all runs with this encoder; no stage may train it then. excerpts, thoughts: what those are like
+    that objectives take. vocabulary_size: of the tokenizer that is trained on the talks where the backbone names
+    neither a tokenizer nor a checkpoint that has one (None: never).
     """
 
     curriculum: Curriculum
@@ -51,6 +55,7 @@ class TrainingSettings:
     utterances: float = 0.0
     encode_once: bool = False
     excerpts: ExcerptConfig | None = None
+    thoughts: ThoughtConfig | None = None
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -69,45 +74,55 @@ class TrainingSettings:
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
                 raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
-            if stage.steps and (takes := self.objectives[stage.objective].takes) is not self.supplied:
-                raise ZooError(
-                    f"Stage {stage.name!r} trains {stage.objective}, which takes {PIECES[takes]}; "
-                    f"training.excerpts={'null' if self.excerpts is None else '...'} gives {PIECES[self.supplied]}."
-                )
         if not 0 <= self.utterances <= 1:
             raise ZooError(f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}.")
-        if self.encode_once and (
-            training := [s.name for s in self.curriculum.stages if s.steps and "encoder" in s.trains]
-        ):
+        if self.encode_once and (training := [s.name for s in self.stages() if "encoder" in s.trains]):
             raise ZooError(
                 f"training.encode_once needs a frozen encoder; these stages train it: {', '.join(training)}."
             )
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
+        self._check_supplies()
 
-        self._check_excerpts()
+    def stages(self, takes: type | None = None) -> list[Stage]:
+        """Stages with steps; those whose objective takes what is named."""
+        with_steps = [stage for stage in self.curriculum.stages if stage.steps]
+        return [stage for stage in with_steps if takes in (None, self.objectives[stage.objective].takes)]
 
-    def _check_excerpts(self) -> None:
-        """Raises ZooError for settings of excerpts where stretches are trained on, and of stretches where excerpts are,
-        and for an encoder that is trained on what it heard before."""
-        stages = [stage for stage in self.curriculum.stages if stage.steps]
-        if self.excerpts is None:
-            if own := [stage.name for stage in stages if stage.excerpts is not None]:
-                raise ZooError(f"These stages have excerpts, but training.excerpts is null: {', '.join(own)}.")
-            return
-        if self.utterances or self.encode_once:
+    def _check_supplies(self) -> None:
+        """Raises ZooError where a stage lacks what its objective takes, or has what it does not take, and for an
+        encoder that is trained on what it heard before."""
+        for stage in self.stages():
+            takes = self.objectives[stage.objective].takes
+            for piece, own, common in (
+                (Excerpt, stage.excerpts, self.excerpts),
+                (Thought, stage.thoughts, self.thoughts),
+            ):
+                if takes is piece and own is common is None:
+                    raise ZooError(
+                        f"Stage {stage.name!r} trains {stage.objective}, which takes {PIECES[piece]}; describe them in "
+                        f"training.{PIECES[piece]}."
+                    )
+                if takes is not piece and own is not None:
+                    raise ZooError(
+                        f"Stage {stage.name!r} has {PIECES[piece]}, but {stage.objective} takes {PIECES[takes]}."
+                    )
+        if not self.stages(Stretch) and (self.utterances or self.encode_once):
             raise ZooError(
                 "training.utterances and training.encode_once are for stretches; of excerpts, set "
                 "training.excerpts.single and training.excerpts.encoded."
             )
-        if training := [s.name for s in stages if (s.excerpts or self.excerpts).encoded and "encoder" in s.trains]:
+        encoded = [stage for stage in self.stages(Excerpt) if told(stage.excerpts, self.excerpts).encoded]
+        if training := [stage.name for stage in encoded if "encoder" in stage.trains]:
             raise ZooError(f"Encoded excerpts need a frozen encoder; these stages train it: {', '.join(training)}.")
 
-    @property
-    def supplied(self) -> type:
-        """What batches are made of."""
-        return Stretch if self.excerpts is None else Excerpt
+
+def told(own: Told | None, common: Told | None) -> Told:
+    """A stage's own description of its pieces, or the training's."""
+    described = common if own is None else own
+    assert described is not None, "the settings have checked it"
+    return described
 
 
 def fit(
@@ -169,20 +184,29 @@ def fit(
 
 def supplies(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
-) -> list[Supply] | dict[str, ExcerptSupply]:
-    """Robust segments and utterances, as far as they have a share, encoded where the settings say so.
+) -> dict[str, Supply]:
+    """What each stage's objective takes, by the stage's name. Raises ZooError for talks or a backbone without it."""
+    made: dict[str, Supply] = {}
+    if stages := settings.stages(Stretch):
+        made |= dict.fromkeys((stage.name for stage in stages), stretch_supply(system, talks, settings, device))
+    for stage in settings.stages(Excerpt):
+        excerpts = told(stage.excerpts, settings.excerpts)
+        made[stage.name] = excerpt_supply(system, talks, excerpts, device)
+    for stage in settings.stages(Thought):
+        config = told(stage.thoughts, settings.thoughts)
+        thoughts = Thoughts(talks, system.target_language, config, chunk_seconds=system.chunk_seconds)
+        made[stage.name] = ThoughtSupply(thoughts)
+    return made
 
-    Or each stage's excerpts, by its name.
+
+def stretch_supply(
+    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
+) -> StretchSupply:
+    """Robust segments and utterances, as far as they have a share, encoded where the settings say so.
 
     Raises ZooError where they do and the backbone has no streaming encoder.
     """
-    if settings.excerpts is not None:
-        return {
-            stage.name: excerpt_supply(system, talks, stage.excerpts or settings.excerpts, device)
-            for stage in settings.curriculum.stages
-            if stage.steps
-        }
-    made: list[Supply] = []
+    made: list[Stretches] = []
     for robust, share in ((True, 1 - settings.utterances), (False, settings.utterances)):
         if share == 0:
             continue
@@ -195,8 +219,8 @@ def supplies(
                 raise ZooError(f"training.encode_once serves InfiniSST, not {type(system.backbone).__name__}.")
             multipliers = settings.curriculum.multipliers
             encoded = encode_talks(system.backbone.encoder, segments.talks, multipliers, device=device)
-        made.append(Supply(segments, share, encoded))
-    return made
+        made.append(Stretches(segments, share, encoded))
+    return StretchSupply(made)
 
 
 def excerpt_supply(
@@ -221,6 +245,9 @@ def excerpt_supply(
 def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> None:
     """Create the network and what the objectives need. Raises ZooError for a part or a label that is not there."""
     system.configure_model()
+    if isinstance(system.backbone, FeatureNormalising):
+        some = talks[:: -(-len(talks) // NORMALISED) or 1]
+        system.backbone.fit_features(audio.load(t.file, start=t.offset, duration=t.duration) for t in some)
     for stage in settings.curriculum.stages:
         system.backbone.trainable(stage.trains)  # told now, not when its stage begins
     system.backbone.requires_grad_(True)

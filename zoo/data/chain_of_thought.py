@@ -1,0 +1,247 @@
+"""Speech chains of thought to train on (StreamUni, section 3.2): audio, what was said in it and what that means.
+
+A pure function of a random generator. Knows no tokenizer and no network.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zoo import audio
+from zoo.data.talks import Segment, Talk
+from zoo.data.trajectories import emission_times
+from zoo.errors import ZooError, unknown
+from zoo.languages import Language
+from zoo.languages import language as language_of
+from zoo.types import SAMPLE_RATE, Seconds
+
+Kind = Literal["streaming", "non_streaming", "partial"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+GRID: Seconds = 0.08  # every length is a multiple of it: a whole number of frames for all speech language models
+CLOSE: Seconds = 1e-6  # two times that differ by less are one
+PUNCTUATION = re.compile(r"\W+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of a talk, what is said in it and its translation.
+
+    start, end: seconds in the talk. language: the translation's.
+    """
+
+    talk: Talk
+    start: Seconds
+    end: Seconds
+    transcript: str
+    translation: str
+    language: Language
+    kind: Kind
+
+    def samples(self) -> Tensor:
+        """(n,) audio; every thought of a batch has the same n."""
+        count = round((self.end - self.start) * SAMPLE_RATE)
+        heard = audio.load(self.talk.file, start=self.talk.offset + self.start, duration=count / SAMPLE_RATE)[:count]
+        return torch.nn.functional.pad(heard, (0, count - heard.numel()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThoughtConfig:
+    """What thoughts are like. The defaults are the paper's: single sentences from their beginning.
+
+    mixture: share of the steps, and so of the audio, of each kind. ``non_streaming``: whole sentences. ``streaming``:
+    they end anywhere, all ends alike; the transcript has the words that have ended by then, the translation is that
+    of every sentence begun, in full. ``partial``: the same, but of the translation only what was said by then.
+    hours: of the corpus, from its first talk on, that a kind may take its sentences from (absent or null: all).
+    sentences: shares of the steps that take one, two, three ... consecutive sentences. max_seconds: longest thought.
+
+    What a segment is like that a truncation policy leaves:
+    silence: it may begin this long before a sentence and end this long after it, never inside another one.
+    missing: how much of the first word may be cut off (a share of its length). reach: how far the end may lie in the
+    sentence that comes next. settled: punctuation after the last word is heard this long after the word.
+    off_grid: share of the steps with any length in 80 ms; the others have whole chunks of the system.
+    """
+
+    mixture: Mapping[str, float] = field(default_factory=lambda: {"streaming": 0.5, "non_streaming": 0.5})
+    hours: Mapping[str, float | None] = field(default_factory=dict)
+    sentences: Sequence[float] = (1.0,)
+    max_seconds: Seconds = 30.0
+    silence: Seconds = 0.0
+    missing: float = 0.0
+    reach: Seconds = 0.0
+    settled: Seconds = 0.0
+    off_grid: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a kind that there is not, for shares that are none and for times below 0."""
+        for kind in (*self.mixture, *self.hours):
+            if kind not in KINDS:
+                raise unknown("kind of thought", kind, KINDS)
+        for name, shares in (("mixture", tuple(self.mixture.values())), ("sentences", tuple(self.sentences))):
+            if min(shares, default=-1.0) < 0 or sum(shares) <= 0:
+                raise ZooError(
+                    f"training.thoughts.{name} needs shares of at least 0, one above it; not {list(shares)}."
+                )
+        for name in ("missing", "off_grid"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise ZooError(f"training.thoughts.{name} is a share, from 0 to 1, not {share}.")
+        if min(self.silence, self.reach, self.settled) < 0 or self.max_seconds < GRID:
+            raise ZooError(
+                f"training.thoughts needs max_seconds of at least {GRID} and silence, reach and settled of at least 0, "
+                f"not {self.max_seconds}, {self.silence}, {self.reach} and {self.settled}."
+            )
+        if min((hours for hours in self.hours.values() if hours is not None), default=1.0) <= 0:
+            raise ZooError(f"training.thoughts.hours are above 0, not {dict(self.hours)}.")
+
+
+class Thoughts:
+    """Draws thoughts. Raises ZooError when a talk lacks word times or a translation, or no sentence fits.
+
+    chunk_seconds: of the system that streams.
+    """
+
+    def __init__(
+        self, talks: Sequence[Talk], target: Language, config: ThoughtConfig, *, chunk_seconds: Seconds
+    ) -> None:
+        self.target = target
+        self.config = config
+        self.chunk_seconds = chunk_seconds
+        self.talks = [talk for talk in talks if talk.segments]
+        for segment in (segment for talk in self.talks for segment in talk.segments):
+            emission_times(segment, target.code)
+        self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
+        self._windows = {
+            (kind, count): self._found(kind, count)
+            for kind in self._kinds
+            for count, share in enumerate(config.sentences, start=1)
+            if share
+        }
+
+    def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Thought]:
+        """Thoughts of one kind and one length, about ``seconds`` together."""
+        kind = self._kinds[_choice(random, [self.config.mixture[kind] for kind in self._kinds])]
+        windows = self._windows[kind, 1 + _choice(random, self.config.sentences)]
+        whole_chunks = random.random() >= self.config.off_grid
+        length = windows.length(random, self.chunk_seconds if whole_chunks else GRID)
+        rows = windows.fitting(random, length, max(1, round(seconds / length)))
+        return [self._thought(random, kind, windows.places[row], windows.bounds[row], length) for row in rows]
+
+    def _thought(
+        self, random: np.random.Generator, kind: Kind, place: np.ndarray, bounds: np.ndarray, length: Seconds
+    ) -> Thought:
+        talk, (first, last) = self.talks[place[0]], place[1:].tolist()
+        begin_low, begin_high, end_low, end_high = bounds.tolist()
+        low, high = max(begin_low, end_low - length), min(begin_high, end_high - length)
+        start = max(0.0, random.uniform(low, max(low, high)))
+        end = start + length
+        if kind == "non_streaming":
+            return Thought(talk, start, end, *self._whole(talk, talk.segments[first : last + 1]), self.target, kind)
+        return Thought(talk, start, end, *self._cut(talk, talk.segments[first:], end, kind), self.target, kind)
+
+    def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
+        """Transcript and translation of all that is said."""
+        said = language_of(talk.source_language).join(word.text for segment in segments for word in segment.words)
+        return said, self.target.separator.join(segment.targets[self.target.code].text for segment in segments)
+
+    def _cut(self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind) -> tuple[str, str]:
+        """The words that have ended by ``end``, and the translation: of what was begun, or of what was said."""
+        words: list[str] = []
+        translations: list[str] = []
+        for segment in segments:
+            heard = [word for word in segment.words if word.end <= end + CLOSE]
+            if not heard:
+                break
+            words += [word.text for word in heard]
+            if heard[-1].end + self.config.settled > end + CLOSE:
+                words[-1] = PUNCTUATION.sub("", words[-1]) or words[-1]
+            if kind == "streaming":
+                translations.append(segment.targets[self.target.code].text)
+            else:
+                timed = emission_times(segment, self.target.code)
+                translations.append(self.target.join(word for word, time in timed if time <= end + CLOSE))
+        said = language_of(talk.source_language).join(words)
+        return said, self.target.separator.join(text for text in translations if text)
+
+    def _found(self, kind: Kind, count: int) -> "_Windows":
+        """Where thoughts of ``count`` sentences can begin and end."""
+        places: list[tuple[int, int, int]] = []
+        bounds: list[tuple[float, ...]] = []
+        left = (self.config.hours.get(kind) or np.inf) * 3600
+        for index, talk in enumerate(self.talks):
+            if left <= 0:
+                break
+            left -= talk.duration
+            for first in range(len(talk.segments) - count + 1):
+                places.append((index, first, first + count - 1))
+                bounds.append(self._window(talk, first, first + count - 1, whole=kind == "non_streaming"))
+        windows = _Windows.of(np.array(places).reshape(-1, 3), np.array(bounds).reshape(-1, 4), self.config.max_seconds)
+        if not len(windows.places):
+            raise ZooError(
+                f"The training talks have no {count} consecutive sentences for {kind} thoughts of at most "
+                f"{self.config.max_seconds} s."
+            )
+        return windows
+
+    def _window(self, talk: Talk, first: int, last: int, *, whole: bool) -> tuple[float, float, float, float]:
+        """Earliest and latest start, earliest and latest end of a thought about the segments ``first`` to ``last``."""
+        segments, config = talk.segments, self.config
+        begin, end = segments[first], segments[last]
+        word = begin.words[0]
+        earliest = max(segments[first - 1].end if first else 0.0, begin.offset - config.silence)
+        latest = word.start + config.missing * (word.end - word.start)
+        following = segments[last + 1] if last + 1 < len(segments) else None
+        if whole:
+            until = following.words[0].end - 2 * CLOSE if following else talk.duration
+            opening = end.end + config.settled
+            closing = min(opening + max(config.silence, GRID), until)
+            return min(earliest, latest), latest, opening, max(closing, opening)
+        opening = segments[last - 1].end if last > first else min(earliest, latest) + GRID
+        until = following.offset + config.reach if following else talk.duration
+        closing = min(until, end.end + config.silence + config.reach, talk.duration)
+        return min(earliest, latest), latest, opening, max(closing, opening)
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Where thoughts can be. places: (n, 3) talk, first and last segment.
+
+    bounds: (n, 4) earliest and latest start, earliest and latest end. shortest, longest: (n,) lengths on the grid.
+    """
+
+    places: np.ndarray
+    bounds: np.ndarray
+    shortest: np.ndarray
+    longest: np.ndarray
+
+    @staticmethod
+    def of(places: np.ndarray, bounds: np.ndarray, max_seconds: Seconds) -> "_Windows":
+        """Those of the places that have a length."""
+        shortest = np.ceil((np.maximum(bounds[:, 2] - bounds[:, 1], GRID) - CLOSE) / GRID) * GRID
+        longest = np.floor((np.minimum(bounds[:, 3] - bounds[:, 0], max_seconds) + CLOSE) / GRID) * GRID
+        kept = shortest <= longest + CLOSE
+        return _Windows(places[kept], bounds[kept], shortest[kept], longest[kept])
+
+    def length(self, random: np.random.Generator, unit: Seconds) -> Seconds:
+        """A length that a place can have: a multiple of ``unit``, or of the grid where the place has none."""
+        row = random.integers(len(self.places))
+        for size in (unit, GRID):
+            least = math.ceil((self.shortest[row] - CLOSE) / size)
+            most = math.floor((self.longest[row] + CLOSE) / size)
+            if least <= most:
+                break
+        return float(size * random.integers(least, most + 1))
+
+    def fitting(self, random: np.random.Generator, length: Seconds, count: int) -> np.ndarray:
+        """(count,) rows that can have ``length``; one with few lengths has each of them more often."""
+        rows = np.flatnonzero((self.shortest <= length + CLOSE) & (length <= self.longest + CLOSE))
+        weights = 1 / (GRID + self.longest[rows] - self.shortest[rows])
+        return random.choice(rows, size=count, p=weights / weights.sum())
+
+
+def _choice(random: np.random.Generator, shares: Sequence[float]) -> int:
+    return int(random.choice(len(shares), p=np.array(shares) / np.sum(shares)))
