@@ -9,13 +9,12 @@ from typing import Any
 
 import yaml
 
-from zoo.backbones.chain_of_thought import Template
+from zoo.backbones import cascade, chain_of_thought
 from zoo.backbones.infinisst.prompt import template_named
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
 from zoo.config import Config, build, choices_unlike, is_multirun, machine, overrides, plain, run_folder
-from zoo.data.chain_of_thought import Thought
 from zoo.data.corpora import Corpus
 from zoo.data.excerpts import Excerpt
 from zoo.data.fingerprint import content_hash
@@ -41,7 +40,8 @@ def train(cfg: Config) -> None:
     if cfg.export_dtype not in DTYPES:
         raise unknown("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
-    checkpoint = None if resume is None else last_checkpoint(resume)
+    options = build(cfg.trainer)
+    checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
         check_same(resume, plain(cfg))
     device = machine(cfg)
@@ -63,7 +63,7 @@ def train(cfg: Config) -> None:
             talks=talks,
             dev=dev,
             settings=settings,
-            trainer_options=build(cfg.trainer),
+            trainer_options=options,
             folder=run.folder,
             seed=cfg.seed,
             device=device,
@@ -127,13 +127,15 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
     target = language(cfg.target_language)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
     special = list(SPECIAL_TOKENS)
-    if settings.stages(Thought):
-        template: Template = build(cfg.backbone.template)
-        instruction = template.instruction.format(target=target.name)  # part of whatever is read
+    template = cfg.backbone.get("template")
+    asked = build(template) if isinstance(template, Config) else template
+    if isinstance(asked, chain_of_thought.Template | cascade.Template):
+        names = {"source": language(cfg.source_language).name, "target": target.name}
+        instruction = asked.instruction.format(**names, transcript="", translation="")  # part of whatever is read
         texts += [text for talk in talks for segment in talk.segments for text in (segment.source, instruction)]
-        special = list(dict.fromkeys([*SPECIAL_TOKENS, *template.tokens]))
-    elif "template" in cfg.backbone:
-        special = special_tokens(cfg.backbone.template, settings.curriculum.multipliers)
+        special = list(dict.fromkeys([*SPECIAL_TOKENS, *asked.tokens]))
+    elif template is not None:
+        special = special_tokens(template, settings.curriculum.multipliers)
     tokenizer = train_tokenizer(texts, vocabulary_size=size, unit=target.unit, special_tokens=special)
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         tokenizer.save_pretrained(Path(made) / "tokenizer")

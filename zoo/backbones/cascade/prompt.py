@@ -47,7 +47,8 @@ class Template:
         """Whether the instruction says what was written."""
         return "{translation}" in self.instruction
 
-    def special_tokens(self, most: int = 1) -> list[str]:
+    @property
+    def tokens(self) -> list[str]:
         """All strings in angle brackets, for a tokenizer of one's own."""
         texts = (self.user, self.instruction, self.end, self.assistant)
         return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
