@@ -22,6 +22,8 @@ from transformers import (
     Phi4MultimodalForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen2_5OmniConfig,
+    Qwen2_5OmniForConditionalGeneration,
     SeamlessM4TConfig,
     SeamlessM4TFeatureExtractor,
     SeamlessM4TForSpeechToText,
@@ -53,6 +55,27 @@ WHISPER_LANGUAGES = ("en", "zh", "de", "es", "ja")
 DEPTH = 4  # decoder layers: the backbones' YAML names the fourth for alignments
 SPREAD = 0.35  # of random weights: large enough that audio changes what is said
 CLOSING = 2.0  # how much larger the weights of the closing token are, so that texts end now and then
+
+OMNI_TOKENS = {
+    "audio_start_token_id": "<|audio_bos|>",
+    "audio_end_token_id": "<|audio_eos|>",
+    "audio_token_index": "<|AUDIO|>",
+    "vision_start_token_id": "<|vision_bos|>",
+    "vision_end_token_id": "<|vision_eos|>",
+    "image_token_index": "<|IMAGE|>",
+    "video_token_index": "<|VIDEO|>",
+}
+WIDTHS = {"hidden_size": 16, "intermediate_size": 24}
+OMNI_EYES = {**WIDTHS, "depth": 2, "num_heads": 2, "out_hidden_size": 16, "fullatt_block_indexes": [1]}
+OMNI_EARS = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "n_window": 50,
+    "output_dim": 16,
+    "initializer_range": SPREAD,
+}
 
 
 def speech_to_text(folder: Path, *, seed: int = 0, languages: bool = False) -> None:
@@ -189,8 +212,35 @@ def phi4_multimodal(folder: Path, *, seed: int = 0) -> None:
     _save(folder, _random(Phi4MultimodalForCausalLM, config, seed), tokenizer)
 
 
+def qwen2_5_omni(folder: Path, *, seed: int = 0) -> None:
+    """A Qwen2.5-Omni as Transformers saves it, mute; ``<sep>`` is plain text to its tokenizer."""
+    pad, start, end = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+    tokenizer = _byte_level([pad, start, end, *OMNI_TOKENS.values()], eos_token=end, pad_token=pad)
+    ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in OMNI_TOKENS.items()}
+    text = {
+        **WIDTHS,
+        "vocab_size": len(tokenizer),
+        "num_hidden_layers": DEPTH,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "tie_word_embeddings": False,
+        "initializer_range": SPREAD,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]},
+    }
+    thinker = {**ids, "text_config": text, "audio_config": OMNI_EARS, "vision_config": OMNI_EYES}
+    torch.manual_seed(seed)
+    config = Qwen2_5OmniConfig(thinker_config=thinker, enable_audio_output=False)
+    model = Qwen2_5OmniForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        model.thinker.lm_head.weight[tokenizer.eos_token_id] *= CLOSING
+    _save(folder, model, tokenizer)
+
+
 KINDS: dict[str, Callable[..., None]] = {
-    maker.__name__: maker for maker in (speech_to_text, whisper, seamless_m4t, seamless_m4t_v2, phi4_multimodal)
+    maker.__name__: maker
+    for maker in (speech_to_text, whisper, seamless_m4t, seamless_m4t_v2, phi4_multimodal, qwen2_5_omni)
 }
 
 

@@ -8,7 +8,7 @@ from transformers import WhisperFeatureExtractor
 from zoo.backbones.qwen2_5_omni.features import TokenSpectrogram, clamped
 from zoo.errors import ZooError
 
-SIZES = (1, 399, 640, 641, 720, 1280, 9_999, 51_317)
+SIZES = (1, 720, 51_317)
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from zoo.backbones.chain_of_thought import ChainOfThought, Template
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
-from zoo.backbones.qwen2_5_omni.network import random_network
+from zoo.backbones.qwen2_5_omni.network import pretrained_network, random_network
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.pretrained import part
+from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
 from zoo.errors import ZooError
 from zoo.types import Samples
 
@@ -87,25 +87,27 @@ class Qwen25Omni(ChainOfThought):
             max_tokens=max_tokens,
             dtype=dtype,
         )
+        if name is None and (config is None or tokenizer is None):
+            raise ZooError("Qwen2.5-Omni needs backbone.name, or backbone.config and backbone.tokenizer.")
         self.name = name
-        self.config = config
-        self.tokenizer_source = tokenizer or name
+        self.config = config or {}
+        self.tokenizer_source = str(tokenizer or name)
         self.embedding_std = embedding_std
         self.gradient_checkpointing = gradient_checkpointing
 
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
-        if self.tokenizer_source is None:
-            raise ZooError("Qwen2.5-Omni needs backbone.name, or backbone.config and backbone.tokenizer.")
+        if self.name is not None:
+            self.model = pretrained_network(self.name, self.dtype)
         self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
-        self.model = self._network()
+        if self.name is None:
+            self.model = self._random()
+        self._check()
         self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
         if self.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
 
-    def _network(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
-        if self.config is None:
-            raise ZooError("Qwen2.5-Omni needs backbone.name or backbone.config.")
+    def _random(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         return random_network(
             self.config,
@@ -115,6 +117,13 @@ class Qwen25Omni(ChainOfThought):
             embedding_std=self.embedding_std,
             dtype=self.dtype,
         )
+
+    def _check(self) -> None:
+        """Raise ZooError unless the tokenizer is the network's."""
+        config = self.model.config
+        tokens = {self.template.audio: config.audio_token_index}
+        scores = self.model.lm_head.out_features
+        check_tokenizer(self.tokenizer, self.tokenizer_source, scores=scores, tokens=tokens)
 
     @property
     def _tower(self) -> Any:

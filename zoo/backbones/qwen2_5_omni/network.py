@@ -1,6 +1,7 @@
 """Transformers' Qwen2.5-Omni thinker, with eyes that see nothing. Knows no stream and no search."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -8,12 +9,16 @@ from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 from transformers import (
     PreTrainedTokenizerBase,
+    Qwen2_5OmniAudioEncoderConfig,
+    Qwen2_5OmniTextConfig,
     Qwen2_5OmniThinkerConfig,
     Qwen2_5OmniThinkerForConditionalGeneration,
 )
+from transformers.utils import logging
 
 from zoo.backbones.infinisst.decoder import ATTENTION
-from zoo.errors import ZooError
+from zoo.backbones.seq2seq.pretrained import model_type, part, weights
+from zoo.errors import ZooError, unknown
 
 UNSEEN: Mapping[str, Any] = {  # the smallest vision tower that the class makes
     "depth": 0,
@@ -49,6 +54,23 @@ def random_network(
     return with_grouped_attention(network)
 
 
+def pretrained_network(name: str, dtype: torch.dtype) -> Qwen2_5OmniThinkerForConditionalGeneration:
+    """The thinker in a folder or on the hub, alone or with the talker that belongs to it, which is left out.
+
+    The blocks of its vision tower are not read either. Raises ZooError for what is missing or something else.
+    """
+    model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
+    config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
+    config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # it would name all that is left out
+    try:
+        network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
+    finally:
+        logging.set_verbosity(verbosity)
+    return with_grouped_attention(network)
+
+
 def with_grouped_attention(
     network: Qwen2_5OmniThinkerForConditionalGeneration,
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
@@ -62,7 +84,10 @@ def _config(
 ) -> Qwen2_5OmniThinkerConfig:
     """Widths of the parts made to fit one another, ids of tokens filled in; what is never seen has the padding's."""
     unseen = tokenizer.pad_token_id
-    text = dict(config.get("text_config") or {})
+    text, audio_part = dict(config.get("text_config") or {}), dict(config.get("audio_config") or {})
+    _check("backbone.config", config, Qwen2_5OmniThinkerConfig)
+    _check("backbone.config.text_config", text, Qwen2_5OmniTextConfig)
+    _check("backbone.config.audio_config", audio_part, Qwen2_5OmniAudioEncoderConfig)
     text |= {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
@@ -74,8 +99,16 @@ def _config(
     indices = {"audio_token_index": audio, "image_token_index": unseen, "video_token_index": unseen}
     parts = {
         "text_config": text,
-        "audio_config": {**(config.get("audio_config") or {}), "output_dim": width},
+        "audio_config": {**audio_part, "output_dim": width},
         "vision_config": {**UNSEEN, "out_hidden_size": width},
     }
     tied = {"tie_word_embeddings": text.get("tie_word_embeddings", True)}  # of the class that holds both
     return Qwen2_5OmniThinkerConfig(**{**tied, **config, **tokens, **indices, **parts})
+
+
+def _check(where: str, given: Mapping[str, Any], kind: Any) -> None:
+    """Transformers keeps fields that it does not know without a word."""
+    known = {field.name for field in fields(kind)}
+    for name in given:
+        if name not in known:
+            raise unknown(f"field of {where}", name, sorted(known))

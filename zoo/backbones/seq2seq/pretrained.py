@@ -39,13 +39,14 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
     return str(found)
 
 
-def weights(network: Any, name: str, dtype: torch.dtype) -> Any:
+def weights(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
     """The network with its weights, in ``dtype``. Raises ZooError where some are missing, damaged or do not fit.
 
     Transformers takes safetensors where there are some, and reads the older format without running what is in it.
+    options: what else ``from_pretrained`` is told.
     """
     try:
-        model, told = network.from_pretrained(name, dtype=dtype, output_loading_info=True)
+        model, told = network.from_pretrained(name, dtype=dtype, output_loading_info=True, **options)
     except UNREADABLE as error:
         raise ZooError(f"The weights of {name} cannot be loaded: {_short(error)}") from error
     missing = sorted(told["missing_keys"])
