@@ -20,7 +20,9 @@ from zoo.data.corpora import Corpus, MustC
 from zoo.errors import ZooError
 from zoo.evaluation.runner import Settings
 from zoo.history.base import History
+from zoo.history.reference_segments import ReferenceSegments
 from zoo.policies.base import Policy
+from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay
 from zoo.tracking.wandb_logger import WandbSettings
@@ -162,3 +164,20 @@ def test_the_sweep_of_a_knob_reaches_the_system() -> None:
     corpus: Corpus = build(compose("evaluate", ["data=mustc", "data.root=/x", "target_language=zh"]).data)
     assert isinstance(corpus, MustC)
     assert (corpus.root, corpus.target_language) == ("/x", "zh")
+
+
+def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> None:
+    system: StreamingSystem = made(compose("evaluate", ["system=streamuni"]).system)
+    policy = system.policy
+    assert isinstance(policy, TranscriptWaitK)
+    assert (policy.truncate, policy.max_seconds, policy.relaxed, policy.convention) == (True, 30.0, False, "paper")
+    assert (system.chunk_seconds, list(system.knob.values)) == (0.64, [1, 3, 5, 7, 9])
+    system.turn_knob(7)
+    assert policy.k == 7
+    chinese = ["target_language=zh", "system.chunk_seconds=0.32", "policy.abbreviations=[fig]"]
+    system = made(compose("evaluate", ["system=streamuni", *chinese]).system)
+    assert (system.direction, system.chunk_seconds, system.policy.abbreviations) == ("en-zh", 0.32, ("fig",))
+    simulst = ["policy.truncate=false", "history=reference_segments", "policy.convention=released"]
+    system = made(compose("evaluate", ["system=streamuni", *simulst]).system)
+    assert (system.policy.truncate, system.policy.convention) == (False, "released")
+    assert isinstance(system.history, ReferenceSegments)

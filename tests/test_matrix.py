@@ -34,6 +34,7 @@ LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper tr
 }
 OPTIONS = {  # so that a few seconds are enough for chunks to be counted and audio and text to be forgotten
     "wait_k": ["policy.k=2"],
+    "transcript_wait_k": ["policy.k=1", "policy.max_seconds=2"],
     "edatt": ["policy.alpha=0.3"],
     "recent_words": ["history.words=2", "history.max_seconds=3"],
     "punctuation": ["history.max_seconds=2", "history.max_tokens=5"],

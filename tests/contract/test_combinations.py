@@ -37,6 +37,8 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "wait-k": lambda: WaitK(k=3),
     "wait-k by words": lambda: WaitK(k=2, count="words"),
     "read all": ReadAll,
+    "streamuni": lambda: TranscriptWaitK(k=1),
+    "streamuni, not truncating": lambda: TranscriptWaitK(k=1, truncate=False),
 }
 HISTORIES: dict[str, Callable[[], History]] = {
     "keep all": KeepAll,
