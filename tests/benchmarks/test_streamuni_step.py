@@ -1,0 +1,159 @@
+"""All forms write the same; one that does not is found out; a wider network says what the small one says."""
+
+import argparse
+import json
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor
+
+from benchmarks.tiny_checkpoints import phi4_multimodal
+from zoo.backbones.chain_of_thought import ChainOfThought
+from zoo.errors import ZooError
+from zoo.systems.base import StreamingSystem
+from zoo.types import Capability, Hypothesis, Request, SpeechChunk, Stage
+
+SHAPE = ["--hidden", "40", "--intermediate", "50", "--layers", "3", "--heads", "5"]
+SMALL = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.4,
+    "audio_config.hidden_size": 16,
+    "audio_config.intermediate_size": 24,
+    "audio_config.num_blocks": 1,
+    "audio_config.num_attention_heads": 2,
+    "audio_config.ext_pw_out_channel": 16,
+    "audio_config.depthwise_separable_out_channel": 16,
+    "audio_config.nemo_conv_channels": 4,
+    "audio_config.initializer_range": 0.4,
+}
+Thinker = tuple[StreamingSystem, ChainOfThought]
+
+
+@pytest.fixture(scope="module")
+def overrides(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A network of random weights."""
+    folder = tmp_path_factory.mktemp("phi4")
+    phi4_multimodal(folder)
+    small = [f"backbone.config.{name}={value}" for name, value in SMALL.items()]
+    named = ["backbone.name=null", f"backbone.tokenizer={folder}", "backbone.embedding_std=0.5"]
+    return [*named, *small, "backbone.dtype=float64", "backbone.max_tokens=12", "backbone.alignment.layer=0"]
+
+
+@pytest.fixture
+def options(script: ModuleType) -> argparse.Namespace:
+    return script.arguments(["--small", *SHAPE])
+
+
+@pytest.fixture
+def thinker(script: ModuleType, overrides: list[str], options: argparse.Namespace) -> Thinker:
+    """A random network that says the separator, which has a token of its own here, and the end now and then."""
+    torch.manual_seed(3)
+    system, backbone = script.configured([*overrides, 'backbone.template.separator=" We"'], options)
+    with torch.no_grad():
+        backbone.decoder.lm_head.weight[[*backbone.prompt.separator, backbone.prompt.end]] *= 3
+    return system, backbone
+
+
+@pytest.fixture
+def noise() -> Tensor:
+    """Six chunks of the system's."""
+    return 0.1 * torch.randn(6, 10_240, generator=torch.Generator().manual_seed(1))
+
+
+def said(hypothesis: Hypothesis) -> tuple[object, ...]:
+    ids, starts = hypothesis.token_ids.tolist(), hypothesis.word_starts.tolist()
+    return ids, starts, hypothesis.prefix, hypothesis.transcript
+
+
+def test_the_plain_loop_answers_alike(script: ModuleType, thinker: Thinker, noise: Tensor) -> None:
+    """Looks back and after cuts, too; all translations to their end."""
+    system, backbone = thinker
+    sides = [(one, script.sharing(system, one).open("")) for one in (backbone, script.PlainLoop(backbone))]
+    transcripts, translations = set(), set()
+    for chunk in noise:
+        looks: list[list[tuple[object, ...]]] = []
+        for side, session in sides:
+            session.receive(SpeechChunk(chunk))
+            needs = frozenset({Capability.TRANSCRIPT})
+            requests = [Request(stage=Stage.TRANSCRIPT, audio_end=end) for end in (None, session.frames - 4)]
+            answers = [side.decode([session], [request], needs)[0] for request in requests]
+            asked = Request(audio_end=session.frames - 4, transcript=answers[-1].token_ids)
+            answers += [side.decode([session], [asked], needs)[0], side.decode([session], [Request()], needs)[0]]
+            side.commit(session, answers[-1], 1)
+            session.prefix = torch.cat([session.prefix, answers[-1].token_ids[:1]])
+            looks.append([said(answer) for answer in answers])
+        assert looks[0] == looks[1]
+        transcripts |= {str(answer[0]) for answer in looks[0][:2]}
+        translations |= {str(answer[0]) for answer in looks[0][2:]}
+    assert len(transcripts) > 3
+    assert len(translations) > 3
+
+
+def test_other_words_are_found_out(
+    script: ModuleType, overrides: list[str], options: argparse.Namespace, noise: Tensor
+) -> None:
+    torch.manual_seed(3)
+    forms = script.forms(*script.configured(overrides, options))
+    decoder = forms[script.PLAIN].thinker.decoder
+    with torch.no_grad():
+        decoder.lm_head.weight.copy_(decoder.lm_head.weight.roll(1, dims=0))
+    with pytest.raises(ZooError, match="do not write the same after"):
+        script.compare(forms, noise.flatten(), chunk=10_240)
+
+
+def test_a_wider_network_says_the_same(script: ModuleType, overrides: list[str], noise: Tensor) -> None:
+    torch.manual_seed(3)
+    _, small = script.configured(overrides, script.arguments(["--small"]))
+    wide = script.widened(small.model, hidden=40, intermediate=50, layers=3, heads=5)
+    ids = torch.randint(0, 300, (2, 20))
+    audio = small.prepared(small.spectrogram.look(small.spectrogram.open(), noise[0], 0)).double()[None]
+    for network in (small.model, wide):
+        network.config._attn_implementation = "sdpa"
+    ids[:, :8] = small.prompt.audio
+    heard = {"audio_input_features": audio.expand(2, -1, -1), "audio_embed_sizes": [8, 8]}
+    one, other = (network(input_ids=ids, **heard).logits for network in (small.model, wide))
+    assert torch.allclose(one, other, rtol=1e-4, atol=1e-4)
+    assert one.std() > 0.1
+    assert script.decoder_parameters(wide) == 3 * (40 * 15 * 8 + 5 * 8 * 40 + 3 * 40 * 50 + 2 * 40)
+
+
+def test_a_network_does_not_fit_into_a_narrower_one(script: ModuleType, overrides: list[str]) -> None:
+    with pytest.raises(ZooError, match="does not fit into"):
+        script.configured(overrides, script.arguments(["--small", "--hidden", "8"]))
+
+
+def test_it_runs(
+    script: ModuleType, overrides: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["streamuni_step.py", "--small", "--chunks", "4", *SHAPE, *overrides])
+    script.main()
+    facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert list(facts["forms"]) == list(script.FORMS)
+    assert facts["decoder_parameters_millions"] == 0.0
+    passes = [form["passes"] for form in facts["forms"].values()]
+    assert passes == sorted(passes, reverse=True)
+    assert passes[-1] < passes[0]
+    for form in facts["forms"].values():
+        assert sum(form["shares"].values()) == pytest.approx(1, abs=0.01)
+        assert min(form["shares"].values()) >= 0
+
+
+@pytest.mark.parametrize("given", [["--chunks", "0"], ["--hidden", "-1"]])
+def test_sizes_that_make_no_sense_are_refused(
+    script: ModuleType, given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        script.arguments(given)
+    assert left.value.code == 2
+    assert given[0] in capsys.readouterr().err
+
+
+def test_another_backbone_is_refused(script: ModuleType, options: argparse.Namespace) -> None:
+    with pytest.raises(ZooError, match="a speech chain of thought"):
+        script.configured(["system=streamatt"], options)
