@@ -1,6 +1,6 @@
 """Qwen2.5-Omni's thinker behind the contract: the class's own numbers, batches that are as each alone, parts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -116,6 +116,25 @@ def test_gradients_reach_the_parts_that_are_trained_and_no_others(backbone: Qwen
             assert all(given) if name in names else not any(given), name
     with pytest.raises(ZooError, match="choose one of: encoder, projector, decoder"):
         backbone.trainable(["eyes"])
+
+
+def test_checkpointed_gradients_are_the_same(tiny: Callable[..., Qwen25Omni]) -> None:
+    batch, found = None, []
+    for saving in (False, True):
+        backbone = tiny(gradient_checkpointing=saving)
+        batch = batch or backbone.collator()([Piece(noise(12_800)), Piece(noise(12_800, 1))])
+        passes = []
+        layers = [backbone.model.model.audio_tower.layers[0], backbone.model.model.language_model.layers[0]]
+        for layer in layers:
+            layer.self_attn.register_forward_hook(lambda *_: passes.append(1))
+        backbone.train()
+        loss = backbone(batch)["loss"]
+        before = len(passes)
+        loss.backward()
+        found.append([parameter.grad for part in backbone.parts().values() for parameter in part])
+        assert len(passes) == before * (1 + saving)
+    for plain, checkpointed in zip(*found, strict=True):
+        torch.testing.assert_close(plain, checkpointed, rtol=0, atol=1e-12)
 
 
 def heard(backbone: Qwen25Omni, waves: Sequence[Tensor]) -> list[Tensor]:

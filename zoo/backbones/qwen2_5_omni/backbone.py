@@ -5,16 +5,20 @@ A reduced one of the same class, with random weights, is trained from scratch.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
 
+from zoo.backbones import lora as adapters
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
 from zoo.backbones.chain_of_thought.prompt import Prompt
+from zoo.backbones.lora import LoraConfig
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
-from zoo.backbones.qwen2_5_omni.network import pretrained_network, random_network
+from zoo.backbones.qwen2_5_omni.network import TARGETS, pretrained_network, random_network
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
@@ -53,8 +57,10 @@ class TextPart:
 class Qwen25Omni(ChainOfThought):
     """name: hub id or folder; None: a network of random weights by ``config``, fields of ``Qwen2_5OmniThinkerConfig``.
 
-    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. gradient_checkpointing:
-    training computes activations twice instead of keeping them. The rest: see ``ChainOfThought``.
+    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. lora: an adapter of the text
+    part that can be trained: the one that ``name`` brings, or a new one; None: one that it brings is added to the
+    weights. gradient_checkpointing: training computes activations twice instead of keeping them. The rest: see
+    ``ChainOfThought``.
     """
 
     frame_samples: Samples = TOKEN  # 40 ms
@@ -69,6 +75,7 @@ class Qwen25Omni(ChainOfThought):
         config: Mapping[str, Any] | None = None,
         tokenizer: str | None = None,
         embedding_std: float | None = None,
+        lora: LoraConfig | None = None,
         gradient_checkpointing: bool = False,
         template: Template = CHATML,
         draft: bool = True,
@@ -93,12 +100,13 @@ class Qwen25Omni(ChainOfThought):
         self.config = config or {}
         self.tokenizer_source = str(tokenizer or name)
         self.embedding_std = embedding_std
+        self.lora = lora
         self.gradient_checkpointing = gradient_checkpointing
 
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
         if self.name is not None:
-            self.model = pretrained_network(self.name, self.dtype)
+            self.model = pretrained_network(self.name, dtype=self.dtype, lora=self.lora)
         self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
         if self.name is None:
             self.model = self._random()
@@ -116,6 +124,7 @@ class Qwen25Omni(ChainOfThought):
             end=prompt.end,
             embedding_std=self.embedding_std,
             dtype=self.dtype,
+            lora=self.lora,
         )
 
     def _check(self) -> None:
@@ -153,12 +162,18 @@ class Qwen25Omni(ChainOfThought):
         return encoder.project(self._tower, hidden)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """``encoder``, ``projector`` and ``decoder``."""
-        tower, text = self._tower, self.decoder
-        return {
-            "encoder": [
-                parameter for module in (tower.conv1, tower.conv2, tower.layers) for parameter in module.parameters()
-            ],
+        """``encoder``, ``projector``, ``decoder`` and, apart from it, ``lora``."""
+        tower, thinker = self._tower, self.model
+        texts = (thinker.model.language_model, thinker.lm_head)  # which may be tied
+        own = {parameter: name for part in texts for name, parameter in part.named_parameters()}
+        parts: dict[str, Iterable[nn.Parameter]] = {
+            "encoder": [*tower.conv1.parameters(), *tower.conv2.parameters(), *tower.layers.parameters()],
             "projector": [*tower.ln_post.parameters(), *tower.proj.parameters()],
-            "decoder": list(dict.fromkeys([*text.model.parameters(), *text.get_output_embeddings().parameters()])),
+            "decoder": [parameter for parameter, name in own.items() if not adapters.is_adapter(name)],
         }
+        return parts if self.lora is None else {**parts, "lora": adapters.parameters(thinker)}
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write model (in ``dtype``; None: as it is) and tokenizer as Transformers does; an adapter as ``lora`` says."""
+        adapters.save(self.model, folder, dtype, self.lora, TARGETS)
+        self.tokenizer.save_pretrained(folder)

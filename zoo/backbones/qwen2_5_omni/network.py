@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,8 +18,12 @@ from transformers import (
 from transformers.utils import logging
 
 from zoo.backbones.infinisst.decoder import ATTENTION
+from zoo.backbones.lora import LoraConfig, inject
+from zoo.backbones.qwen2_5_omni.adapter import adapted
 from zoo.backbones.seq2seq.pretrained import model_type, part, weights
 from zoo.errors import ZooError, unknown
+
+TARGETS = r"model\.language_model\.layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"  # of a new adapter
 
 UNSEEN: Mapping[str, Any] = {  # the smallest vision tower that the class makes
     "depth": 0,
@@ -38,11 +43,14 @@ def random_network(
     end: int,
     embedding_std: float | None,
     dtype: torch.dtype,
+    lora: LoraConfig | None = None,
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
     """A network of random weights. config: fields of ``Qwen2_5OmniThinkerConfig``; those of tokens are the tokenizer's.
 
     audio, end: ids of the audio's token and of the one that ends an answer. embedding_std: spread of the embeddings
-    (None: the config's ``initializer_range``). Raises ZooError for fields that make no network.
+    (None: the config's ``initializer_range``). lora: an adapter to put in.
+
+    Raises ZooError for fields that make no network.
     """
     try:
         settings = _config(config, tokenizer, audio, end)
@@ -51,13 +59,19 @@ def random_network(
         raise ZooError(f"backbone.config makes no Qwen2.5-Omni thinker: {' '.join(str(error).split())}") from error
     if embedding_std is not None:
         nn.init.normal_(network.get_input_embeddings().weight, std=embedding_std)
+    if lora is not None:
+        inject(network, lora, TARGETS)
     return with_grouped_attention(network)
 
 
-def pretrained_network(name: str, dtype: torch.dtype) -> Qwen2_5OmniThinkerForConditionalGeneration:
+def pretrained_network(
+    name: str, *, dtype: torch.dtype, lora: LoraConfig | None = None
+) -> Qwen2_5OmniThinkerForConditionalGeneration:
     """The thinker in a folder or on the hub, alone or with the talker that belongs to it, which is left out.
 
-    The blocks of its vision tower are not read either. Raises ZooError for what is missing or something else.
+    The blocks of its vision tower are not read either. lora: the adapter that is kept apart: the one in the folder, or
+    a new one where there is none; None: one in the folder is added to the weights. Raises ZooError for what is missing
+    or something else.
     """
     model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
     config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
@@ -68,6 +82,7 @@ def pretrained_network(name: str, dtype: torch.dtype) -> Qwen2_5OmniThinkerForCo
         network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
     finally:
         logging.set_verbosity(verbosity)
+    adapted(network, Path(name), lora, TARGETS)
     return with_grouped_attention(network)
 
 

@@ -1,0 +1,92 @@
+"""An adapter in the text part: where it goes, what is trained, and that nothing is lost on the way to disk."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo.backbones.lora import LoraConfig, is_adapter
+from zoo.backbones.qwen2_5_omni import Qwen25Omni
+from zoo.errors import ZooError
+from zoo.languages import language
+
+LORA = LoraConfig(rank=3, alpha=6, dropout=0.0)
+Maker = Callable[..., Qwen25Omni]
+
+
+def adapted(tiny: Maker, lora: LoraConfig = LORA) -> Qwen25Omni:
+    """With an adapter that does something."""
+    backbone = tiny(lora=lora)
+    for parameter in backbone.parts()["lora"]:
+        nn.init.normal_(parameter, std=0.3)
+    return backbone
+
+
+def loaded(name: Path, lora: LoraConfig | None) -> Qwen25Omni:
+    backbone = Qwen25Omni(name=str(name), dtype="float64", lora=lora)
+    backbone.load()
+    return backbone
+
+
+@torch.no_grad()
+def scores(backbone: Qwen25Omni) -> Tensor:
+    ids = torch.tensor([backbone.prompt.opening(3, language("de"))])
+    states = backbone.decoder.model(inputs_embeds=backbone.decoder.get_input_embeddings()(ids)).last_hidden_state
+    found: Tensor = backbone.decoder.get_output_embeddings()(states)
+    return found
+
+
+def test_it_is_on_the_text_part_alone(tiny: Maker) -> None:
+    backbone = tiny(lora=LORA)
+    layers = {name.split(".lora_")[0] for name, _ in backbone.model.named_parameters() if is_adapter(name)}
+    kinds = ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")
+    assert layers == {f"model.language_model.layers.{layer}.{kind}_proj" for layer in range(2) for kind in kinds}
+
+
+def test_a_new_one_adds_nothing(tiny: Maker) -> None:
+    assert torch.equal(scores(tiny(lora=LORA)), scores(tiny()))
+
+
+def test_parts_tell_it_from_what_it_adapts(tiny: Maker) -> None:
+    backbone = tiny(lora=LORA)
+    backbone.trainable(["lora", "encoder", "projector"])
+    names = {name for name, parameter in backbone.model.named_parameters() if parameter.requires_grad}
+    assert {name for name in names if name.startswith("model.language_model")} == {
+        name for name, _ in backbone.model.named_parameters() if is_adapter(name)
+    }
+    assert any("audio_tower.proj" in name for name in names)
+
+
+@pytest.mark.parametrize("save", ["merged", "adapter"])
+def test_what_is_exported_says_the_same(tiny: Maker, tmp_path: Path, save: str) -> None:
+    lora = replace(LORA, save=save)
+    backbone = adapted(tiny, lora)
+    expected = scores(backbone)
+    assert float((expected - scores(tiny())).abs().max()) > 0.1
+    backbone.save(tmp_path)
+    torch.testing.assert_close(scores(loaded(tmp_path, None)), expected, rtol=0, atol=1e-12)
+    if save == "adapter":
+        again = loaded(tmp_path, lora)
+        torch.testing.assert_close(scores(again), expected, rtol=0, atol=1e-12)
+        for (name, parameter), other in zip(backbone.named_parameters(), again.parameters(), strict=True):
+            assert torch.equal(parameter, other), name
+
+
+def test_training_goes_on_where_it_was(tiny: Maker, tmp_path: Path) -> None:
+    """A merged one has no adapter any more: a new one begins with what it had learned."""
+    backbone = adapted(tiny)
+    backbone.save(tmp_path)
+    torch.testing.assert_close(scores(loaded(tmp_path, LORA)), scores(backbone), rtol=0, atol=1e-12)
+
+
+def test_another_adapter_is_refused(tiny: Maker, tmp_path: Path) -> None:
+    adapted(tiny, replace(LORA, save="adapter")).save(tmp_path)
+    with pytest.raises(ZooError, match=r"has rank 3 and alpha 6; backbone\.lora says 4 and 6"):
+        loaded(tmp_path, replace(LORA, rank=4))
+    (tmp_path / "speech-lora" / "adapter_config.json").write_text(json.dumps({"r": 3}))
+    with pytest.raises(ZooError, match=r"The adapter in .* is damaged or does not fit"):
+        loaded(tmp_path, None)
