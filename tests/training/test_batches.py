@@ -1,16 +1,21 @@
 """Which stretches a step sees."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from zoo.config import build, compose
+from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts
 from zoo.data.excerpts import ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import ExcerptBatches, ExcerptSupply, StepBatches, Supply
+from zoo.training.batches import ExcerptSupply, StepBatches, Stretches, StretchSupply, ThoughtSupply
 from zoo.training.curriculum import Curriculum, Stage
+from zoo.training.run import supplies
 
 
 class Shown:
@@ -28,12 +33,13 @@ TALK = Talk("talk", Path("talk.wav"), 60.0, "en", tuple(Segment(second, 2.5, "he
 
 
 def batches(**shares: float) -> Any:
-    supplies = [
-        Supply(RobustSegments([TALK], chunk_seconds=1.0, robust=name == "robust"), share)
+    sources = [
+        Stretches(RobustSegments([TALK], chunk_seconds=1.0, robust=name == "robust"), share)
         for name, share in shares.items()
     ]
     curriculum = Curriculum({"only": STAGE})
-    return StepBatches(supplies, curriculum, {"shown": Shown()}, seed=3, rank=0)  # type: ignore[dict-item]
+    given: Any = {"shown": Shown()}
+    return StepBatches({"only": StretchSupply(sources)}, curriculum, given, seed=3, rank=0)
 
 
 def test_a_share_of_the_steps_sees_single_utterances() -> None:
@@ -51,7 +57,8 @@ def test_a_step_is_drawn_alike_every_time(step: int) -> None:
     assert batches(robust=0.5, utterances=0.5)[step] == batches(robust=0.5, utterances=0.5)[step]
 
 
-def test_batches_of_excerpts_are_drawn_alike_every_time_and_apart_for_every_rank() -> None:
+@pytest.mark.parametrize("kind", ["excerpts", "thoughts"])
+def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind: str) -> None:
     segments = tuple(
         Segment(s, 2.0, "one two", (Word("one", s, s + 1), Word("two", s + 1, s + 2)), {"de": translation})
         for s in range(1, 60, 4)
@@ -61,11 +68,43 @@ def test_batches_of_excerpts_are_drawn_alike_every_time_and_apart_for_every_rank
     curriculum = Curriculum({"only": Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)})
 
     def drawn(rank: int) -> list[Any]:
-        excerpts = Excerpts([talk], language("de"), ExcerptConfig())
         given: Any = {"shown": Shown()}
-        batches = ExcerptBatches({"only": ExcerptSupply(excerpts)}, curriculum, given, seed=3, rank=rank)
+        german = language("de")
+        supply = (
+            ExcerptSupply(Excerpts([talk], german, ExcerptConfig()))
+            if kind == "excerpts"
+            else ThoughtSupply(Thoughts([talk], german, ThoughtConfig(), chunk_seconds=0.64))
+        )
+        batches = StepBatches({"only": supply}, curriculum, given, seed=3, rank=rank)
         return [batches[step] for step in range(9)]
 
     assert drawn(0) == drawn(0)
     assert drawn(0) != drawn(1)
     assert all(multiplier == 1 for _, multiplier in drawn(0))
+
+
+def test_every_stage_has_its_own_supply() -> None:
+    """Encoder first, then chains of thought: one curriculum, one place per global step."""
+    config = compose("train", ["experiment=streamuni_phi4_minitalks"])
+    settings = build(config.training)
+    words = (Word("one", 1.0, 2.0), Word("two.", 2.0, 3.0))
+    segments = (Segment(1.0, 2.0, "one two.", words, {"de": Target("eins zwei.", ("eins", "zwei."), ((0,), (1,)))}),)
+    talks = [Talk("talk", Path("talk.wav"), 9.0, "en", segments)] * 2
+    settings = replace(settings, thoughts=replace(settings.thoughts, sentences=[1.0]))
+    made = supplies(build(config.system), talks, settings, torch.device("cpu"))
+    assert [stage.name for stage in settings.stages(Thought)] == ["sentences", "segments"]
+    assert [type(made[name]) for name in ("hearing", "sentences", "segments")] == [
+        StretchSupply,
+        ThoughtSupply,
+        ThoughtSupply,
+    ]
+    assert made["sentences"].thoughts.config.max_seconds == 12
+    assert made["segments"].thoughts.config.max_seconds == 18
+    shown: Any = dict.fromkeys(settings.objectives, Shown())
+    batches = StepBatches(made, settings.curriculum, shown, seed=0, rank=0)
+    first, *later = [
+        batches[step][0][0] for step in (0, settings.curriculum.stages[0].steps, settings.curriculum.steps - 1)
+    ]
+    assert isinstance(first, Stretch)
+    assert first.chunk_seconds == 0.64
+    assert all(isinstance(one, Thought) for one in later)

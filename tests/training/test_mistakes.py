@@ -21,15 +21,16 @@ SETTINGS = {
     "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
     "training.encode_once=true": "training.encode_once needs a frozen encoder; these stages train it: hearing.",
     "training.utterances=1.5": "training.utterances is a share of the steps, from 0 to 1, not 1.5.",
-    "training.excerpts={_target_: zoo.data.excerpts.ExcerptConfig}": "Stage 'hearing' trains frame_labels, which takes "
-    "stretches; training.excerpts=... gives excerpts.",
-    f"+{STAGES}.hearing.excerpts={{_target_: zoo.data.excerpts.ExcerptConfig}}": "These stages have excerpts, but "
-    "training.excerpts is null: hearing.",
+    f"+{STAGES}.hearing.excerpts={{_target_: zoo.data.excerpts.ExcerptConfig}}": "Stage 'hearing' has excerpts, but "
+    "frame_labels takes stretches.",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 EXCERPTS = {
     "training.utterances=0.5": "training.utterances and training.encode_once are for stretches",
     "training.encode_once=true": "training.utterances and training.encode_once are for stretches",
+    "training.excerpts=null": "Stage 'alone' trains offline, which takes excerpts; describe them in training.excerpts.",
+    f"+{STAGES}.alone.thoughts={{_target_: zoo.data.chain_of_thought.ThoughtConfig}}": "Stage 'alone' has thoughts, "
+    "but offline takes excerpts.",
     f"{STAGES}.short.trains=[encoder,decoder]": "Encoded excerpts need a frozen encoder; these stages train it: short.",
 }
 JOBS = {

@@ -1,0 +1,58 @@
+"""Frame labels: as many of 20 ms as a frame of the encoder has."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.base import Backbone
+from zoo.data.robust_segments import Stretch
+from zoo.data.talks import Segment, Talk, Word
+from zoo.objectives.frame_labels import FrameBatch, FrameLabels
+
+WORDS = (Word("Hello,", 0.04, 0.12), Word("world.", 0.12, 0.28))
+TALK = Talk(
+    "talk",
+    None,
+    0.32,
+    "en",
+    (Segment(0.04, 0.24, "Hello, world.", WORDS),),
+    labels={"phonemes": (Word("h", 0.1, 0.2),)},
+)
+
+
+class Told(Backbone):
+    """Its frames are what it is told."""
+
+    hidden: Tensor
+
+    def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
+        return self.hidden, self.hidden
+
+    def decode(self, *given: object) -> list[object]:  # type: ignore[override]
+        raise AssertionError("not in training")
+
+    def text(self, token_ids: list[int]) -> str:
+        raise AssertionError("not in training")
+
+
+@pytest.mark.parametrize("labels_per_frame", [1, 2, 4])
+def test_every_label_has_its_own_prediction(labels_per_frame: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
+    frames = 16 // labels_per_frame
+    objective, backbone = FrameLabels(hidden_size=frames, labels_per_frame=labels_per_frame), Told()
+    objective.prepare([TALK], backbone)
+    stretch = Stretch(TALK, 0.0, 1, 0.32, TALK.segments)
+    batch = objective.batch([stretch, stretch], 1)
+    assert batch.words[0].tolist() == [0, 0, *[1] * 4, *[2] * 8, 0, 0]  # hello, world
+    assert batch.phonemes[0].tolist() == [*[0] * 5, *[1] * 5, *[0] * 6]
+    backbone.hidden = torch.eye(frames).expand(2, -1, -1)  # frame t is unit t, so that a head is a table
+    with torch.no_grad():
+        head = objective.heads["words"]
+        table = torch.nn.functional.one_hot(batch.words[0], 3).float() * 20  # (labels, classes) of the whole stretch
+        head.weight.copy_(table.reshape(frames, -1).T)
+        head.bias.zero_()
+    losses = objective.losses(backbone, batch)
+    assert losses["words"] < 1e-3
+    assert losses["word_accuracy"] == 1
+    shifted = FrameBatch(batch.samples, batch.phonemes, batch.words.roll(3, dims=1), 1)
+    assert objective.losses(backbone, shifted)["words"] > 1
