@@ -4,21 +4,25 @@ A reduced one of the same class, with random weights, is trained from scratch. K
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoTokenizer, Phi4MultimodalForCausalLM
+from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
+from zoo.backbones import lora as adapters
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.infinisst.decoder import ATTENTION
+from zoo.backbones.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.features import HOP, LogMel
-from zoo.backbones.phi4_multimodal.network import audio_part, random_network
+from zoo.backbones.phi4_multimodal.network import TARGETS, audio_part, published_network, random_network
+from zoo.backbones.phi4_multimodal.published import published
 from zoo.backbones.phi4_multimodal.tower import FEATURES_PER_EMBEDDING, encode, project
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.pretrained import part
+from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
 from zoo.errors import ZooError
 from zoo.types import Samples
 
@@ -26,8 +30,10 @@ from zoo.types import Samples
 class Phi4Multimodal(ChainOfThought):
     """name: hub id or folder; None: a network of random weights by ``config``, fields of ``Phi4MultimodalConfig``.
 
-    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. gradient_checkpointing:
-    training computes activations twice instead of keeping them. The rest: see ``ChainOfThought``.
+    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. lora: an adapter of the text
+    part that can be trained: the speech adapter that ``name`` brings, or a new one; None: the one that it brings is
+    added to the weights. gradient_checkpointing: training computes activations twice instead of keeping them. The rest:
+    see ``ChainOfThought``.
     """
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
@@ -42,6 +48,7 @@ class Phi4Multimodal(ChainOfThought):
         config: Mapping[str, Any] | None = None,
         tokenizer: str | None = None,
         embedding_std: float | None = None,
+        lora: LoraConfig | None = None,
         gradient_checkpointing: bool = False,
         template: Template = Template(),  # noqa: B008 (frozen)
         draft: bool = True,
@@ -64,27 +71,38 @@ class Phi4Multimodal(ChainOfThought):
         self.config = config
         self.tokenizer_source = tokenizer or name
         self.embedding_std = embedding_std
+        self.lora = lora
         self.gradient_checkpointing = gradient_checkpointing
 
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
         if self.tokenizer_source is None:
             raise ZooError("Phi-4-Multimodal needs backbone.name, or backbone.config and backbone.tokenizer.")
-        self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
+        self.tokenizer = part("tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source)
         self.spectrogram = LogMel()
-        self.model = self._network()
+        prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.model = self._network(prompt)
+        check_tokenizer(self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={})
         self.model.config._attn_implementation = ATTENTION  # of the text; the audio encoder has its own
         if self.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
 
-    def _network(self) -> Phi4MultimodalForCausalLM:
+    def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
+        if self.name is not None:
+            return published_network(published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora)
         if self.config is None:
             raise ZooError("Phi-4-Multimodal needs backbone.name or backbone.config.")
-        prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
-        network: nn.Module = random_network(
-            self.config, self.tokenizer, audio=prompt.audio, end=prompt.end, embedding_std=self.embedding_std
+        network = random_network(
+            self.config,
+            self.tokenizer,
+            audio=prompt.audio,
+            end=prompt.end,
+            embedding_std=self.embedding_std,
+            dtype=self.dtype,
         )
-        return cast(Phi4MultimodalForCausalLM, network.to(self.dtype))
+        if self.lora is not None:
+            adapters.inject(network, self.lora, TARGETS)
+        return network
 
     @property
     def decoder(self) -> Phi4MultimodalForCausalLM:
@@ -110,18 +128,23 @@ class Phi4Multimodal(ChainOfThought):
         return project(audio_part(self.model), hidden)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """``encoder``, ``projector`` and ``decoder``."""
+        """``encoder``, ``projector``, ``decoder`` and, apart from it, ``lora``."""
         audio, text = audio_part(self.model), self.model.model
-        return {
+        own = [*text.embed_tokens.parameters(), *text.norm.parameters()]
+        own += [parameter for name, parameter in text.layers.named_parameters() if not adapters.is_adapter(name)]
+        own += [] if self.model.config.tie_word_embeddings else list(self.model.lm_head.parameters())
+        parts: dict[str, Iterable[nn.Parameter]] = {
             "encoder": list(audio.encoder.parameters()),
             "projector": [*audio.up_proj_for_speech.parameters(), *audio.down_proj_for_speech.parameters()],
-            "decoder": [
-                *text.embed_tokens.parameters(),
-                *text.layers.parameters(),
-                *text.norm.parameters(),
-                *([] if self.model.config.tie_word_embeddings else self.model.lm_head.parameters()),
-            ],
+            "decoder": own,
         }
+        return parts if self.lora is None else {**parts, "lora": adapters.parameters(text.layers)}
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write model (in ``dtype``; None: as it is) and tokenizer, as Transformers lays them out; an adapter by
+        ``lora.save``."""
+        adapters.save(self.model, folder, dtype, self.lora, TARGETS)
+        self.tokenizer.save_pretrained(folder)
 
     @torch.no_grad()
     def fit_features(self, samples: Iterable[Tensor]) -> None:

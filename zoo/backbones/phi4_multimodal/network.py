@@ -1,20 +1,30 @@
-"""Transformers' Phi4MultimodalForCausalLM without eyes, with random weights. Knows neither files nor streams."""
+"""Transformers' Phi4MultimodalForCausalLM without eyes, with random or published weights. Knows no stream."""
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
+import torch
 from huggingface_hub.errors import StrictDataclassError
-from torch import nn
+from torch import Tensor, nn
 from transformers import (
     Phi4MultimodalAudioConfig,
     Phi4MultimodalConfig,
     Phi4MultimodalForCausalLM,
     PreTrainedTokenizerBase,
 )
-from transformers.models.phi4_multimodal.modeling_phi4_multimodal import Phi4MultimodalAudioEmbedding
+from transformers.initialization import no_init_weights
+from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
+    Phi4MultimodalAudioEmbedding,
+    Phi4MultimodalRotaryEmbedding,
+)
 
-from zoo.errors import ZooError, unknown
+from zoo.backbones import lora as adapters
+from zoo.backbones.lora import ADAPTER, LoraConfig
+from zoo.backbones.phi4_multimodal.published import Published
+from zoo.errors import ZooError, some, unknown
+
+TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts
 
 UNSEEN: Mapping[str, Any] = {  # the class makes a vision tower in any case: the smallest one, and it goes at once
     "hidden_size": 16,
@@ -28,7 +38,13 @@ UNSEEN: Mapping[str, Any] = {  # the class makes a vision tower in any case: the
 
 
 def random_network(
-    config: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase, *, audio: int, end: int, embedding_std: float | None
+    config: Mapping[str, Any],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    audio: int,
+    end: int,
+    embedding_std: float | None,
+    dtype: torch.dtype,
 ) -> Phi4MultimodalForCausalLM:
     """A network of random weights. config: fields of ``Phi4MultimodalConfig``; those of tokens are the tokenizer's.
 
@@ -46,13 +62,78 @@ def random_network(
     _check("backbone.config.audio_config", heard, Phi4MultimodalAudioConfig)
     made = {**config, **tokens, "audio_config": heard, "vision_config": dict(UNSEEN)}
     try:
-        network = speech_only(Phi4MultimodalForCausalLM(Phi4MultimodalConfig(**made)))
+        network = speech_only(Phi4MultimodalForCausalLM._from_config(Phi4MultimodalConfig(**made), dtype=dtype))
     except (TypeError, ValueError, StrictDataclassError) as error:
         reason = " ".join(str(error.__cause__ or error).split())
         raise ZooError(f"backbone.config makes no Phi-4-Multimodal: {reason}") from error
     if embedding_std is not None:
         nn.init.normal_(network.model.embed_tokens.weight, std=embedding_std)
     return network
+
+
+def published_network(
+    source: Published, *, audio: int, dtype: torch.dtype, lora: LoraConfig | None
+) -> Phi4MultimodalForCausalLM:
+    """The network with its weights, read one by one; vision stays on disk.
+
+    audio: id of the audio's token. lora: the adapter that is kept apart: the published one, or a new one where there is
+    none; None: a published one is added to the weights. Raises ZooError for weights that are missing or of another
+    shape, and for another adapter.
+    """
+    cast(Phi4MultimodalAudioConfig, source.config.audio_config).audio_token_id = audio
+    with torch.device("meta"), no_init_weights():
+        network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
+    if (
+        lora is not None
+        and source.lora is not None
+        and (lora.rank, lora.alpha) != (source.lora.rank, source.lora.alpha)
+    ):
+        raise ZooError(
+            f"The speech adapter of {source.name} has rank {source.lora.rank} and alpha {source.lora.alpha}; "
+            f"backbone.lora says {lora.rank} and {lora.alpha}."
+        )
+    weights, missing = {}, []
+    for name, expected in network.state_dict().items():
+        if name == "lm_head.weight" and source.config.tie_word_embeddings:
+            continue
+        found = _read(source, name, dtype, merge=lora is None)
+        if found is None:
+            missing.append(name)
+        elif found.shape != expected.shape:
+            raise ZooError(f"{name} of {source.name} has shape {list(found.shape)}, not {list(expected.shape)}.")
+        else:
+            weights[name] = found
+    if missing:
+        raise ZooError(f"{source.name} lacks weights of a Phi-4-Multimodal: {some(missing)}.")
+    network.load_state_dict(weights, strict=False, assign=True)
+    network.tie_weights()
+    network.model.rotary_emb = Phi4MultimodalRotaryEmbedding(source.config)
+    if lora is not None:
+        adapters.inject(network, lora, TARGETS)
+        _fill(network, source)
+    return network
+
+
+def _read(source: Published, name: str, dtype: torch.dtype, *, merge: bool) -> Tensor | None:
+    """One weight in ``dtype``, no longer on disk; merge: with what the adapter adds to it."""
+    found, pair = source.tensor(name), source.adapters(name) if merge else None
+    if found is None or pair is None or source.lora is None:
+        return None if found is None else found.to(dtype, copy=True)
+    precise = torch.promote_types(dtype, torch.float32)
+    return adapters.added(found.to(precise), *pair, source.lora.scaling).to(dtype)
+
+
+def _fill(network: Phi4MultimodalForCausalLM, source: Published) -> None:
+    """Read the published adapter, if there is one, into the one that was injected."""
+    own = dict(network.named_parameters())
+    with torch.no_grad():
+        for name in own:
+            if f".lora_A.{ADAPTER}." not in name:
+                continue
+            pair = source.adapters(name.replace(f".lora_A.{ADAPTER}.", "."))
+            if pair is not None:
+                own[name].copy_(pair[0])
+                own[name.replace("lora_A", "lora_B")].copy_(pair[1])
 
 
 def _check(where: str, given: Mapping[str, Any], kind: Any) -> None:
