@@ -30,6 +30,7 @@ from zoo.training.batches import ExcerptSupply, Stretches, StretchSupply, Supply
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
+from zoo.training.strategy import check_resumable, read
 
 PIECES = {Stretch: "stretches", Excerpt: "excerpts", Thought: "thoughts"}  # what batches are made of
 Told = TypeVar("Told", ExcerptConfig, ThoughtConfig)
@@ -292,13 +293,21 @@ def savers(settings: TrainingSettings, folder: Path, monitor: str) -> tuple[Mode
     return last, best
 
 
-def last_checkpoint(folder: Path) -> Path:
-    """The checkpoint a run folder can be resumed from. Raises ZooError when there is none, or a damaged one."""
+def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
+    """The checkpoint a run folder can be resumed from under the Trainer's ``strategy``.
+
+    Raises ZooError when there is none, a damaged one, or one of another strategy.
+    """
     path = folder / CHECKPOINTS / "last.ckpt"
-    if not path.is_file():
+    if not path.exists():
         raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
+    check_resumable(path, strategy)
     try:
-        torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        if path.is_dir():
+            for file in path.rglob("*.pt"):
+                read(file)
+        else:
+            torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
         raise ZooError(f"{path} is damaged; resume from another copy of it or start afresh.") from error
     return path
