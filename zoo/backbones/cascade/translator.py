@@ -40,8 +40,8 @@ def build(
     Raises ZooError on what does not fit, the tokenizer among it.
     """
     if name is None:
-        made = decoder_config(dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1)
-        made.eos_token_id = made.bos_token_id = None  # the backbone knows what ends an answer
+        unnamed = dict.fromkeys(("bos_token_id", "eos_token_id"))  # the backbone knows what ends an answer
+        made = decoder_config(unnamed | dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1)
         model: PreTrainedModel = AutoModelForCausalLM.from_config(made, dtype=dtype, attn_implementation=ATTENTION)
         model.tie_weights()
     else:

@@ -1,0 +1,106 @@
+"""What the translator is trained on: transcript and written words in the prompt, the rest as answer."""
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from tests.backbones.cascade.conftest import Make
+from zoo.backbones.cascade import Cascade
+from zoo.backbones.cascade.batch import IGNORED, Collator
+from zoo.data.excerpts import Excerpt
+from zoo.data.talks import Talk
+from zoo.languages import language
+from zoo.objectives.offline import Offline, OfflineTrained
+
+SOURCE = ("Julia", "spent", "the", "money.")
+TARGET = ("Julia", "hat", "das", "Geld", "ausgegeben.")
+
+
+def excerpts(count: int, given: int = 0) -> list[Excerpt]:
+    """The same sentence, from other moments of a talk."""
+    talk = Talk(name="talk", audio=None, duration=60.0, source_language="en", segments=())
+    times = [place / 8 for place in range(count)]
+    return [Excerpt(talk, start, start + 2, SOURCE, TARGET, language("de"), given) for start in times]
+
+
+def turns(backbone: Cascade, pieces: Sequence[Excerpt]) -> list[tuple[str, str]]:
+    """Text without and with a loss of each row."""
+    batch = backbone.collator()(pieces)
+    found = []
+    for ids, labels in zip(batch.input_ids, batch.labels, strict=True):
+        learned = labels != IGNORED
+        assert torch.equal(ids[learned], labels[learned])
+        last = int(learned.nonzero().max())
+        told = ids[: last + 1][~learned[: last + 1]]
+        assert bool((ids[last + 1 :] == backbone.prompt.end).all())
+        found.append((str(backbone.tokenizer.decode(told)), str(backbone.tokenizer.decode(ids[learned]))))
+    return found
+
+
+def test_the_loss_is_on_what_is_left_to_be_written(make: Make) -> None:
+    told = turns(make(), excerpts(40))
+    assert set(told) == {
+        (
+            "<|user|>Translate the English text to German based on the given German translation. English text: Julia "
+            f"spent the money.. German translation: {' '.join(TARGET[:given])}<|end|><|assistant|>",
+            f"{' '.join(TARGET[given:])}<|end|>",
+        )
+        for given in range(len(TARGET) + 1)
+    }
+
+
+def test_forced_words_are_not_learned(make: Make) -> None:
+    told = turns(make(written="both"), excerpts(40))
+    for (prompt, answer), given in itertools.product(told, range(len(TARGET) + 1)):
+        begin = " ".join(TARGET[:given])
+        if f"translation: {begin}<|end|>" in prompt:
+            assert prompt.endswith(f"<|assistant|>{begin}")
+            assert answer == f"{' '.join(TARGET)}<|end|>".removeprefix(begin)
+
+
+def test_words_that_are_given_are_always_written(make: Make) -> None:
+    assert all("translation: Julia hat" in prompt for prompt, _ in turns(make(), excerpts(20, given=2)))
+
+
+@pytest.mark.parametrize(("plain", "shares"), [(0.0, {0}), (1.0, {40}), (0.5, set(range(10, 31)))])
+def test_some_transcripts_have_no_case_and_punctuation(plain: float, shares: set[int], make: Make) -> None:
+    told = turns(make(plain=plain), excerpts(40))
+    assert sum("English text: julia spent the money. German" in prompt for prompt, _ in told) in shares
+
+
+def test_batches_follow_from_the_excerpts(make: Make) -> None:
+    backbone = make(plain=0.5)
+    one, other = (Collator(backbone.prompt, 0.5)(excerpts(8)) for _ in range(2))
+    assert torch.equal(one.input_ids, other.input_ids)
+    assert torch.equal(one.labels, other.labels)
+
+
+def test_forward_is_what_decode_runs(make: Make) -> None:
+    backbone = make(plain=1.0)
+    batch = backbone.collator()(excerpts(5))
+    losses = []
+    for ids, labels in zip(batch.input_ids, batch.labels, strict=True):
+        scores = backbone.translator(input_ids=ids[None]).logits[0].log_softmax(dim=-1)
+        losses += [-scores[place - 1, label] for place, label in enumerate(labels.tolist()) if label != IGNORED]
+    told = backbone(batch.to("cpu"))
+    assert told["loss"].item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-9)
+    assert 0 <= told["token_accuracy"].item() <= 1
+
+
+def test_a_few_steps_learn_a_sentence(make: Make) -> None:
+    backbone = make(dtype="float32", plain=1.0)
+    assert isinstance(backbone, OfflineTrained)
+    backbone.trainable(["translator"])
+    objective = Offline()
+    objective.prepare([], backbone)
+    optimizer = torch.optim.Adam(backbone.translator.parameters(), lr=0.01)
+    losses = []
+    for _ in range(30):
+        loss = objective.losses(backbone, objective.batch(excerpts(6), 1))["loss"]
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0] / 4
