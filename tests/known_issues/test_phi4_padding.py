@@ -1,0 +1,90 @@
+"""Phi-4-Multimodal's class adds its padding mask to attention scores as a number (1 or 0): padding is heard.
+
+Seen in transformers 5.23. Nothing is padded here, so a batch cannot change what a stream hears or says.
+"""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from benchmarks.tiny_checkpoints import phi4_multimodal
+from zoo.backbones.phi4_multimodal import Phi4Multimodal
+from zoo.backbones.phi4_multimodal.network import audio_part
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.types import Capability, Request, Stage
+
+FRAMES, LONGEST = 126, 254  # 1.28 and 2.56 s
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Phi4Multimodal:
+    folder: Path = tmp_path_factory.mktemp("phi4")
+    phi4_multimodal(folder)
+    made = Phi4Multimodal(name=str(folder), dtype="float64", max_tokens=12)
+    made.load()
+    return made
+
+
+@pytest.fixture(scope="module")
+def features() -> Tensor:
+    """(frames, bins) of the shorter of two."""
+    return torch.randn(FRAMES, 80, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@torch.no_grad()
+def in_the_class(backbone: Phi4Multimodal, features: Tensor, padding: Tensor) -> Tensor:
+    """What the class makes of one stream that is padded to a longer one and masked."""
+    padded = torch.cat([features, padding.expand(LONGEST - FRAMES, 80)])
+    inside = torch.arange(LONGEST) < FRAMES
+    return audio_part(backbone.model).encoder(padded[None], inside[None])[0, : -(-FRAMES // 8)]
+
+
+@torch.no_grad()
+def test_the_class_hears_padding(backbone: Phi4Multimodal, features: Tensor) -> None:
+    alone = audio_part(backbone.model).encoder(features[None], None)[0]
+    silent, loud = (in_the_class(backbone, features, torch.full((1, 80), value).double()) for value in (0.0, 20.0))
+    assert (silent - alone).abs().max() > 0.1
+    assert (loud - silent).abs().max() > 0.1
+
+
+@torch.no_grad()
+def test_ours_hears_each_as_if_it_were_alone(backbone: Phi4Multimodal, features: Tensor) -> None:
+    loud = torch.full((LONGEST, 80), 20.0, dtype=torch.float64)
+    alone = audio_part(backbone.model).encoder(features[None], None)[0]
+    for others in ([], [loud], [loud, features + 1, loud[:7]]):
+        last, middle = backbone.encode([features, *others])
+        torch.testing.assert_close(last[0], alone, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(middle[0], backbone.encode([features])[1][0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("stage", [Stage.TRANSCRIPT, Stage.TRANSLATION])
+def test_ours_says_the_same_in_a_batch_as_alone(backbone: Phi4Multimodal, stage: Stage) -> None:
+    needs = frozenset({Capability.ALIGNMENT})
+    lengths, request = (20_480, 30_720, 20_480, 41_000), Request(stage=stage)
+    batch = backbone.decode([hearing(backbone, n) for n in lengths], [request] * len(lengths), needs)
+    said = [hypothesis.token_ids.tolist() for hypothesis in batch]
+    assert len({tuple(ids) for ids in said}) > 1
+    for n, ids, hypothesis in zip(lengths, said, batch, strict=True):
+        [alone] = backbone.decode([hearing(backbone, n)], [request], needs)
+        assert alone.token_ids.tolist() == ids
+        if stage is Stage.TRANSLATION:
+            assert alone.alignment is not None
+            torch.testing.assert_close(alone.alignment, hypothesis.alignment)
+
+
+def hearing(backbone: Phi4Multimodal, samples: int) -> Session:
+    """A stream that has heard so much noise, for each length another."""
+    session = Session(
+        talk="talk",
+        source=language("en"),
+        target=language("de"),
+        frame_samples=backbone.frame_samples,
+        text=TextStream(decode=backbone.text, separator=" "),
+    )
+    session.audio = 0.3 * torch.randn(samples, generator=torch.Generator().manual_seed(samples))
+    session.backbone = backbone.open(session)
+    return session
