@@ -122,13 +122,14 @@ class Thoughts:
             if share
         }
 
-    def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Thought]:
-        """Thoughts of one kind and one length, about ``seconds`` together."""
+    def batch(self, random: np.random.Generator, *, seconds: Seconds, examples: int | None = None) -> list[Thought]:
+        """Thoughts of one kind and one length, about ``seconds`` together, but no more than ``examples``."""
         kind = self._kinds[_choice(random, [self.config.mixture[kind] for kind in self._kinds])]
         windows = self._windows[kind, 1 + _choice(random, self.config.sentences)]
         whole_chunks = random.random() >= self.config.off_grid
         length = windows.length(random, self.chunk_seconds if whole_chunks else GRID)
-        rows = windows.fitting(random, length, max(1, round(seconds / length)))
+        count = max(1, round(seconds / length))
+        rows = windows.fitting(random, length, count if examples is None else min(count, examples))
         return [self._thought(random, kind, windows.places[row], windows.bounds[row], length) for row in rows]
 
     def _thought(

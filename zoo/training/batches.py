@@ -94,8 +94,8 @@ class ThoughtSupply:
     thoughts: Thoughts
 
     def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
-        """About the stage's seconds of audio."""
-        return Drawn(self.thoughts.batch(random, seconds=stage.batch_seconds))
+        """About the stage's seconds of audio, or fewer where it has fewer examples."""
+        return Drawn(self.thoughts.batch(random, seconds=stage.batch_seconds, examples=stage.examples))
 
 
 class StepBatches(Dataset[Any]):
@@ -167,9 +167,8 @@ class TrainingData(lightning.LightningDataModule):
         """Whole batches from the trainer's global step (0, or where the checkpoint stopped) to the last one."""
         assert self.trainer is not None
         rank, parts = self.trainer.global_rank, self.trainer.accumulate_grad_batches
-        batches = StepBatches(
-            self._supplies, self._curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts
-        )
+        curriculum = self._curriculum.shared(self.trainer.world_size * parts)
+        batches = StepBatches(self._supplies, curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts)
         steps = RemainingSteps(first=self.trainer.global_step * parts, steps=self._curriculum.steps * parts)
         return DataLoader(
             batches,

@@ -29,7 +29,7 @@ class Stage:
     objective: name of the objective. trains: children of the backbone to update, the rest is frozen.
     chunks: lengths of a stretch to draw from (repeat one to draw it more often). multipliers: latency multipliers m
     to draw from; one larger than the stretch is taken as its whole length. Only stretches need them. batch_seconds:
-    audio per step.
+    audio of a batch. examples: thoughts of a step, shared out over its batches (None: as many as the audio has).
     excerpts, thoughts: what this stage's are like, where the training's own are not meant.
     schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
     """
@@ -43,6 +43,7 @@ class Stage:
     multipliers: Sequence[int] = (1,)
     excerpts: ExcerptConfig | None = None
     thoughts: ThoughtConfig | None = None
+    examples: int | None = None
     warmup_steps: int = 60
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     hold: float = 0.5
@@ -55,6 +56,8 @@ class Stage:
                 f"A training stage needs chunks and multipliers of at least 1 to draw from, "
                 f"not {list(self.chunks)} and {list(self.multipliers)}."
             )
+        if self.examples is not None and self.examples < 1:
+            raise ZooError(f"A training stage needs examples of at least 1, not {self.examples}.")
         if self.steps < 0 or self.batch_seconds <= 0:
             raise ZooError(
                 f"A training stage needs steps of at least 0 and batch_seconds above 0, "
@@ -85,6 +88,18 @@ class Curriculum:
         if not any(stage.steps for stage in stages.values()):
             raise ZooError("A training needs at least one stage with steps.")
         self.stages = tuple(replace(stage, name=name) for name, stage in stages.items())
+
+    def shared(self, batches: int) -> "Curriculum":
+        """That of one of the ``batches`` of a step. Raises ZooError for examples that cannot be shared out evenly."""
+        for stage in self.stages:
+            if (stage.examples or 0) % batches:
+                raise ZooError(
+                    f"The {stage.examples} examples of a step of stage {stage.name!r} cannot be shared out over "
+                    f"{batches} batches (trainer.devices times trainer.accumulate_grad_batches)."
+                )
+        return Curriculum(
+            {stage.name: replace(stage, examples=stage.examples and stage.examples // batches) for stage in self.stages}
+        )
 
     @property
     def steps(self) -> int:

@@ -15,7 +15,7 @@ class RestingAdamW(AdamW):
     """
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of the groups that do not rest; returns what ``closure`` does."""
         loss = None
         if closure is not None:
