@@ -99,12 +99,12 @@ Make = Callable[..., Cascade]
 def make(tokenizer_folder: Path) -> Make:
     """Build a cascade on ``Ears``. end_scale: how strongly the end varies, so that answers end after a few ids."""
 
-    def build(*, kind: str = "phi3", seed: int = 0, end_scale: float = 3.0, **options: object) -> Cascade:
+    def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> Cascade:
         torch.manual_seed(seed)
         settings: dict[str, object] = {
             "transcriber": Ears(),
             "name": None,
-            "config": {"model_type": kind, **SHAPE},
+            "config": {"model_type": "phi3", **SHAPE},
             "tokenizer": str(tokenizer_folder),
             "max_tokens": 12,
             "dtype": "float64",

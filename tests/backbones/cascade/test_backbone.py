@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from tests.backbones.cascade.conftest import Ears, Make
+from tests.backbones.cascade.conftest import SHAPE, Ears, Make
 from zoo.backbones.cascade import Cascade, Template
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Stage, no_tokens
@@ -38,9 +38,26 @@ def translated(backbone: Cascade, sessions: list[Session], **options: object) ->
     return backbone.decode(sessions, requests, PLAIN)
 
 
-@pytest.mark.parametrize("kind", ["phi3", "llama", "qwen2", "qwen3", "mistral"])
-def test_greedy_words_are_those_of_transformers(kind: str, make: Make, live: Live) -> None:
-    backbone = make(kind=kind, written="both")
+PHI_4_MINI = {  # what its config has beside Phi-3's
+    "rope_parameters": {
+        "rope_type": "longrope",
+        "rope_theta": 10_000.0,
+        "partial_rotary_factor": 0.5,
+        "short_factor": [1.0],
+        "long_factor": [3.0],
+    },
+    "sliding_window": 262_144,
+    "original_max_position_embeddings": 4096,
+    "max_position_embeddings": 131_072,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [*((kind, {}) for kind in ("phi3", "llama", "qwen2", "qwen3", "mistral")), ("phi3", PHI_4_MINI)],
+)
+def test_greedy_words_are_those_of_transformers(kind: str, more: dict[str, object], make: Make, live: Live) -> None:
+    backbone = make(config={"model_type": kind, **SHAPE, **more}, written="both")
     for levels, written in zip(LEVELS, WRITTEN, strict=True):
         session = live(backbone, levels, written)
         [hypothesis] = translated(backbone, [session])

@@ -18,13 +18,13 @@ from zoo.systems.binding import bind
 
 def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
     given = ["system=local_agreement", "backbone=cascade", "backbone@backbone.transcriber=speech_to_text"]
-    with pytest.raises(ZooError, match=r"^SpeechToText cannot .* does not expose transcript; .*transcriber=whisper, "):
+    with pytest.raises(ZooError, match=r"^SpeechToText cannot .* does not expose transcript; .* one of: whisper, "):
         build(compose("evaluate", given).system)
 
 
 def test_the_choices_are_all_that_transcribe() -> None:
     fitting = {name for name, kind in choices("backbone").items() if kind.exposes >= NEEDED and kind is not Cascade}
-    assert set(TRANSCRIBERS) >= fitting
+    assert set(TRANSCRIBERS) == fitting
 
 
 def test_alignments_are_not_told() -> None:
@@ -39,6 +39,7 @@ def test_alignments_are_not_told() -> None:
         ({"max_tokens": 0}, "max_tokens of at least 1"),
         ({"plain": 1.5}, "a share, from 0 to 1"),
         ({"written": "twice"}, "choose one of: prompt, answer, both"),
+        ({"transcriber_target": "both"}, "choose one of: source, target"),
         ({"template": Template(instruction="{transcript}")}, r"goes with backbone\.written=answer"),
         ({"name": None}, "needs a tokenizer"),
     ],

@@ -36,6 +36,7 @@ TRANSCRIBERS = (
     "qwen_minitalks",
 )
 NEEDED = frozenset({Capability.TRANSCRIPT, Capability.RECUT})  # of what transcribes
+TOLD = ("source", "target")
 CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # what no space stands before
 
 
@@ -91,10 +92,13 @@ class Cascade(Backbone):
         if missing := NEEDED - transcriber.exposes:
             raise ZooError(
                 f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not expose "
-                f"{' and '.join(sorted(missing))}; choose backbone@backbone.transcriber={', '.join(TRANSCRIBERS)}."
+                f"{' and '.join(sorted(missing))}; choose another with backbone@backbone.transcriber=..., one of: "
+                f"{', '.join(TRANSCRIBERS)}."
             )
         if written not in get_args(Written):
             raise unknown("place of what was written", written, get_args(Written))
+        if transcriber_target not in TOLD:
+            raise unknown("transcriber_target", transcriber_target, TOLD)
         if written != "answer" and not template.quotes:
             raise ZooError("An instruction without {translation} goes with backbone.written=answer only.")
         if max_tokens < 1 or not 0 <= plain <= 1:
