@@ -90,8 +90,8 @@ def test_words_are_those_of_a_plain_loop(
 ) -> None:
     """Over looks that grow, so that there are drafts; the separator is one token, or a space and five bytes."""
     lengths, longest = set[int](), 0
-    for seed in range(4):
-        backbone = make(seed=seed, separated=separated, draft=fast, reuse=fast)
+    for seed in range(2):
+        backbone = make(seed=seed, separated=separated, draft=fast, reuse=fast, max_tokens=9)
         separator = backbone.prompt.separator
         assert len(separator) == (1 if separated else 6)
         session = live(backbone, seconds=2.0, prefix=prefix, seed=seed)

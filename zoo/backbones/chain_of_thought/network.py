@@ -146,7 +146,7 @@ class HearingLLM(Listener):
         """(batch, F, bins) to (batch, T, hidden), last and middle layer."""
         trained = any(parameter.requires_grad for parameter in self.parts()["encoder"])
         with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            last, middle = self.encode(list(features.to(self.dtype)))
+            last, middle = self.encode(list(features.to(self.model.dtype)))
         return torch.stack(last), torch.stack(middle)
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -155,12 +155,12 @@ class HearingLLM(Listener):
             self.prepared(self.spectrogram.look(session.backbone.features, wave, session.audio_start))
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        device = self.decoder.get_input_embeddings().weight.device
+        device, dtype = self.model.device, self.model.dtype
         width = self.decoder.model.config.hidden_size
-        speech = [torch.zeros(0, width, dtype=self.dtype, device=device) for _ in waves]
+        speech = [torch.zeros(0, width, dtype=dtype, device=device) for _ in waves]
         live = [index for index, features in enumerate(looked) if self.embeddings(len(features))]
         if live:
-            hidden, _ = self.encode([looked[index].to(device, self.dtype) for index in live])
+            hidden, _ = self.encode([looked[index].to(device, dtype) for index in live])
             projected = self.project(torch.cat(hidden)).split([len(states) for states in hidden])
             for index, embeddings in zip(live, projected, strict=True):
                 speech[index] = embeddings

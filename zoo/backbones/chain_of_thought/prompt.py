@@ -61,6 +61,7 @@ class Prompt:
         self.audio = self._single(template.audio)
         separator = self._ids(template.separator)
         self.separator = separator if len(separator) == 1 else self._ids(f" {template.separator}")
+        self._instructions: dict[str, list[int]] = {}
         self._user = self._ids(template.user)
         self._assistant = self._ids(template.assistant)
 
@@ -71,7 +72,9 @@ class Prompt:
 
     def opening(self, embeddings: int, target: Language) -> list[int]:
         """Ids before the answer, for so many speech embeddings."""
-        instruction = self._ids(self.template.instruction.format(target=target.name))
+        if target.name not in self._instructions:
+            self._instructions[target.name] = self._ids(self.template.instruction.format(target=target.name))
+        instruction = self._instructions[target.name]
         return [*self._user, *[self.audio] * embeddings, *instruction, self.end, *self._assistant]
 
     def transcript(self, text: str) -> list[int]:

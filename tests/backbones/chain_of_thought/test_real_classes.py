@@ -1,0 +1,121 @@
+"""Streaming on the classes of Transformers: drafts and reuse say what a plain loop over the class's forward says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.backbones.phi4_multimodal.tiny import CONFIG
+from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.phi4_multimodal import Phi4Multimodal
+from zoo.backbones.qwen2_5_omni import Qwen25Omni
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.types import Capability, Request, Stage
+
+LIMIT = 6
+LEAN = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
+THINKER: dict[str, Any] = {
+    "text_config": {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "initializer_range": 0.3,
+        "tie_word_embeddings": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]},
+    },
+    "audio_config": {
+        "d_model": 12,
+        "encoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "num_mel_bins": 128,
+        "n_window": 20,
+        "initializer_range": 0.2,
+    },
+}
+OPTIONS: dict[str, Any] = {
+    "embedding_std": 0.5,
+    "dtype": "float64",
+    "max_tokens": LIMIT,
+    "alignment": AlignmentConfig(layer=1),
+}
+
+
+def phi(folder: Path, **options: Any) -> ChainOfThought:
+    return Phi4Multimodal(config=CONFIG, tokenizer=str(folder), template=LEAN, **options)
+
+
+def qwen(folder: Path, **options: Any) -> ChainOfThought:
+    return Qwen25Omni(config=THINKER, tokenizer=str(folder), template=LEAN, **options)
+
+
+def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
+    """The class's own forward: scores of the next id (vocabulary,), attention (1 + said, speech) of layer 1."""
+    features = backbone.prepared(backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)).double()
+    count = backbone.embeddings(len(features))
+    ids = backbone.prompt.opening(count, language("de")) + said
+    if isinstance(backbone, Phi4Multimodal):
+        heard = {"audio_input_features": features[None], "audio_embed_sizes": torch.tensor([count])}
+        text: Any = backbone.model
+    else:
+        seen = torch.ones(1, len(features), dtype=torch.long)
+        heard = {"input_features": features.T[None], "feature_attention_mask": seen}
+        text = backbone.decoder.model
+    before = text.config._attn_implementation
+    text.config._attn_implementation = "eager"
+    mask = torch.ones(1, len(ids), dtype=torch.long)
+    output = backbone.model(input_ids=torch.tensor([ids]), attention_mask=mask, **heard, output_attentions=True)
+    text.config._attn_implementation = before
+    logits = output.logits[0, -1]
+    logits[backbone.prompt.audio] = -torch.inf
+    first = backbone.prompt.speech
+    return logits, output.attentions[1][0, :, -1 - len(said) :, first : first + count].mean(dim=0)
+
+
+def plain(backbone: ChainOfThought, audio: Tensor, said: list[int], ends: list[int]) -> list[int]:
+    new: list[int] = []
+    while len(new) < LIMIT and (token := int(scores(backbone, audio, said + new)[0].argmax())) not in ends:
+        new.append(token)
+    return new
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", [phi, qwen])
+@pytest.mark.parametrize("fast", [True, False])
+def test_streams_as_the_class_would(
+    kind: Callable[..., ChainOfThought], fast: bool, live: Callable[..., Session], tmp_path: Path
+) -> None:
+    special = ("<|pad|>", "<|begin_of_text|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>", "<sep>")
+    train_tokenizer(["good morning"], vocabulary_size=300, special_tokens=special).save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    backbone = kind(tmp_path, draft=fast, reuse=fast, **OPTIONS)
+    backbone.load()
+    separator, end = backbone.prompt.separator, backbone.prompt.end
+    assert len(separator) == 1
+    with torch.no_grad():  # so that answers end, not all at the limit
+        backbone.decoder.get_output_embeddings().weight[[end, *separator]] *= 4.0
+    prefix = [70, 71, 72]
+    session = live(backbone, seconds=1.28, prefix=prefix)
+    lengths = set()
+    for samples in (5_120, 10_240, 20_480):
+        audio, frames = session.audio[:samples], samples // backbone.frame_samples
+        transcript = plain(backbone, audio, [], [end, *separator])
+        translation = plain(backbone, audio, [*transcript, *separator, *prefix], [end])
+        heard = backbone.decode([session], [Request(Stage.TRANSCRIPT, frames)], frozenset())[0]
+        assert heard.token_ids.tolist() == transcript
+        needs = frozenset({Capability.ALIGNMENT})
+        said = backbone.decode([session], [Request(Stage.TRANSLATION, frames, heard.token_ids)], needs)[0]
+        assert said.token_ids.tolist() == translation
+        text = [*transcript, *separator, *prefix, *translation]
+        rows = scores(backbone, audio, text)[1][len(text) - len(translation) - len(prefix) : -1]
+        torch.testing.assert_close(said.alignment, rows.to(said.alignment), rtol=0, atol=1e-5)
+        lengths |= {len(transcript), len(translation)}
+    assert len(lengths) > 1
