@@ -114,6 +114,7 @@ class Qwen25Omni(ChainOfThought):
         self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
         if self.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
+            self.model.disable_input_require_grads()  # frozen embeddings would be given gradients
 
     def _random(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
@@ -174,6 +175,6 @@ class Qwen25Omni(ChainOfThought):
         return parts if self.lora is None else {**parts, "lora": adapters.parameters(thinker)}
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model (in ``dtype``; None: as it is) and tokenizer as Transformers does; an adapter as ``lora`` says."""
+        """Write model (in ``dtype``; None: as it is) and tokenizer as Transformers does, an adapter as told."""
         adapters.save(self.model, folder, dtype, self.lora, TARGETS)
         self.tokenizer.save_pretrained(folder)

@@ -74,11 +74,11 @@ def pretrained_network(
     or something else.
     """
     model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
-    config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
-    config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # it would name all that is left out
     try:
+        config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
+        config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
         network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
     finally:
         logging.set_verbosity(verbosity)
