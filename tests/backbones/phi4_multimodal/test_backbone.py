@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoTokenizer, Phi4MultimodalForCausalLM
 
 from tests.backbones.phi4_multimodal.tiny import CONFIG
 from zoo.backbones.base import FrameEncoder
+from zoo.backbones.chain_of_thought.batch import CotBatch
+from zoo.backbones.lora import LoraConfig
 from zoo.backbones.phi4_multimodal import Phi4Multimodal
 from zoo.backbones.phi4_multimodal.network import audio_part
 from zoo.errors import ZooError
@@ -105,3 +107,37 @@ def test_mistakes_are_one_sentence(folder: Path, options: dict[str, Any], messag
     tokenizer: dict[str, Any] = {"tokenizer": str(folder)} if options else {}
     with pytest.raises(ZooError, match=message):
         Phi4Multimodal(**tokenizer, **options).load()
+
+
+def test_checkpointing_recomputes_both_parts_and_changes_no_gradient(folder: Path, wave: Tensor) -> None:
+    gradients, passes = [], []
+    for checkpointing in (False, True):
+        torch.manual_seed(0)
+        backbone = Phi4Multimodal(
+            config=CONFIG,
+            tokenizer=str(folder),
+            dtype="float64",
+            lora=LoraConfig(rank=2, alpha=4, dropout=0.0),
+            gradient_checkpointing=checkpointing,
+        )
+        backbone.load()
+        backbone.train()
+        backbone.trainable(["lora", "encoder", "projector"])
+        with torch.no_grad():  # a new adapter adds nothing and would let no gradient through to its first half
+            for parameter in backbone.parts()["lora"]:
+                parameter.normal_(0, 0.1)
+        counted: list[nn.Module] = []
+        for layer in (backbone.model.model.layers[0].mlp, audio_part(backbone.model).encoder.encoders[0].conv):
+            layer.register_forward_pre_hook(lambda layer, given, counted=counted: counted.append(layer))
+        frames = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0)[None].expand(2, -1, -1)
+        ids = torch.tensor([[*backbone.prompt.opening(31, language("de")), 9, 10, 11]] * 2)
+        labels = torch.full_like(ids, -100)
+        labels[:, -3:] = ids[:, -3:]
+        backbone(CotBatch(frames.double(), ids, labels, labels == 9))["loss"].backward()
+        gradients.append({name: p.grad for name, p in backbone.named_parameters() if p.requires_grad})
+        passes.append(len(counted))
+    assert passes == [2, 4]
+    assert all(
+        gradient is not None and bool(gradient.any()) for name, gradient in gradients[0].items() if "lora" in name
+    )
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-9, atol=1e-12)

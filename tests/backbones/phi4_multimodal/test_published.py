@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import Phi4MultimodalConfig, Phi4MultimodalForCausalLM
+from transformers import Phi4MultimodalConfig, Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
 from tests.backbones.phi4_multimodal.tiny import ALPHA, CONFIG, RANK, original
 from zoo.backbones.lora import LoraConfig
@@ -106,6 +106,14 @@ def test_original_layout_with_its_speech_adapter(
     )
     assert set(backbone.parts()) == {"encoder", "projector", "decoder"} | ({"lora"} if lora else set())
     assert not any("vision" in name for name, _ in backbone.named_parameters())
+
+
+def test_the_tokenizer_is_taken_as_it_is(microsoft: Path, folder: Path) -> None:
+    """And not made anew by the class that its configuration names, or by code beside it."""
+    text = "<|user|>Der Zug fährt 3000 m, we go <sep> 天气<|end|>"
+    ids = loaded(microsoft).tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert ids == PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")).encode(text)
+    assert loaded(microsoft).text(ids) == "Der Zug fährt 3000 m, we go <sep> 天气"
 
 
 def test_an_adapter_beside_the_weights(microsoft: Path, folder: Path, tmp_path: Path, wave: Tensor) -> None:

@@ -39,6 +39,8 @@ def original(folder: Path, there: Path, *, seed: int = 1) -> None:
     shutil.copytree(folder, there, ignore=shutil.ignore_patterns("model.safetensors", "config.json"))
     settings = json.loads((folder / "config.json").read_text())
     (there / "config.json").write_text(json.dumps(_config(settings)))
+    tokenizer = json.loads((there / "tokenizer_config.json").read_text())
+    (there / "tokenizer_config.json").write_text(json.dumps({**tokenizer, "tokenizer_class": "GPT2TokenizerFast"}))
     names = {}
     for name, tensor in load_file(folder / "model.safetensors").items():
         names[_name(name)] = tensor

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
+from zoo.backbones import hub
 from zoo.backbones import lora as adapters
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
 from zoo.backbones.chain_of_thought.prompt import Prompt
@@ -18,7 +19,7 @@ from zoo.backbones.infinisst.decoder import ATTENTION
 from zoo.backbones.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.features import HOP, LogMel
 from zoo.backbones.phi4_multimodal.network import TARGETS, audio_part, published_network, random_network
-from zoo.backbones.phi4_multimodal.published import published
+from zoo.backbones.phi4_multimodal.published import NOUN, published
 from zoo.backbones.phi4_multimodal.tower import FEATURES_PER_EMBEDDING, encode, project
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
@@ -78,6 +79,7 @@ class Phi4Multimodal(ChainOfThought):
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
         if self.tokenizer_source is None:
             raise ZooError("Phi-4-Multimodal needs backbone.name, or backbone.config and backbone.tokenizer.")
+        hub.check(NOUN, self.tokenizer_source)
         self.tokenizer = part("tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source)
         self.spectrogram = LogMel()
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
@@ -85,7 +87,8 @@ class Phi4Multimodal(ChainOfThought):
         check_tokenizer(self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={})
         self.model.config._attn_implementation = ATTENTION  # of the text; the audio encoder has its own
         if self.gradient_checkpointing:
-            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+            self.model.activation_checkpointing_enable({"use_reentrant": False})
+            self.model.disable_input_require_grads()  # which only reentrant checkpointing needs
 
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
         if self.name is not None:
