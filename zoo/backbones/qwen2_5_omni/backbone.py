@@ -18,7 +18,7 @@ from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.lora import LoraConfig
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
-from zoo.backbones.qwen2_5_omni.network import TARGETS, pretrained_network, random_network
+from zoo.backbones.qwen2_5_omni.network import TARGETS, pretrained_network, quiet, random_network
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
@@ -107,7 +107,8 @@ class Qwen25Omni(ChainOfThought):
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
         if self.name is not None:
             self.model = pretrained_network(self.name, dtype=self.dtype, lora=self.lora)
-        self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
+        with quiet():
+            self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
         if self.name is None:
             self.model = self._random()
         self._check()

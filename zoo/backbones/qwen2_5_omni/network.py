@@ -1,6 +1,7 @@
 """Transformers' Qwen2.5-Omni thinker, with eyes that see nothing. Knows no stream and no search."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -74,16 +75,23 @@ def pretrained_network(
     or something else.
     """
     model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # it would name all that is left out
-    try:
+    with quiet():
         config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
         config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
         network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
-    finally:
-        logging.set_verbosity(verbosity)
     adapted(network, Path(name), lora, TARGETS)
     return with_grouped_attention(network)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Transformers' warnings about the talker and whatever else is left out."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def with_grouped_attention(
