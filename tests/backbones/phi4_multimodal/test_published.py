@@ -106,6 +106,7 @@ def test_original_layout_with_its_speech_adapter(
     )
     assert set(backbone.parts()) == {"encoder", "projector", "decoder"} | ({"lora"} if lora else set())
     assert not any("vision" in name for name, _ in backbone.named_parameters())
+    assert backbone.model.config.sliding_window is None
 
 
 def test_the_tokenizer_is_taken_as_it_is(microsoft: Path, folder: Path) -> None:

@@ -88,6 +88,8 @@ def _config(settings: dict[str, Any]) -> dict[str, Any]:
         "partial_rotary_factor": 0.75,
         "rope_scaling": {"type": "longrope", "long_factor": [2.0] * 3, "short_factor": [1.5] * 3},
         "original_max_position_embeddings": 4096,
+        "max_position_embeddings": 131072,
+        "sliding_window": 262144,
         "speech_lora": {"r": RANK, "lora_alpha": ALPHA, "dp": 0.01, "layer": "layers.*"},
         "vision_lora": {"r": 2, "lora_alpha": 4, "dp": 0.0, "layer": "layers.*"},
         "embd_layer": {"audio_embd_layer": {"compression_rate": 8, "downsample_rate": 1}},

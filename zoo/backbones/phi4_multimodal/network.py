@@ -81,16 +81,15 @@ def published_network(
     shape, and for another adapter.
     """
     cast(Phi4MultimodalAudioConfig, source.config.audio_config).audio_token_id = audio
+    if (source.config.sliding_window or 0) >= source.config.max_position_embeddings:
+        source.config.sliding_window = None  # it hides nothing, but makes caches that cannot be cut
     with torch.device("meta"), no_init_weights():
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
-    if (
-        lora is not None
-        and source.lora is not None
-        and (lora.rank, lora.alpha) != (source.lora.rank, source.lora.alpha)
-    ):
+    brought = source.lora
+    if lora is not None and brought is not None and (lora.rank, lora.alpha) != (brought.rank, brought.alpha):
         raise ZooError(
-            f"The speech adapter of {source.name} has rank {source.lora.rank} and alpha {source.lora.alpha}; "
-            f"backbone.lora says {lora.rank} and {lora.alpha}."
+            f"The speech adapter of {source.name} has rank {brought.rank} and alpha {brought.alpha}; backbone.lora "
+            f"says {lora.rank} and {lora.alpha}."
         )
     weights, missing = {}, []
     for name, expected in network.state_dict().items():
