@@ -70,7 +70,7 @@ class Tiny(ChainOfThought):
 
     @staticmethod
     def prepared(frames: Tensor) -> Tensor:
-        return frames / 4
+        return (frames - 16) / 4
 
     @staticmethod
     def embeddings(features: int) -> int:
@@ -140,3 +140,17 @@ def noise_of(seconds: float, seed: int = 0) -> Tensor:
 def noise() -> Callable[..., Tensor]:
     """See ``noise_of``."""
     return noise_of
+
+
+@pytest.fixture(scope="session")
+def spoken() -> Callable[[ChainOfThought], None]:
+    """Makes a backbone say letters and spaces only."""
+
+    def restrict(backbone: ChainOfThought) -> None:
+        letters = {token for letter in "abc" for token in backbone.prompt.translation(letter)}
+        allowed = {*letters, *backbone.prompt.separator}
+        backbone.never = [token for token in range(len(backbone.tokenizer)) if token not in allowed]
+        with torch.no_grad():
+            backbone.decoder.get_output_embeddings().weight[backbone.prompt.translation("a")[0]] *= 4.0
+
+    return restrict
