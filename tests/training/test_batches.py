@@ -32,14 +32,22 @@ STAGE = Stage(
 TALK = Talk("talk", Path("talk.wav"), 60.0, "en", tuple(Segment(second, 2.5, "hello") for second in range(1, 60, 4)))
 
 
-def batches(**shares: float) -> Any:
+def batches(*, rank: int = 0, parts: int = 1, **shares: float) -> Any:
     sources = [
         Stretches(RobustSegments([TALK], chunk_seconds=1.0, robust=name == "robust"), share)
         for name, share in shares.items()
     ]
     curriculum = Curriculum({"only": STAGE})
     given: Any = {"shown": Shown()}
-    return StepBatches({"only": StretchSupply(sources)}, curriculum, given, seed=3, rank=0)
+    return StepBatches({"only": StretchSupply(sources)}, curriculum, given, seed=3, rank=rank, parts=parts)
+
+
+def test_two_parts_on_one_rank_are_those_of_two_ranks() -> None:
+    one = batches(parts=2, robust=0.5, utterances=0.5)
+    ranks = [batches(rank=rank, robust=0.5, utterances=0.5) for rank in (0, 1)]
+    drawn = [one[item] for item in range(40)]
+    assert drawn == [ranks[part][step] for step in range(20) for part in (0, 1)]
+    assert drawn[0] != drawn[1]
 
 
 def test_a_share_of_the_steps_sees_single_utterances() -> None:

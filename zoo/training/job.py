@@ -30,6 +30,7 @@ from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
 # Overrides an evaluation must repeat begin so.
 EVALUATED = ("backbone", "convention=", "source_language=", "target_language=", "data=", "data.")
+TRAINED = ("backbone.lora", "backbone.gradient_checkpointing")  # but for these, which only a training needs
 RESUMED = ("backbone", "data", "source_language", "target_language", "seed")  # what a resumed run must not change
 
 
@@ -52,9 +53,9 @@ def train(cfg: Config) -> None:
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
     check_talks([*talks, *dev], source=source, target=target, heard=False)
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
-    untold = cfg.backbone.tokenizer is None and cfg.backbone[weights_key(cfg.backbone)] is None
-    if settings.vocabulary_size is not None and untold:
-        cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg, settings, settings.vocabulary_size))
+    size = settings.vocabulary_size
+    if size is not None and cfg.backbone.tokenizer is None and cfg.backbone[weights_key(cfg.backbone)] is None:
+        cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg, settings, size))
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
     with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
@@ -98,7 +99,8 @@ def finish(
     folder = run.folder / "export"
     weights = f"backbone.{weights_key(cfg.backbone)}"
     repeated = choices_unlike("evaluate", ("system", "backbone"))
-    repeated += [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(weights)]
+    left_out = (weights, *TRAINED)
+    repeated += [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(left_out)]
     repeated = list(dict.fromkeys(repeated))
     if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
         shutil.rmtree(folder, ignore_errors=True)  # the card comes last: what lacks it was cut short

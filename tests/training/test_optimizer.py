@@ -1,0 +1,44 @@
+"""A group of parameters that rests is as it was, whatever its gradients are."""
+
+import pytest
+import torch
+from torch.optim import AdamW
+
+from zoo.training.optimizer import RestingAdamW
+
+RATES = [0.1, 0.1, 0.0, 0.0, 0.1]  # of the second group; the first one always moves
+
+
+def trained(kind: type[AdamW], rests: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both parameters after steps with random gradients. rests: the second's are zeros, not None, at a rate of 0."""
+    first, second = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2))
+    optimizer = kind([{"params": [first]}, {"params": [second]}], lr=0.1, weight_decay=0.1)
+    random = torch.Generator().manual_seed(0)
+    for rate in RATES:
+        gradients = torch.randn(5, generator=random)
+        first.grad, second.grad = gradients[:3], gradients[3:]
+        if not rate:
+            second.grad = torch.zeros(2) if rests else None
+        optimizer.param_groups[1]["lr"] = rate if rests else 0.1
+        optimizer.step()
+    return first.detach(), second.detach()
+
+
+def test_zeros_at_rest_are_no_gradients() -> None:
+    expected = trained(AdamW, rests=False)
+    for found, wanted in zip(trained(RestingAdamW, rests=True), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert not torch.allclose(trained(AdamW, rests=True)[1], expected[1], atol=1e-3)
+
+
+def test_a_closure_is_called_once_with_gradients() -> None:
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = RestingAdamW([weight], lr=0.5, weight_decay=0.0)
+
+    def closure() -> float:
+        loss = weight.sum()
+        loss.backward()
+        return float(loss.detach())
+
+    assert optimizer.step(closure) == 1.0
+    assert weight.item() == pytest.approx(0.5)  # Adam's first step is the learning rate
