@@ -217,6 +217,10 @@ def test_a_history_that_cuts_voids_the_looks_and_what_it_forgot_is_not_counted()
     assert stream.session.prefix.numel() == 1
     assert stream.run(1) == ["C"]  # "b c d", of which B is written
     assert [look.text for look in stream.session.policy.looks] == ["b", "b c", "b c d"]
+    stream = streamed(paper(truncate=False), script, Trimming())
+    assert stream.run(4) == ["", "A", "B", "C"]
+    assert stream.asked[-2:] == [(1, 4, None, None), (1, 4, "b c d", 1)]  # no older look is of any use
+    assert len(stream.session.policy.looks) == 1
 
 
 def batches(size: int) -> Iterator[list[str]]:
@@ -270,6 +274,8 @@ def test_released_cuts_after_the_last_look_before_another_sentence() -> None:
     script = {**growing("a", "a b", "a b. C"), **growing("b. C", cut=2), **growing("C", cut=2)}
     stream = streamed(released(k=9), script)
     assert (stream.run(3), stream.cut) == (["", "", "A B"], 2)
+    colon = {**growing("a", "a b:", "a b: c"), **growing("c", cut=2)}
+    assert streamed(released(k=9), colon).run(3) == ["", "", "A B:"]
     stream = streamed(paper(k=9), script)
     assert (stream.run(3), stream.cut) == (["", "", ""], 0)
 

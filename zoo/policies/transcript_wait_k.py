@@ -102,7 +102,7 @@ class TranscriptWaitK(Policy):
         now = session.audio_start + session.look().numel()
         void = [look.end for look in state.looks if look.start != session.audio_start]
         behind = [end for end in void if session.audio_start < end < now][-2:] if self.truncate else []
-        state.looks = [look for look in state.looks if look.start == session.audio_start and look.end <= now]
+        state.looks = [look for look in state.looks if look.start == session.audio_start]
         known = state.looks[-1].end if state.looks else session.audio_start
         for end in (end for end in [*behind, now] if end > known):
             answer = yield Request(stage=Stage.TRANSCRIPT, audio_end=_frames(session, end))
@@ -140,12 +140,12 @@ class TranscriptWaitK(Policy):
 
 
 def _truncated(session: Session, looks: Sequence[Look]) -> Asking:
-    """Finish what was said up to the last of ``looks`` and forget it; look again where there is a tail."""
+    """Finish what was said up to the last of ``looks`` and forget it, then look at what is left."""
     finished = yield from _finished(session, looks)
     new = finished.new if finished else 0
     frames = _frames(session, looks[-1].end) or session.frames
     cut = Cut(tokens=session.prefix.numel() + new, frames=frames)
-    return Decision(write=new, cut=cut, again=frames < session.frames)
+    return Decision(write=new, cut=cut, again=True)
 
 
 def _finished(session: Session, looks: Sequence[Look]) -> Generator[Request, Hypothesis, Hypothesis | None]:
