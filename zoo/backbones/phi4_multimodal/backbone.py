@@ -5,7 +5,7 @@ A reduced one of the same class, with random weights, is trained from scratch. K
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -58,6 +58,7 @@ class Phi4Multimodal(ChainOfThought):
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
         max_tokens: int = 256,
         dtype: str = "float32",
+        words: Literal["jieba", "characters"] = "jieba",
     ) -> None:
         super().__init__(
             template=template,
@@ -67,6 +68,7 @@ class Phi4Multimodal(ChainOfThought):
             alignment=alignment,
             max_tokens=max_tokens,
             dtype=dtype,
+            words=words,
         )
         self.name = name
         self.config = config
