@@ -6,7 +6,7 @@ A reduced one of the same class, with random weights, is trained from scratch.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -84,6 +84,7 @@ class Qwen25Omni(ChainOfThought):
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
         max_tokens: int = 256,
         dtype: str = "float32",
+        words: Literal["jieba", "characters"] = "jieba",
     ) -> None:
         super().__init__(
             template=template,
@@ -93,6 +94,7 @@ class Qwen25Omni(ChainOfThought):
             alignment=alignment,
             max_tokens=max_tokens,
             dtype=dtype,
+            words=words,
         )
         if name is None and (config is None or tokenizer is None):
             raise ZooError("Qwen2.5-Omni needs backbone.name, or backbone.config and backbone.tokenizer.")
