@@ -1,6 +1,5 @@
 """What the translator is trained on: transcript and written words in the prompt, the rest as answer."""
 
-import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -26,26 +25,27 @@ def excerpts(count: int, given: int = 0) -> list[Excerpt]:
 
 
 def turns(backbone: Cascade, pieces: Sequence[Excerpt]) -> list[tuple[str, str]]:
-    """Text without and with a loss of each row."""
+    """Whole text, and what has a loss, of each row."""
     batch = backbone.collator()(pieces)
     found = []
     for ids, labels in zip(batch.input_ids, batch.labels, strict=True):
         learned = labels != IGNORED
         assert torch.equal(ids[learned], labels[learned])
         last = int(learned.nonzero().max())
-        told = ids[: last + 1][~learned[: last + 1]]
-        assert bool((ids[last + 1 :] == backbone.prompt.end).all())
-        found.append((str(backbone.tokenizer.decode(told)), str(backbone.tokenizer.decode(ids[learned]))))
+        assert bool((ids[last:] == backbone.prompt.end).all())
+        text, told = (str(backbone.tokenizer.decode(some)) for some in (ids[: last + 1], ids[learned]))
+        found.append((text, told.lstrip()))
     return found
 
 
-def test_the_loss_is_on_what_is_left_to_be_written(make: Make) -> None:
+def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
     told = turns(make(), excerpts(40))
     assert set(told) == {
         (
             "<|user|>Translate the English text to German based on the given German translation. English text: Julia "
-            f"spent the money.. German translation: {' '.join(TARGET[:given])}<|end|><|assistant|>",
+            f"spent the money.. German translation: {' '.join(TARGET[:given])}<|end|><|assistant|>"
             f"{' '.join(TARGET[given:])}<|end|>",
+            f"{' '.join(TARGET[:given])}{' '.join(TARGET[given:])}<|end|>",
         )
         for given in range(len(TARGET) + 1)
     }
@@ -53,15 +53,18 @@ def test_the_loss_is_on_what_is_left_to_be_written(make: Make) -> None:
 
 def test_forced_words_are_not_learned(make: Make) -> None:
     told = turns(make(written="both"), excerpts(40))
-    for (prompt, answer), given in itertools.product(told, range(len(TARGET) + 1)):
-        begin = " ".join(TARGET[:given])
-        if f"translation: {begin}<|end|>" in prompt:
-            assert prompt.endswith(f"<|assistant|>{begin}")
-            assert answer == f"{' '.join(TARGET)}<|end|>".removeprefix(begin)
+    written = [text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in told]
+    assert set(written) == {" ".join(TARGET[:given]) for given in range(len(TARGET) + 1)}
+    for (text, learned), given in zip(told, written, strict=True):
+        assert text.endswith(f"<|assistant|>{' '.join(TARGET)}<|end|>")
+        assert f"{given} {learned}".strip() in (f"{' '.join(TARGET)}<|end|>", f"{' '.join(TARGET)} <|end|>")
 
 
-def test_words_that_are_given_are_always_written(make: Make) -> None:
-    assert all("translation: Julia hat" in prompt for prompt, _ in turns(make(), excerpts(20, given=2)))
+@pytest.mark.parametrize("written", ["prompt", "both"])
+def test_words_that_are_given_are_written_and_not_learned(written: str, make: Make) -> None:
+    told = turns(make(written=written), excerpts(20, given=2))
+    assert all("German translation: Julia hat" in text for text, _ in told)
+    assert not any("Julia" in learned for _, learned in told)
 
 
 @pytest.mark.parametrize(("plain", "shares"), [(0.0, {0}), (1.0, {40}), (0.5, set(range(10, 31)))])

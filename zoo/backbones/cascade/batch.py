@@ -43,31 +43,37 @@ class Collator:
     plain: float
 
     def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> TextBatch:
-        """The loss is on what is left to be written, and on the end. frames: of no account, nothing is heard."""
+        """The loss is on what is left to be written and its end, and on what the prompt quotes: it translates, too.
+
+        frames: of no account, nothing is heard.
+        """
         turns = [self._turn(excerpt) for excerpt in excerpts]
-        ids = [torch.tensor(opening + answer) for opening, answer, _ in turns]
-        labels = [
-            torch.tensor([IGNORED] * (len(opening) + forced) + answer[forced:]) for opening, answer, forced in turns
-        ]
+        ids = [torch.tensor(ids) for ids, _ in turns]
+        labels = [torch.tensor(ids).masked_fill(~torch.tensor(learned), IGNORED) for ids, learned in turns]
         return TextBatch(
             input_ids=pad_sequence(ids, batch_first=True, padding_value=self.prompt.end),
             labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
         )
 
-    def _turn(self, excerpt: Excerpt) -> tuple[list[int], list[int], int]:
-        """Ids of prompt and answer, and how many of the answer are forced."""
+    def _turn(self, excerpt: Excerpt) -> tuple[list[int], list[bool]]:
+        """Ids of prompt and answer, and which of them are learned."""
         random = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
         written = random.randint(excerpt.given, len(excerpt.target))
+        source = language(excerpt.talk.source_language)
         plain = random.random() < self.plain
         words = [spelling(word) for word in excerpt.source] if plain else excerpt.source
         given = excerpt.language.join(excerpt.target[:written])
-        opening = self.prompt.opening(
-            source=language(excerpt.talk.source_language),
+        opening, quoted = self.prompt.quoted(
+            source=source,
             target=excerpt.language,
-            transcript=language(excerpt.talk.source_language).join(word for word in words if word),
+            transcript=source.join(word for word in words if word),
             translation=given,
         )
         if self.prompt.forces:
-            return opening, [*self.prompt.ids(excerpt.text), self.prompt.end], len(self.prompt.ids(given))
-        rest = excerpt.language.join(excerpt.target[written:])
-        return opening, [*self.prompt.ids(rest), self.prompt.end], 0
+            answer, forced = self.prompt.ids(excerpt.text), len(self.prompt.ids(given))
+        else:
+            answer, forced = self.prompt.ids(excerpt.language.join(excerpt.target[written:])), 0
+        if self.prompt.forces or excerpt.given:  # a copy of what is forced; what its transcript does not tell
+            quoted = [False] * len(opening)
+        learned = [*quoted, *[False] * forced, *[True] * (len(answer) - forced + 1)]
+        return [*opening, *answer, self.prompt.end], learned

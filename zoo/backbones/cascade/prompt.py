@@ -1,7 +1,6 @@
 """What a text LLM is asked: a transcript and what was written of its translation. Knows token ids, but no network."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -80,14 +79,24 @@ class Prompt:
 
     def opening(self, *, source: Language, target: Language, transcript: str, translation: str) -> list[int]:
         """Ids of the instruction up to where the answer begins. translation: what was written of it."""
-        said: Mapping[str, str] = {
-            "source": source.name,
-            "target": target.name,
-            "transcript": transcript.strip(),
-            "translation": "" if self.written == "answer" else translation.strip(),
-        }
-        instruction = self.template.instruction.format(**said)
-        return self.ids(f"{self.template.user}{instruction}{self.template.end}{self.template.assistant}")
+        return self.ids(self._turn(source, target, transcript, translation)[0])
+
+    def quoted(
+        self, *, source: Language, target: Language, transcript: str, translation: str
+    ) -> tuple[list[int], list[bool]]:
+        """The same, and which of the ids quote the translation."""
+        text, begin = self._turn(source, target, transcript, translation)
+        end = begin + len(translation.strip()) if self.written != "answer" else begin
+        told = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return told["input_ids"], [begin < last <= end for _, last in told["offset_mapping"]]
+
+    def _turn(self, source: Language, target: Language, transcript: str, translation: str) -> tuple[str, int]:
+        """The turn as text, and where in it the translation is quoted."""
+        said = {"source": source.name, "target": target.name, "transcript": transcript.strip()}
+        said["translation"] = "" if self.written == "answer" else translation.strip()
+        before = self.template.instruction.partition("{translation}")[0].format(**said)
+        opening = f"{self.template.user}{self.template.instruction.format(**said)}"
+        return f"{opening}{self.template.end}{self.template.assistant}", len(self.template.user) + len(before)
 
     def ids(self, text: str) -> list[int]:
         """Ids of a text, nothing added."""
