@@ -1,18 +1,17 @@
-"""python benchmarks/real_size.py system=infinisst [--size real|small] [override ...]: what does the real size cost?
+"""python benchmarks/real_size.py system=NAME [--size real|small] [override ...]: what does the real size cost?
 
-wav2vec 2.0 large and an 8 B Llama in bfloat16 with random weights, half an hour of noise as one stream: time per turn
-and its parts, time per token against the floor that memory bandwidth sets, peak memory, and whether it stays flat.
-Turns have a fixed number of tokens, for random weights end them anywhere. Without a GPU the size is a small one, which
-shows that the script works and nothing about the real one. The last line is one JSON object.
+infinisst: wav2vec 2.0 large and an 8 B Llama in bfloat16 with random weights, half an hour of noise as one stream: time
+per turn and its parts, time per token against the floor that memory bandwidth sets, peak memory, and whether it stays
+flat. Turns have a fixed number of tokens, for random weights end them anywhere. streamuni: see
+``real_size_streamuni.py``. Without a GPU the size is a small one, which shows that the script works and nothing about
+the real one. The last line is one JSON object.
 """
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,9 +24,23 @@ import torch
 from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import real_size_streamuni
+from real_size_machine import (
+    GIGA,
+    MINUTE,
+    clock_of,
+    copy_bandwidth,
+    forget_peak,
+    growth,
+    named,
+    noise,
+    peak_bytes,
+    weight_bytes,
+)
 
 from zoo.backbones.infinisst import InfiniSST, Template
 from zoo.backbones.infinisst import backbone as network
@@ -38,12 +51,9 @@ from zoo.errors import ZooError, run_script
 from zoo.evaluation.runner import progress
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Instance, Seconds
+from zoo.types import Instance, Seconds
 
 TOKENS = 4  # per chunk of 960 ms: speech of 2.5 words/s, 1.5 tokens per word
-MINUTE: Seconds = 60.0
-LEVEL = 0.1  # of the noise
-GIGA = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,42 +137,6 @@ def timed(backbone: InfiniSST, clock: Callable[[], Seconds]) -> Iterator[dict[st
         yield spent
 
 
-def clock_of(device: torch.device) -> Callable[[], Seconds]:
-    """A clock that waits for the device first."""
-
-    def now() -> Seconds:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        return time.perf_counter()
-
-    return now
-
-
-def noise(minutes: float, *, chunk_samples: int, seed: int) -> Iterator[Tensor]:
-    """Whole chunks of noise, made as they are asked for."""
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(int(minutes * MINUTE * SAMPLE_RATE) // chunk_samples):
-        yield LEVEL * torch.randn(chunk_samples, generator=generator)
-
-
-def copy_bandwidth(device: torch.device, clock: Callable[[], Seconds]) -> float:
-    """Bytes per second, read and written, of the best of some large copies."""
-    megabytes = 1024 if device.type == "cuda" else 256
-    source = torch.zeros(megabytes * 2**20, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    best = 0.0
-    for _ in range(10):
-        begun = clock()
-        target.copy_(source)
-        best = max(best, 2 * source.numel() / (clock() - begun))
-    return best
-
-
-def weight_bytes(module: nn.Module) -> int:
-    """Bytes of all parameters, shared ones once."""
-    return sum(weight.numel() * weight.element_size() for weight in module.parameters())
-
-
 def bytes_per_token(backbone: InfiniSST) -> int:
     """What a decoding step must read: all weights but the table of embeddings, and the window's keys and values."""
     decoder = backbone.decoder
@@ -171,19 +145,6 @@ def bytes_per_token(backbone: InfiniSST) -> int:
     attention = decoder.model.layers[0].self_attn
     position = 2 * len(decoder.model.layers) * attention.k_proj.out_features * table.element_size()
     return weight_bytes(decoder) - unread + backbone.window.size * position
-
-
-def peak_bytes(device: torch.device) -> int:
-    """The most that was in use: of the GPU by tensors, of the CPU by the process."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def growth(values: Sequence[float]) -> float:
-    """The median of the last fifth over that of the second fifth; the first fills the windows."""
-    fifth = len(values) // 5
-    return statistics.median(values[-fifth:]) / statistics.median(values[fifth : 2 * fifth])
 
 
 def streamed(
@@ -202,9 +163,7 @@ def measure(
     """Facts by name, and milliseconds per turn (median) by part."""
     clock = clock_of(device)
     bandwidth = copy_bandwidth(device, clock)
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
+    forget_peak(device)
     instance, spent = streamed(system, backbone, minutes=minutes, seed=seed, clock=clock)
     turns = [chunk.compute for chunk in instance.chunks]
     steps = len(spent["tokens"]) // len(turns)
@@ -247,9 +206,12 @@ def main() -> None:
     """Build, stream, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, help="default: real on a GPU, else small")
-    parser.add_argument("--minutes", type=float, help="length of the stream (default: 30, small: 3)")
+    parser.add_argument("--minutes", type=float, help="length of the stream (default: 30, small: 3; streamuni: 1)")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
     arguments = parser.parse_intermixed_args()  # options may stand between overrides
+    if "system=streamuni" in arguments.overrides:
+        real_size_streamuni.run(arguments.size, arguments.minutes, arguments.overrides)
+        return
     with tempfile.TemporaryDirectory() as folder:
         device = machine(configured(SIZES["small"], arguments.overrides, folder))
         name = arguments.size or ("real" if device.type == "cuda" else "small")
@@ -258,7 +220,7 @@ def main() -> None:
     minutes = SIZES[name].minutes if arguments.minutes is None else arguments.minutes
     if minutes * MINUTE < 20 * system.chunk_seconds * system.latency_multiplier:
         parser.error(f"--minutes must give at least 20 turns, which {minutes:g} do not")
-    where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    where = named(device)
     note = "" if name == "real" else ": NOT the real size; it says nothing about that"
     print(f"size {name} on {where}{note}")
     facts, parts = measure(system, backbone, minutes=minutes, seed=cfg.seed, device=device)

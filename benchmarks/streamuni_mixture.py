@@ -83,7 +83,7 @@ def streamed(
     compared = {name: ["system=streamuni", f"backbone.name={weights(name)}", *given] for name in MIXTURES}
     with tempfile.TemporaryDirectory() as folder:
         settings = [
-            f"compare={json.dumps(compared)}".replace('"', "'").replace("': ", "':"),
+            f"compare={{{','.join(f'{name}:{entries}' for name, entries in compared.items())}}}",
             f"evaluation.knob_values={list(ks)}".replace(" ", ""),
             f"evaluation.talks={talks}",
             "evaluation.upper_bound=false",
@@ -142,7 +142,8 @@ def scores(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         for row in streamed(options, ks=ks, talks=options.talks, given=given):
             place = f"{setting} k={row['knob']['value']:g}"
             found[row["system"]] |= {
-                f"{place} {score}": round(row["scores"][score], 2) for score in ("BLEU", "StreamLAAL")
+                f"{place} {score}": round(row["scores"][score] or 0.0, 2)  # nothing written: no latency
+                for score in ("BLEU", "StreamLAAL")
             }
     return found
 
