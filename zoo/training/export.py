@@ -40,6 +40,8 @@ def export(
     }
     beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer")  # all of it lies beside the config
     described["backbone"] = {**described["backbone"], **dict.fromkeys(beside)}
+    if transcriber := described["backbone"].get("transcriber"):  # of a cascade, which lies elsewhere
+        described["backbone"]["transcriber"] = {**transcriber, weights_key(transcriber): None}
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
     text = card(system, corpus=corpus, trained=trained, evaluated=evaluated, dtype=dtype, key=beside[0])
     (folder / "README.md").write_text(text)

@@ -1,9 +1,13 @@
 """What the translator is trained on: transcript and written words in the prompt, the rest as answer."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from tests.backbones.cascade.conftest import Make
 from zoo.backbones.cascade import Cascade
@@ -12,6 +16,7 @@ from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.languages import language
 from zoo.objectives.offline import Offline, OfflineTrained
+from zoo.training.export import export
 
 SOURCE = ("Julia", "spent", "the", "money.")
 TARGET = ("Julia", "hat", "das", "Geld", "ausgegeben.")
@@ -107,3 +112,19 @@ def test_a_few_steps_learn_a_sentence(make: Make) -> None:
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < losses[0] / 4
+
+
+def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Path) -> None:
+    backbone = make()
+    system: Any = SimpleNamespace(
+        name="streamuni", backbone=backbone, source_language=language("en"), target_language=language("de")
+    )
+    said = {"name": None, "tokenizer": "/here", "transcriber": {"checkpoint": "/there", "block_chunks": 4}}
+    config = {"backbone": said, "training": {}, "source_language": "en", "target_language": "de", "seed": 0}
+    folder = export(system, tmp_path, config=config, corpus="", trained=[], evaluated=[], dtype="bfloat16")
+    described = yaml.safe_load((folder / "config.yaml").read_text())["backbone"]
+    assert described["transcriber"] == {"checkpoint": None, "block_chunks": 4}
+    assert not {"/here", "/there"} & set((folder / "config.yaml").read_text().split())
+    again = make(name=str(folder), tokenizer=None, dtype="float32")
+    for name, weight in backbone.translator.named_parameters():
+        assert torch.equal(weight.to(torch.bfloat16), again.translator.get_parameter(name).to(torch.bfloat16))
