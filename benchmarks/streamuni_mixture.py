@@ -1,10 +1,9 @@
 """python benchmarks/streamuni_mixture.py [--option N ...] [override ...]: which chains of thought to train on?
 
 One shared stage that has only seen whole sentences, then the same number of steps on each mixture: nothing (vanilla),
-non-streaming, streaming and non-streaming, partial and non-streaming, partial alone (StreamUni, Figures 4 and 5 and
-Table 4). A training that is done already is not repeated. Scores: reference segments (SimulST) at several k, the
-model's own truncation at one, and transcript and translation of random prefixes of sentences. The last line is one
-JSON object.
+non-streaming, streaming and non-streaming, partial and non-streaming (StreamUni, Figures 4 and 5, Table 4). A training
+that is done already is not repeated. Scores: reference segments (SimulST) at several k, the model's own truncation at
+one, and transcript and translation of random prefixes of sentences. The last line is one JSON object.
 """
 
 import argparse
@@ -40,7 +39,6 @@ MIXTURES = {  # shares of non-streaming, streaming and partial thoughts; None: n
     "non_streaming": (1.0, 0.0, 0.0),
     "streaming_and_non_streaming": (0.5, 0.5, 0.0),
     "partial_and_non_streaming": (0.5, 0.0, 0.5),
-    "partial": (0.0, 0.0, 1.0),
 }
 SIMULST = ("history=reference_segments", "policy.truncate=false")
 BATCH_SECONDS = 40  # of prefixes of one length

@@ -15,7 +15,7 @@ SIZES = ["--hearing-steps", "1", "--sentence-steps", "1", "--steps", "1", "--tal
 
 
 def test_mixtures_are_shares_of_what_there_is(script: ModuleType) -> None:
-    assert [sum(shares) for shares in script.MIXTURES.values() if shares] == [1.0] * 4
+    assert [sum(shares) for shares in script.MIXTURES.values() if shares] == [1.0] * 3
     assert [name for name, shares in script.MIXTURES.items() if shares is None] == ["vanilla"]
 
 
@@ -33,7 +33,7 @@ def test_each_training_starts_from_the_shared_one(
     assert list(script.training(script.arguments([*SIZES, "threads=1"]))) == ["shared", *list(script.MIXTURES)[1:]]
     assert all("threads=1" in overrides for overrides in given.values())
     shared = f"backbone.name={tmp_path / 'shared' / 'export'}"
-    assert [shared in overrides for overrides in given.values()] == [False, True, True, True, True]
+    assert [shared in overrides for overrides in given.values()] == [False, True, True, True]
     assert (
         "training.thoughts.mixture={non_streaming:0.5,streaming:0.0,partial:0.5}"
         in (given["partial_and_non_streaming"])
@@ -68,13 +68,13 @@ def test_all_scores_of_a_model_stand_in_its_line(script: ModuleType, monkeypatch
     found = script.scores(script.arguments(["--k", "1,3,5"]))
     assert asked == [([1, 3, 5], script.SIMULST), ([3], ())]
     assert list(found) == list(script.MIXTURES)
-    assert found["partial"]["SimulST k=5 BLEU"] == 50
-    assert found["partial"]["StreamST k=3 StreamLAAL"] == 1.23
+    assert found["partial_and_non_streaming"]["SimulST k=5 BLEU"] == 50
+    assert found["partial_and_non_streaming"]["StreamST k=3 StreamLAAL"] == 1.23
     console = Console(width=200, file=StringIO(), record=True)
     console.print(script.shown(found))
     columns = console.export_text().splitlines()[-1].split("  ")
     assert [column.strip() for column in columns if column.strip()] == [
-        *("partial", "5.0", "60.0", "10.0 @ 1.23", "30.0 @ 1.23", "50.0 @ 1.23", "30.0 @ 1.23")
+        *("partial and non streaming", "5.0", "60.0", "10.0 @ 1.23", "30.0 @ 1.23", "50.0 @ 1.23", "30.0 @ 1.23")
     ]
 
 
