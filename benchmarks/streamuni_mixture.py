@@ -175,8 +175,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         description=(__doc__ or "").splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     parser.add_argument("--hearing-steps", type=natural, default=800, help="of the shared stage, encoder alone")
-    parser.add_argument("--sentence-steps", type=natural, default=800, help="of the shared stage, whole sentences")
-    parser.add_argument("--steps", type=natural, default=500, help="on each mixture")
+    parser.add_argument("--sentence-steps", type=natural, default=600, help="of the shared stage, whole sentences")
+    parser.add_argument("--steps", type=natural, default=300, help="on each mixture")
     parser.add_argument("--talks", type=natural, default=3, help="test talks that are streamed")
     parser.add_argument("--prefixes", type=natural, default=200, help="prefixes of test sentences, at least")
     parser.add_argument("--k", type=naturals, default=[1, 3, 5], help="words behind the transcript, as in 1,3,5")
