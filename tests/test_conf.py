@@ -27,6 +27,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay
 from zoo.tracking.wandb_logger import WandbSettings
 from zoo.training.run import TrainingSettings
+from zoo.training.strategy import ZeRO
 
 ENTRY_POINTS = ("evaluate", "train")
 CORPORA = tuple(
@@ -50,10 +51,15 @@ EXPERIMENTS = {
     "infinisst_minitalks_shared_encoder": "train",
     "lst_minitalks": "train",
     "offline_minitalks": "train",
+    "cascade_minitalks": "train",
+    **{f"streamuni_{name}": "train" for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")},
+    **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
+    **{f"streamuni_{name}": "evaluate" for name in ("baselines", "truncation")},
     **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
     **{f"infinisst_ablation_{name}": "evaluate" for name in ("instruction", "multipliers", "segments", "windows")},
 }
 CONVENTIONS = ("paper", "released")
+STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
 APART = ("hydra/default.yaml", "wandb_sweep.yaml")  # Hydra's own, and W&B's own (tests/tracking/test_sweep.py)
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
 CHOICES = [(path.parts[0], path.stem) for path in FILES if path.parts[0] in KINDS]
@@ -92,14 +98,32 @@ def test_every_file_is_one_of_those_tested_here() -> None:
         *(f"experiment/{name}.yaml" for name in EXPERIMENTS),
     }
     known |= {f"{name}.yaml" for name in ENTRY_POINTS} | {f"convention/{name}.yaml" for name in CONVENTIONS}
+    known |= {f"strategy/{name}.yaml" for name in STRATEGIES}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(APART) == known
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
 def test_a_choice_makes_its_object(group: str, choice: str) -> None:
-    offline = group == "backbone" and not choice.startswith("infinisst")  # conventions are InfiniSST's
-    cfg = compose(entry_point(group), [f"{group}={choice}", *(["system=streamatt"] if offline else [])])
+    beside = []
+    if group == "backbone" and not choice.startswith("infinisst"):  # conventions are InfiniSST's
+        beside = ["system=streamatt"]
+    if group == "training" and choice in EXPERIMENTS:  # which knows the widths
+        beside = [f"experiment={choice}", "backbone.tokenizer=somewhere"]
+    cfg = compose(entry_point(group), [f"{group}={choice}", *beside])
     assert isinstance(made(cfg[group]), KINDS[group])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_strategy_is_the_trainer_s(strategy: str) -> None:
+    if strategy != "auto":
+        pytest.importorskip("deepspeed", reason="the extra deepspeed is not installed")
+    chosen = build(compose("train", [f"strategy={strategy}"]).trainer)["strategy"]
+    if strategy == "auto":
+        assert chosen == "auto"
+    else:
+        assert isinstance(chosen, ZeRO)
+        zero = chosen.config["zero_optimization"]
+        assert (zero["stage"], "offload_optimizer" in zero) == (2, strategy.endswith("offload"))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

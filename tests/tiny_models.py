@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks import tiny_checkpoints
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.cascade import Template
+from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.config import build, compose, plain
 from zoo.systems.base import StreamingSystem
@@ -31,6 +33,8 @@ OURS = {  # whose weights are exported here: a system it fits, and the decoder's
     "lst_minitalks": ("streamatt", CAUSAL),
     "offline_minitalks": ("streamatt", CROSS),
 }
+NAMED = {"phi4_minitalks": "phi4_multimodal", "qwen_minitalks": "qwen2_5_omni"}  # the same classes
+CASCADES = {"cascade": "whisper", "cascade_minitalks": "offline_minitalks"}  # and what transcribes
 TEXTS = (
     "Julia hat das Geld ausgegeben. Wenn die Bank klein ist, fragt die Frau nach dem Haus!",
     "早上好，今天天气很好。",
@@ -49,7 +53,25 @@ def tiny_models(folder: Path) -> dict[str, Overrides]:
         chosen[kind] = [f"backbone.{key}={place}", *shape(kind)]
     key, place = exported("lst_minitalks", folder / "lst")
     chosen["lst"] = [f"backbone.{key}={place}"]  # whose shape stands beside its weights
+    for kind in NAMED.values():
+        chosen[kind].append("backbone.alignment.layer=3")  # the tiny ones have four
+    chosen |= {kind: chosen[same] for kind, same in NAMED.items()}
+    translator = _translator(folder / "translator")
+    for kind, transcriber in CASCADES.items():
+        heard = [given.replace("backbone.", "backbone.transcriber.", 1) for given in chosen[transcriber]]
+        chosen[kind] = [f"backbone.name={translator}", *heard]
     return {kind: [f"backbone={kind}", *given] for kind, given in chosen.items()}
+
+
+def _translator(folder: Path) -> Path:
+    """A tiny text LLM."""
+    special = list(dict.fromkeys([*SPECIAL_TOKENS, *Template().tokens]))
+    tokenizer = train_tokenizer(TEXTS, vocabulary_size=300, special_tokens=special)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(**CAUSAL | {"tie_word_embeddings": False, "vocab_size": len(tokenizer), "pad_token_id": None})
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
 
 
 def shape(kind: str) -> Overrides:
