@@ -39,7 +39,10 @@ def export(
         name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")
     }
     beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer")  # all of it lies beside the config
-    described["backbone"] = {**described["backbone"], **dict.fromkeys(beside)}
+    described["backbone"] = {
+        **described["backbone"],
+        **{name: None for name in beside if name in described["backbone"]},
+    }
     if transcriber := described["backbone"].get("transcriber"):  # of a cascade, which lies elsewhere
         described["backbone"]["transcriber"] = {**transcriber, weights_key(transcriber): None}
     (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
