@@ -144,6 +144,17 @@ def test_it_runs(
         assert min(form["shares"].values()) >= 0
 
 
+def test_the_shipped_model_needs_a_third_of_the_passes_at_most(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Real words, which ``main`` compares."""
+    monkeypatch.setattr(sys, "argv", ["streamuni_step.py", "--small", "--chunks", "12"])
+    script.main()
+    facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert facts["words"] >= 10
+    assert facts["fewer_passes"] >= 3
+
+
 @pytest.mark.parametrize("given", [["--chunks", "0"], ["--hidden", "-1"]])
 def test_sizes_that_make_no_sense_are_refused(
     script: ModuleType, given: list[str], capsys: pytest.CaptureFixture[str]
