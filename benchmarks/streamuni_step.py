@@ -1,7 +1,8 @@
 """python benchmarks/streamuni_step.py [--small] [--option N ...] [override ...]: StreamUni's decoder passes and time.
 
 The released code generates every answer from scratch, to its end; the zoo saves that in steps, one after another, and
-writes the same words in each. One talk, chunk after chunk through all forms in turn, so that other load hits all alike.
+writes the same words in each. One talk, chunk after chunk through all forms in turn, in seconds of the processor that
+this process was given, so that other load counts as little as it can.
 What is real: audio, transcripts, cuts and words, those of the trained model that is configured (``phi4_minitalks``).
 What is not: its decoder is a small one in the shapes of a large one (``streamuni_widened.py``), so that a pass costs
 what the stated size costs; the audio encoder stays as small as it is. The last line is one JSON object.
@@ -65,10 +66,10 @@ class Form:
 
     def hear(self, chunk: Tensor, *, final: bool) -> None:
         """The next chunk (n,)."""
-        with Meter(self.thinker, self.run).watching():
-            begin = time.perf_counter()
+        with Meter(self.thinker, self.run, time.process_time).watching():
+            begin = time.process_time()
             [action] = self.system.step([self.session], [SpeechChunk(chunk, final)])
-            self.run.seconds.append(time.perf_counter() - begin)
+            self.run.seconds.append(time.process_time() - begin)
         self.run.texts.append(action.text)
 
 
