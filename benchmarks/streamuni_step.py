@@ -1,8 +1,8 @@
 """python benchmarks/streamuni_step.py [--small] [--option N ...] [override ...]: StreamUni's decoder passes and time.
 
-The released code generates every answer from scratch, to its end; the zoo saves that in steps, one after another, and
-writes the same words in each. One talk, chunk after chunk through all forms in turn, in seconds of the processor that
-this process was given, so that other load counts as little as it can.
+A plain loop generates every answer from scratch and to its end, the released code to a limit; the zoo saves that in
+steps, one after another, and writes the same words in each. One talk, chunk after chunk through all forms in turn, in
+seconds of the processor that this process was given, so that other load counts as little as it can.
 What is real: audio, transcripts, cuts and words, those of the trained model that is configured (``phi4_minitalks``).
 What is not: its decoder is a small one in the shapes of a large one (``streamuni_widened.py``), so that a pass costs
 what the stated size costs; the audio encoder stays as small as it is. The last line is one JSON object.
