@@ -133,6 +133,11 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
         sizes.clear()
         assert ask(backbone, session, TRANSCRIPT) == [70, 71, 90, 91]
         assert len(sizes) == 1 + len([90, 91, *separator]) - 1
+        script[:] = [70, 71, *separator[1:], 80, 81, backbone.prompt.end]  # spelled otherwise: without the space
+        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 15)) == [70, 71]
+        sizes.clear()
+        ask(backbone, session, Request(Stage.TRANSLATION, 15))
+        assert sizes[0] == len(separator)
 
 
 @torch.inference_mode()

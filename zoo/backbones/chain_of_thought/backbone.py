@@ -34,8 +34,8 @@ WORDS = ("jieba", "characters")
 class Transcript:
     """What one look said. heard: first sample and number of samples. finished: the model closed it.
 
-    cache: (layers, 2, heads, n, head size), keys and values of the prompt and the ids (of all but the last where it
-    was stopped), or None.
+    cache: (layers, 2, heads, n, head size), keys and values of the prompt and the ids (not of those at the end that
+    were not fed), or None.
     """
 
     heard: tuple[Samples, Samples]
@@ -168,19 +168,23 @@ class ChainOfThought(HearingLLM):
             limits=[self.max_tokens - len(accepted) for accepted in turn.accepted],
             end=self.prompt.end,
             never=self.never,
-            stops=[ending(accepted, separator) for accepted in turn.accepted],
+            stops=[self._separated(accepted) for accepted in turn.accepted],
         )
         for index, (state, prompt, answer) in enumerate(zip(states, prompts, answers, strict=True)):
             said = turn.accepted[index] + answer.tokens
-            separated = said[-len(separator) :] == separator
-            ids = said[: -len(separator)] if separated else said
+            found = self.prompt.transcribed(said)
+            ids, kept = (said, len(said)) if found is None else found
             cache = None
             if self.reuse:
                 fed = torch.cat([turn.prefilled(index), answer.generated], dim=3)
-                cache = fed[:, :, :, : len(prompt) + len(ids)].clone()
+                cache = fed[:, :, :, : len(prompt) + kept]
             assert state.heard is not None
-            state.transcript = Transcript(state.heard, ids, separated or answer.finished, cache)
+            state.transcript = Transcript(state.heard, ids, found is not None or answer.finished, cache)
             state.draft = ids
+
+    def _separated(self, accepted: list[int]) -> Stop:
+        """Whether an answer that begins with ``accepted`` ends with the separator."""
+        return lambda tokens: self.prompt.transcribed(accepted + tokens) is not None
 
     def _transcript(self, session: Session) -> Hypothesis:
         """What was said of what was heard last; nothing where it is too short."""
@@ -257,9 +261,3 @@ class ChainOfThought(HearingLLM):
     def _text(self, session: Session, frames: int) -> Text:
         vocabulary = self._vocabularies[session.target.code]
         return Text(opening=[], prefix=session.prefix.tolist(), vocabulary=vocabulary, frames=frames)
-
-
-def ending(accepted: list[int], separator: list[int]) -> Stop:
-    """Whether an answer that begins with ``accepted`` ends with the separator."""
-    size = len(separator)
-    return lambda tokens: (accepted[-size:] + tokens[-size:])[-size:] == separator

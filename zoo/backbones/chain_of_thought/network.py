@@ -106,7 +106,7 @@ class HearingLLM(Listener):
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return self.prompt.text(token_ids)
 
     def collator(self) -> Collator:
         """Makes training batches of pieces of talks."""

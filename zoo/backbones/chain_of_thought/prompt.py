@@ -32,7 +32,9 @@ class Template:
     separator: str = "<sep>"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for an instruction with other names in braces."""
+        """Raises ZooError for an instruction with other names in braces, and for a separator that says nothing."""
+        if not self.separator.strip():
+            raise ZooError("The template needs a separator between transcript and translation.")
         try:
             self.instruction.format(target="")
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -81,10 +83,31 @@ class Prompt:
         """Ids of a transcript and the separator."""
         return [*self._ids(text.strip()), *self.separator]
 
+    def transcribed(self, said: list[int]) -> tuple[list[int], int] | None:
+        """Ids of the transcript, once ``said`` has a separator at its end, and how many of them were said; else None.
+
+        A separator of several pieces may come in others than its own, and in one piece with what stands beside it.
+        """
+        size, text = len(self.separator), self.template.separator
+        if said[-size:] == self.separator:
+            return said[:-size], len(said) - size
+        tail = range(max(0, len(said) - len(text.encode())), len(said))  # a piece has a byte at least
+        if size == 1 or not tail or text not in self.text(said[tail[0] :]):
+            return None
+        begin = max(place for place in tail if text in self.text(said[place:]))
+        before = self.text(said[begin:]).partition(text)[0].rstrip()
+        while begin and not before and not self.text(said[begin - 1 : begin]).strip():
+            begin -= 1
+        return [*said[:begin], *self._ids(before)], begin
+
     def translation(self, text: str) -> list[int]:
         """Ids of a translation, which begins with a space, and its end."""
         text = text.strip()
         return [*(self._ids(f" {text}") if text else []), self.end]
+
+    def text(self, ids: list[int]) -> str:
+        """Plain detokenisation, special tokens left out."""
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def _ids(self, text: str) -> list[int]:
         return self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
