@@ -1,5 +1,6 @@
 """What thoughts are: pure functions of the generator; what was heard, and what of it is to be said."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,8 +189,21 @@ def test_a_mistake_is_one_sentence(options: dict[str, Any], message: str) -> Non
         ThoughtConfig(**options)
 
 
+def test_only_partial_thoughts_need_a_word_alignment() -> None:
+    targets = {"de": Target("pA pC pB.", (), ())}
+    talk = replace(TALK, segments=(replace(TALK.segments[0], targets=targets),))
+    for mixture in ({"streaming": 1.0}, {"non_streaming": 1.0}):
+        (batch,) = drawn(steps=1, talks=(talk,), mixture=mixture)
+        assert {thought.translation for thought in batch} <= {"pA pC pB.", ""}
+    with pytest.raises(ZooError, match="lacks word times or a word alignment"):
+        drawn(talks=(talk,), mixture={"partial": 1.0})
+
+
 def test_talks_without_what_is_asked_for_are_refused() -> None:
     with pytest.raises(ZooError, match="no 8 consecutive sentences for streaming thoughts"):
         Thoughts([TALK], GERMAN, ThoughtConfig(sentences=[0] * 7 + [1]), chunk_seconds=CHUNK)
+    bare = replace(TALK, segments=(Segment(1.0, 3.0, "so", (), TALK.segments[0].targets),))
+    with pytest.raises(ZooError, match="'so' lacks word times; align the corpus first"):
+        Thoughts([bare], GERMAN, ThoughtConfig(), chunk_seconds=CHUNK)
     with pytest.raises(ZooError, match="No 'es' translation"):
         Thoughts([TALK], language("es"), ThoughtConfig(), chunk_seconds=CHUNK)

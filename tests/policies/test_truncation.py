@@ -56,6 +56,8 @@ def test_what_is_an_abbreviation_depends_on_the_language() -> None:
     assert parts("Er kam 1995. Dann", "de") == ["Er kam 1995.", "Dann"]
     assert parts("I have 3. You", "en") == ["I have 3.", "You"]
     assert parts("M. Dupont et Mme. Petit", "fr") == ["M. Dupont et Mme. Petit"]
+    assert parts("J'ai raté mon vol. Dommage", "fr") == ["J'ai raté mon vol.", "Dommage"]
+    assert parts("Я сказал им. Да", "ru") == ["Я сказал им.", "Да"]
     assert parts("So did I. You", "en") == ["So did I.", "You"]
     assert Sentences(language("en"), ["Fig."]).ends("In fig. 2") == []
     assert ENGLISH.ends("In fig. 2") == [7]

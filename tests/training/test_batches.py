@@ -15,7 +15,7 @@ from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
 from zoo.training.batches import ExcerptSupply, StepBatches, Stretches, StretchSupply, ThoughtSupply
 from zoo.training.curriculum import Curriculum, Stage
-from zoo.training.run import supplies
+from zoo.training.run import supplies, thought_supplies
 
 
 class Shown:
@@ -99,7 +99,8 @@ def test_every_stage_has_its_own_supply() -> None:
     segments = (Segment(1.0, 2.0, "one two.", words, {"de": Target("eins zwei.", ("eins", "zwei."), ((0,), (1,)))}),)
     talks = [Talk("talk", Path("talk.wav"), 9.0, "en", segments)] * 2
     settings = replace(settings, thoughts=replace(settings.thoughts, sentences=[1.0]))
-    made = supplies(build(config.system), talks, settings, torch.device("cpu"))
+    system = build(config.system)
+    made = thought_supplies(system, talks, settings) | supplies(system, talks, settings, torch.device("cpu"))
     assert [stage.name for stage in settings.stages(Thought)] == ["sentences", "segments"]
     assert [type(made[name]) for name in ("hearing", "sentences", "segments")] == [
         StretchSupply,

@@ -2,13 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from zoo.config import build, compose
+from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
+from zoo.training import run
 from zoo.training.job import RESUMED, check_same
 from zoo.training.run import last_checkpoint, make_trainer
 
@@ -23,6 +27,7 @@ SETTINGS = {
     "training.utterances=1.5": "training.utterances is a share of the steps, from 0 to 1, not 1.5.",
     f"+{STAGES}.hearing.excerpts={{_target_: zoo.data.excerpts.ExcerptConfig}}": "Stage 'hearing' has excerpts, but "
     "frame_labels takes stretches.",
+    "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 EXCERPTS = {
@@ -82,6 +87,31 @@ def test_what_lightning_refuses_is_one_sentence() -> None:
         make_trainer({"accelerator": "cpu", "nope": 1})
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*precision"):
         make_trainer({"accelerator": "cpu", "precision": 3})
+    with pytest.raises(ZooError, match=r"deepspeed_stage_3 is Lightning's; choose strategy=deepspeed_stage_2"):
+        make_trainer({"strategy": "deepspeed_stage_3"})
+
+
+def test_talks_and_shares_are_checked_before_weights_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(run, "prepare", lambda *given: pytest.fail("weights are read"))
+    chosen = ["experiment=streamuni_phi4", "strategy=auto", "device=cpu", "trainer.accumulate_grad_batches=3"]
+    cfg = compose("train", chosen)
+    heard = Segment(1.0, 2.0, "One two.", (Word("One", 1.0, 2.0), Word("two.", 2.0, 3.0)), {"de": Target("Eins zwei.")})
+    for segment, said in (
+        (replace(heard, words=()), "Segment 'One two.' lacks word times; align the corpus first."),
+        (heard, "The 32 examples of a step of stage 'thoughts' cannot be shared out over 3 batches"),
+    ):
+        with pytest.raises(ZooError) as refusal:
+            run.fit(
+                system=build(cfg.system),
+                talks=[Talk("talk", Path("talk.wav"), 9.0, "en", (segment,))],
+                dev=[],
+                settings=build(cfg.training),
+                trainer_options=build(cfg.trainer),
+                folder=tmp_path,
+                seed=0,
+                device=torch.device("cpu"),
+            )
+        assert str(refusal.value).startswith(said)
 
 
 @pytest.mark.parametrize("options", [{"strategy": "ddp"}, {}])

@@ -102,7 +102,7 @@ class ThoughtConfig:
 class Thoughts:
     """Draws thoughts. Raises ZooError when a talk lacks word times or a translation, or no sentence fits.
 
-    chunk_seconds: of the system that streams.
+    Partial thoughts need a word alignment, too. chunk_seconds: of the system that streams.
     """
 
     def __init__(
@@ -112,9 +112,12 @@ class Thoughts:
         self.config = config
         self.chunk_seconds = chunk_seconds
         self.talks = [talk for talk in talks if talk.segments]
-        for segment in (segment for talk in self.talks for segment in talk.segments):
-            emission_times(segment, target.code)
         self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
+        for segment in (segment for talk in self.talks for segment in talk.segments):
+            if "partial" in self._kinds or target.code not in segment.targets:
+                emission_times(segment, target.code)  # which tells what is missing
+            elif not segment.words:
+                raise ZooError(f"Segment {segment.source!r} lacks word times; align the corpus first.")
         self._windows = {
             (kind, count): self._found(kind, count)
             for kind in self._kinds

@@ -25,12 +25,12 @@ ABBREVIATIONS: dict[str, str] = {
     "de": "bspw bzw ca dipl dr evtl fr geb ggf hr ing inkl mio mrd nr prof sog st str tel usw vgl zzgl",
     "en": "al approx ave blvd capt cf col dept dr etc gen gov hon inc jr lt ltd mr mrs ms prof rev sen sgt sr st vs",
     "es": "av dr dra etc ing lic núm prof pág sr sra srta ud uds",
-    "fr": "av cf dr env etc mlle mm mme pr prof st ste vol",
+    "fr": "av cf dr env etc mlle mm mme pr prof st ste",
     "it": "arch avv dott ecc ing pag prof sig",
     "nl": "bijv ca dhr dr drs enz ing ir jr mevr mw prof",
     "pt": "av dr dra eng etc prof pág sr sra",
     "ro": "dl dna dr etc nr prof str",
-    "ru": "др им млн млрд пр см стр ул",
+    "ru": "др млн млрд пр см стр ул",
     "tr": "av doç dr prof sn vb vs",
 }
 

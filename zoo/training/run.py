@@ -81,6 +81,8 @@ class TrainingSettings:
             raise ZooError(
                 f"training.encode_once needs a frozen encoder; these stages train it: {', '.join(training)}."
             )
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ZooError(f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}.")
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
@@ -145,22 +147,7 @@ def fit(
     Returns the checkpoints that top-k keeps, best first.
     """
     lightning.seed_everything(seed, workers=True)
-    prepare(system, talks, settings)
-    module = Training(
-        system=system,
-        curriculum=settings.curriculum,
-        objectives=settings.objectives,
-        weight_decay=settings.weight_decay,
-        betas=(settings.betas[0], settings.betas[1]),
-        log_every_steps=settings.log_every_steps,
-    )
-    data = TrainingData(
-        supplies=supplies(system, talks, settings, device),
-        curriculum=settings.curriculum,
-        objectives=settings.objectives,
-        seed=seed,
-        workers=settings.data_workers,
-    )
+    thoughts = thought_supplies(system, talks, settings)  # talks that lack something are told before weights are read
     evaluation = StreamingEvaluation(
         talks=dev,
         every_steps=settings.evaluate_every_steps,
@@ -177,6 +164,23 @@ def fit(
         enable_model_summary=False,
         default_root_dir=str(folder),
     )
+    settings.curriculum.shared(trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches)
+    prepare(system, talks, settings)
+    module = Training(
+        system=system,
+        curriculum=settings.curriculum,
+        objectives=settings.objectives,
+        weight_decay=settings.weight_decay,
+        betas=(settings.betas[0], settings.betas[1]),
+        log_every_steps=settings.log_every_steps,
+    )
+    data = TrainingData(
+        supplies=thoughts | supplies(system, talks, settings, device),
+        curriculum=settings.curriculum,
+        objectives=settings.objectives,
+        seed=seed,
+        workers=settings.data_workers,
+    )
     trainer.fit(module, datamodule=data, ckpt_path=None if resume is None else str(resume), weights_only=True)
     trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # whatever the interval, the end can be resumed
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
@@ -186,13 +190,22 @@ def fit(
 def supplies(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
 ) -> dict[str, Supply]:
-    """What each stage's objective takes, by the stage's name. Raises ZooError for talks or a backbone without it."""
+    """What each stage's objective takes that may be encoded, by the stage's name; the backbone is loaded.
+
+    Raises ZooError for talks or a backbone without it.
+    """
     made: dict[str, Supply] = {}
     if stages := settings.stages(Stretch):
         made |= dict.fromkeys((stage.name for stage in stages), stretch_supply(system, talks, settings, device))
     for stage in settings.stages(Excerpt):
         excerpts = told(stage.excerpts, settings.excerpts)
         made[stage.name] = excerpt_supply(system, talks, excerpts, device)
+    return made
+
+
+def thought_supplies(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> dict[str, Supply]:
+    """Thoughts of the stages that take them, by the stage's name. Raises ZooError for talks that lack something."""
+    made: dict[str, Supply] = {}
     for stage in settings.stages(Thought):
         config = told(stage.thoughts, settings.thoughts)
         thoughts = Thoughts(talks, system.target_language, config, chunk_seconds=system.chunk_seconds)
@@ -258,11 +271,13 @@ def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSe
 
 
 def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
-    """A Trainer with the user's ``options``. Raises ZooError for those that Lightning refuses.
+    """A Trainer with the user's ``options``. Raises ZooError for those that Lightning refuses, and for its DeepSpeed.
 
     Stages leave parts of the network without gradients, so DDP is told to look for them.
     """
     strategy = options.get("strategy", "auto")
+    if isinstance(strategy, str) and strategy.startswith("deepspeed"):
+        raise ZooError(f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, which resumes.")
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
     try:
