@@ -3,20 +3,22 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from zoo.backbones import lora as adapters
 from zoo.backbones.base import dtype_named
 from zoo.backbones.chain_of_thought.batch import Collator, CotBatch, analysed
 from zoo.backbones.chain_of_thought.prompt import IGNORED, Prompt, Template
 from zoo.backbones.listener import Listener
+from zoo.backbones.lora import LoraConfig
 from zoo.backbones.seq2seq.features import Spectrogram
 from zoo.backbones.vocabulary import containing
-from zoo.errors import unknown
+from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session
 
 
@@ -33,6 +35,8 @@ class HearingLLM(Listener):
     spectrogram: Spectrogram
     prompt: Prompt
     never: list[int]  # ids that are never said
+    lora: LoraConfig | None = None  # of an adapter within ``model``
+    adapted: ClassVar[str] = ""  # the layers that one adapts, see ``lora.inject``
 
     def __init__(self, *, template: Template, suppress: Sequence[str] = (), dtype: str = "float32") -> None:
         super().__init__()
@@ -87,6 +91,11 @@ class HearingLLM(Listener):
         self.eval()
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.audio, *containing(self.tokenizer, self.suppress)]
+        if set(self.never) & set(self.prompt.separator):
+            raise ZooError(
+                f"The search suppresses what the separator {self.template.separator!r} is written with, so no "
+                f"transcript could end; change search.suppress, now {list(self.suppress)}."
+            )
 
     def trainable(self, names: Sequence[str]) -> None:
         """Train only the named ``parts``, freeze the rest. Raises ZooError on an unknown name."""
@@ -99,9 +108,11 @@ class HearingLLM(Listener):
             parameter.requires_grad_(True)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model (in ``dtype``; None: as it is) and tokenizer to ``folder``, as Transformers lays them out."""
-        weights = {name: tensor.to(dtype or tensor.dtype) for name, tensor in self.model.state_dict().items()}
-        self.model.save_pretrained(folder, state_dict=weights)
+        """Write model (in ``dtype``; None: as it is) and tokenizer to ``folder``, as Transformers lays them out.
+
+        An adapter: as ``lora.save`` says.
+        """
+        adapters.save(self.model, folder, dtype, self.lora, self.adapted)
         self.tokenizer.save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
@@ -165,3 +176,11 @@ class HearingLLM(Listener):
             for index, embeddings in zip(live, projected, strict=True):
                 speech[index] = embeddings
         return speech
+
+
+def checkpoint(model: PreTrainedModel) -> None:
+    """Let training compute activations twice instead of keeping them; inputs are given no gradients for that."""
+    name = "activation_checkpointing_enable"  # which older versions of Transformers know by another name
+    enable = getattr(model, name if hasattr(model, name) else "gradient_checkpointing_enable")
+    enable({"use_reentrant": False})
+    model.disable_input_require_grads()  # which only reentrant checkpointing needs; frozen embeddings would get them

@@ -4,7 +4,6 @@ A reduced one of the same class, with random weights, is trained from scratch. K
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -14,6 +13,7 @@ from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 from zoo.backbones import hub
 from zoo.backbones import lora as adapters
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.chain_of_thought.network import checkpoint
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.infinisst.decoder import ATTENTION
 from zoo.backbones.lora import LoraConfig
@@ -39,6 +39,7 @@ class Phi4Multimodal(ChainOfThought):
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
     weights_key = "name"
+    adapted = TARGETS
 
     model: Phi4MultimodalForCausalLM
 
@@ -89,8 +90,7 @@ class Phi4Multimodal(ChainOfThought):
         check_tokenizer(self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={})
         self.model.config._attn_implementation = ATTENTION  # of the text; the audio encoder has its own
         if self.gradient_checkpointing:
-            self.model.activation_checkpointing_enable({"use_reentrant": False})
-            self.model.disable_input_require_grads()  # which only reentrant checkpointing needs
+            checkpoint(self.model)
 
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
         if self.name is not None:
@@ -144,12 +144,6 @@ class Phi4Multimodal(ChainOfThought):
             "decoder": own,
         }
         return parts if self.lora is None else {**parts, "lora": adapters.parameters(text.layers)}
-
-    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model (in ``dtype``; None: as it is) and tokenizer, as Transformers lays them out; an adapter by
-        ``lora.save``."""
-        adapters.save(self.model, folder, dtype, self.lora, TARGETS)
-        self.tokenizer.save_pretrained(folder)
 
     @torch.no_grad()
     def fit_features(self, samples: Iterable[Tensor]) -> None:

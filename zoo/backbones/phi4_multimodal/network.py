@@ -1,7 +1,6 @@
 """Transformers' Phi4MultimodalForCausalLM without eyes, with random or published weights. Knows no stream."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, cast
 
 import torch
@@ -22,7 +21,8 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 from zoo.backbones import lora as adapters
 from zoo.backbones.lora import ADAPTER, LoraConfig
 from zoo.backbones.phi4_multimodal.published import Published
-from zoo.errors import ZooError, some, unknown
+from zoo.backbones.seq2seq.pretrained import check_fields
+from zoo.errors import ZooError, some
 
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts
 
@@ -58,8 +58,8 @@ def random_network(
         "pad_token_id": tokenizer.pad_token_id,
     }
     heard = {**(config.get("audio_config") or {}), "audio_token_id": audio}
-    _check("backbone.config", config, Phi4MultimodalConfig)
-    _check("backbone.config.audio_config", heard, Phi4MultimodalAudioConfig)
+    check_fields("backbone.config", config, Phi4MultimodalConfig)
+    check_fields("backbone.config.audio_config", heard, Phi4MultimodalAudioConfig)
     made = {**config, **tokens, "audio_config": heard, "vision_config": dict(UNSEEN)}
     try:
         network = speech_only(Phi4MultimodalForCausalLM._from_config(Phi4MultimodalConfig(**made), dtype=dtype))
@@ -133,14 +133,6 @@ def _fill(network: Phi4MultimodalForCausalLM, source: Published) -> None:
             if pair is not None:
                 own[name].copy_(pair[0])
                 own[name.replace("lora_A", "lora_B")].copy_(pair[1])
-
-
-def _check(where: str, given: Mapping[str, Any], kind: Any) -> None:
-    """Transformers keeps fields that it does not know without a word."""
-    known = {field.name for field in fields(kind)}
-    for name in given:
-        if name not in known:
-            raise unknown(f"field of {where}", str(name), known)
 
 
 def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM:

@@ -5,15 +5,14 @@ A reduced one of the same class, with random weights, is trained from scratch.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
 
 from zoo.backbones import lora as adapters
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.chain_of_thought.network import checkpoint
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.lora import LoraConfig
 from zoo.backbones.qwen2_5_omni import encoder
@@ -65,6 +64,7 @@ class Qwen25Omni(ChainOfThought):
 
     frame_samples: Samples = TOKEN  # 40 ms
     weights_key = "name"
+    adapted = TARGETS
 
     model: Qwen2_5OmniThinkerForConditionalGeneration
 
@@ -116,8 +116,7 @@ class Qwen25Omni(ChainOfThought):
         self._check()
         self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
         if self.gradient_checkpointing:
-            self.model.gradient_checkpointing_enable({"use_reentrant": False})
-            self.model.disable_input_require_grads()  # frozen embeddings would be given gradients
+            checkpoint(self.model)
 
     def _random(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
@@ -176,8 +175,3 @@ class Qwen25Omni(ChainOfThought):
             "decoder": [parameter for parameter, name in own.items() if not adapters.is_adapter(name)],
         }
         return parts if self.lora is None else {**parts, "lora": adapters.parameters(thinker)}
-
-    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model (in ``dtype``; None: as it is) and tokenizer as Transformers does, an adapter as told."""
-        adapters.save(self.model, folder, dtype, self.lora, TARGETS)
-        self.tokenizer.save_pretrained(folder)

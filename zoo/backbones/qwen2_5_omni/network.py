@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from transformers.utils import logging
 from zoo.backbones.infinisst.decoder import ATTENTION
 from zoo.backbones.lora import LoraConfig, inject
 from zoo.backbones.qwen2_5_omni.adapter import adapted
-from zoo.backbones.seq2seq.pretrained import model_type, part, weights
-from zoo.errors import ZooError, unknown
+from zoo.backbones.seq2seq.pretrained import check_fields, model_type, part, weights
+from zoo.errors import ZooError
 
 TARGETS = r"model\.language_model\.layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"  # of a new adapter
 
@@ -108,9 +107,9 @@ def _config(
     """Widths of the parts made to fit one another, ids of tokens filled in; what is never seen has the padding's."""
     unseen = tokenizer.pad_token_id
     text, audio_part = dict(config.get("text_config") or {}), dict(config.get("audio_config") or {})
-    _check("backbone.config", config, Qwen2_5OmniThinkerConfig)
-    _check("backbone.config.text_config", text, Qwen2_5OmniTextConfig)
-    _check("backbone.config.audio_config", audio_part, Qwen2_5OmniAudioEncoderConfig)
+    check_fields("backbone.config", config, Qwen2_5OmniThinkerConfig)
+    check_fields("backbone.config.text_config", text, Qwen2_5OmniTextConfig)
+    check_fields("backbone.config.audio_config", audio_part, Qwen2_5OmniAudioEncoderConfig)
     text |= {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
@@ -127,11 +126,3 @@ def _config(
     }
     tied = {"tie_word_embeddings": text.get("tie_word_embeddings", True)}  # of the class that holds both
     return Qwen2_5OmniThinkerConfig(**{**tied, **config, **tokens, **indices, **parts})
-
-
-def _check(where: str, given: Mapping[str, Any], kind: Any) -> None:
-    """Transformers keeps fields that it does not know without a word."""
-    known = {field.name for field in fields(kind)}
-    for name in given:
-        if name not in known:
-            raise unknown(f"field of {where}", name, sorted(known))

@@ -3,7 +3,8 @@
 Knows no stream. What cannot be loaded, or is something else, is one sentence.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import torch
@@ -13,7 +14,7 @@ from transformers import PreTrainedConfig
 from transformers.masking_utils import create_bidirectional_mask
 
 from zoo.backbones import hub
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, some, unknown
 from zoo.types import SAMPLE_RATE
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, ImportError, RuntimeError, SafetensorError)
@@ -37,6 +38,17 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
         choices = " or ".join(repr(kind) for kind in wanted)
         raise ZooError(f"{name} {what}; as {noun} it must be a {choices}.")
     return str(found)
+
+
+def check_fields(where: str, given: Iterable[str], config: Any) -> None:
+    """Raise ZooError for a field that a config of Transformers lacks: it would be kept without a word.
+
+    where: what ``given`` are the fields of, for the message.
+    """
+    known = sorted(field.name for field in fields(config))
+    for name in given:
+        if name not in known:
+            raise unknown(f"field of {where}", name, known)
 
 
 def weights(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
