@@ -8,9 +8,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from zoo.backbones import hub
 from zoo.backbones.infinisst.decoder import ATTENTION, decoder_config
-from zoo.backbones.infinisst.encoder import EncoderState
-from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import StreamState
+from zoo.backbones.infinisst.turn import Cached, Turn
+from zoo.backbones.infinisst.window import empty_cache
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, model_type, part, weights
 from zoo.errors import ZooError
 
@@ -55,10 +54,5 @@ def look(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Turn:
     """What follows the prompts (ids), in progress, as a batch."""
     embed = model.get_input_embeddings()
     ids = [torch.tensor(list(prompt), device=model.device) for prompt in prompts]
-    config = model.config
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    cache = torch.zeros(
-        config.num_hidden_layers, 2, config.num_key_value_heads, 0, size, dtype=model.dtype, device=model.device
-    )
-    unused = EncoderState(left=torch.empty(0), cache=torch.empty(0))
-    return Turn(model, [StreamState(encoder=unused, cache=cache) for _ in ids], [embed(one) for one in ids])
+    cache = empty_cache(model)
+    return Turn(model, [Cached(cache) for _ in ids], [embed(one) for one in ids])

@@ -5,7 +5,7 @@ that still holds; a translation goes on from the transcript it follows. The word
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
@@ -16,13 +16,13 @@ from zoo.backbones.chain_of_thought.network import HearingLLM
 from zoo.backbones.chain_of_thought.prompt import Template
 from zoo.backbones.chain_of_thought.words import UnspacedWords
 from zoo.backbones.listener import Listener, StreamState
-from zoo.backbones.lst.backbone import silence
-from zoo.backbones.lst.look import Look
-from zoo.backbones.search import Answer, Context, SearchConfig, Stop, search
+from zoo.backbones.lst.look import Look, hypothesis, silence
+from zoo.backbones.search import Context, SearchConfig, Stop, search
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
 from zoo.backbones.seq2seq.backbone import Text
 from zoo.backbones.vocabulary import Vocabulary
 from zoo.errors import ZooError, unknown
+from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage
 
@@ -110,12 +110,8 @@ class ChainOfThought(HearingLLM):
 
     def open(self, session: Session) -> ThoughtState:
         """Nothing heard yet. What words are in the session's languages is found out here."""
-        for language in {session.source, session.target}:
-            if language.code not in self._vocabularies:
-                unspaced = language.unit == "char" and self.words == "jieba"
-                self._vocabularies[language.code] = (
-                    UnspacedWords(self.tokenizer, language) if unspaced else Vocabulary(self.tokenizer, language.unit)
-                )
+        for language in (session.source, session.target):
+            self._vocabulary(language)
         return ThoughtState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
@@ -190,7 +186,7 @@ class ChainOfThought(HearingLLM):
         """What was said of what was heard last; nothing where it is too short."""
         known: Transcript | None = session.backbone.known
         ids = torch.tensor(known.ids if known else [], dtype=torch.long)
-        vocabulary = self._vocabularies[session.source.code]
+        vocabulary = self._vocabulary(session.source)
         return Hypothesis(
             token_ids=ids,
             word_starts=vocabulary.word_starts(ids),
@@ -223,7 +219,11 @@ class ChainOfThought(HearingLLM):
             never=self.never,
             stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
         )
-        return [self._hypothesis(text, answer, aligned) for text, answer in zip(texts, answers, strict=True)]
+        told = self.alignment if aligned else None
+        return [
+            hypothesis(text, answer, limit=self.max_tokens, alignment=told)
+            for text, answer in zip(texts, answers, strict=True)
+        ]
 
     def _prompt(self, session: Session, request: Request, heard: Tensor, text: Text) -> tuple[Tensor, Tensor | None]:
         """(n, width), what is fed before a translation, and keys and values of what has been fed already."""
@@ -251,13 +251,15 @@ class ChainOfThought(HearingLLM):
         embeddings: Tensor = layer(torch.tensor(ids, dtype=torch.long, device=layer.weight.device))
         return embeddings
 
-    def _hypothesis(self, text: Text, answer: Answer, aligned: bool) -> Hypothesis:
-        hypothesis = text.hypothesis(answer, limit=self.max_tokens)
-        if not aligned:
-            return hypothesis
-        rows = self.alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=hypothesis.new)
-        return replace(hypothesis, alignment=rows.cpu())
-
     def _text(self, session: Session, frames: int) -> Text:
-        vocabulary = self._vocabularies[session.target.code]
+        vocabulary = self._vocabulary(session.target)
         return Text(opening=[], prefix=session.prefix.tolist(), vocabulary=vocabulary, frames=frames)
+
+    def _vocabulary(self, language: Language) -> Vocabulary:
+        """What is known of the tokens' words; languages that write spaces share it."""
+        jieba = language.unit == "char" and self.words == "jieba"
+        kind = language.code if jieba else language.unit
+        if kind not in self._vocabularies:
+            made = UnspacedWords(self.tokenizer, language) if jieba else Vocabulary(self.tokenizer, language.unit)
+            self._vocabularies[kind] = made
+        return self._vocabularies[kind]

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.infinisst.turn import Cached, Turn
 from zoo.backbones.infinisst.window import empty_cache
-from zoo.backbones.lst.look import Cached
 
 
 class Drafted(Turn):
@@ -50,7 +49,7 @@ class Drafted(Turn):
         """The begin of each draft that is what (streams, longest draft, width) predict."""
         logits = self._logits(hidden)
         if self._never:
-            logits = logits.index_fill(2, torch.tensor(self._never, device=logits.device), -torch.inf)
+            logits.index_fill_(2, torch.tensor(self._never, device=logits.device), -torch.inf)
         accepted = []
         for draft, best in zip(self._drafts, logits.argmax(dim=-1).tolist(), strict=True):
             pairs = zip(draft, best[len(best) - len(draft) :], strict=True)

@@ -5,6 +5,7 @@ the tokens it grew from. So the prefix is there once for all beams, and beams ch
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +30,23 @@ class Kept(Protocol):
     @property
     def next_position(self) -> int:
         """Position of the first token of the prompt."""
+
+
+@dataclass(slots=True)
+class Cached:
+    """What has been fed of a turn, from its first position on: keys and values (layers, 2, heads, kept, head size)."""
+
+    cache: Tensor
+
+    @property
+    def kept(self) -> int:
+        """Cached positions."""
+        return self.cache.shape[3]
+
+    @property
+    def next_position(self) -> int:
+        """Position of what follows."""
+        return self.kept
 
 
 class TurnCache:

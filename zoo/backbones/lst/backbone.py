@@ -4,7 +4,6 @@ Every look hears all kept speech anew and continues all kept text: instruction, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,9 +22,9 @@ from zoo.backbones.infinisst.prompt import Template, template_named
 from zoo.backbones.listener import Listener, StreamState
 from zoo.backbones.lst.batch import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.described import described, local, network
-from zoo.backbones.lst.look import Look
+from zoo.backbones.lst.look import Look, hypothesis, silence
 from zoo.backbones.lst.search import SearchConfig
-from zoo.backbones.search import Answer, Context, search
+from zoo.backbones.search import Context, search
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
 from zoo.backbones.seq2seq.backbone import Text
 from zoo.backbones.vocabulary import Vocabulary
@@ -160,8 +159,8 @@ class LST(SpeechLLM, Listener):
         live = [index for index, heard in enumerate(speech) if len(heard)]
         if live:
             asked = ([texts[i] for i in live], [requests[i] for i in live], [speech[i] for i in live])
-            for index, hypothesis in zip(live, self._continue(*asked, aligned), strict=True):
-                hypotheses[index] = hypothesis
+            for index, answer in zip(live, self._continue(*asked, aligned), strict=True):
+                hypotheses[index] = answer
         return hypotheses
 
     def _continue(
@@ -185,14 +184,11 @@ class LST(SpeechLLM, Listener):
             never=self.never,
             stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
         )
-        return [self._hypothesis(text, answer, aligned) for text, answer in zip(texts, answers, strict=True)]
-
-    def _hypothesis(self, text: Text, answer: Answer, aligned: bool) -> Hypothesis:
-        hypothesis = text.hypothesis(answer, limit=self.max_tokens)
-        if not aligned:
-            return hypothesis
-        rows = self.alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=hypothesis.new)
-        return replace(hypothesis, alignment=rows.cpu())
+        told = self.alignment if aligned else None
+        return [
+            hypothesis(text, answer, limit=self.max_tokens, alignment=told)
+            for text, answer in zip(texts, answers, strict=True)
+        ]
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Speech embeddings (n, width) of each wave, encoded side by side.
@@ -224,9 +220,3 @@ class LST(SpeechLLM, Listener):
 
     def _instruction(self, session: Session) -> list[int]:
         return self.prompt.instruction(source=session.source, target=session.target, multiplier=1)
-
-
-def silence(text: Text, aligned: bool) -> Hypothesis:
-    """Nothing new; what was written is aligned with no frame in particular."""
-    hypothesis = text.hypothesis(Answer([], True, torch.empty(0)), limit=1)
-    return replace(hypothesis, alignment=torch.zeros(len(text.prefix), 1)) if aligned else hypothesis

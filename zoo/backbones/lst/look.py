@@ -4,32 +4,18 @@ Knows no search and no audio.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.infinisst.turn import Cached, Turn
 from zoo.backbones.infinisst.window import empty_cache
-from zoo.backbones.seq2seq.alignment import Heads
-
-
-@dataclass(slots=True)
-class Cached:
-    """What has been fed of a look, from its first position on: keys and values (layers, 2, heads, kept, head size)."""
-
-    cache: Tensor
-
-    @property
-    def kept(self) -> int:
-        """Cached positions."""
-        return self.cache.shape[3]
-
-    @property
-    def next_position(self) -> int:
-        """Position of what follows."""
-        return self.kept
+from zoo.backbones.search import Answer
+from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
+from zoo.backbones.seq2seq.backbone import Text
+from zoo.types import Hypothesis
 
 
 class Look(Turn):
@@ -70,3 +56,21 @@ class Look(Turn):
             return torch.empty(0)
         stream = row // self.beams
         return self.attended(row)[self._before[stream] :, :, self._speech[stream]]
+
+
+def hypothesis(text: Text, answer: Answer, *, limit: int, alignment: AlignmentConfig | None) -> Hypothesis:
+    """What a search after a ``Look`` answered, as a policy sees it. alignment: what is told about it (None: nothing).
+
+    limit: of ids in an answer.
+    """
+    said = text.hypothesis(answer, limit=limit)
+    if alignment is None:
+        return said
+    rows = alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=said.new)
+    return replace(said, alignment=rows.cpu())
+
+
+def silence(text: Text, aligned: bool) -> Hypothesis:
+    """Nothing new; what was written is aligned with no frame in particular."""
+    said = text.hypothesis(Answer([], True, torch.empty(0)), limit=1)
+    return replace(said, alignment=torch.zeros(len(text.prefix), 1)) if aligned else said
