@@ -43,6 +43,8 @@ from transformers import (
     WhisperTokenizer,
 )
 
+from zoo.backbones.phi4_multimodal.network import UNSEEN
+
 TEXT = (
     "Good morning. We talk about the weather, and the weather is good!",
     "Is it a long way to the sea? The sea is far away; we go there by train.",
@@ -199,15 +201,7 @@ def phi4_multimodal(folder: Path, *, seed: int = 0) -> None:
             "initializer_range": SPREAD,
             "audio_token_id": ids[audio],
         },
-        vision_config={
-            "hidden_size": 16,
-            "intermediate_size": 16,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 1,
-            "crop_size": 28,
-            "image_size": 28,
-            "patch_size": 14,
-        },
+        vision_config=dict(UNSEEN),
     )
     _save(folder, _random(Phi4MultimodalForCausalLM, config, seed), tokenizer)
 

@@ -87,21 +87,29 @@ def plain(backbone: ChainOfThought, audio: Tensor, said: list[int], ends: list[i
     return new
 
 
+def random(
+    kind: Callable[..., ChainOfThought], folder: Path, seed: int = 0, ends: float = 4.0, **options: Any
+) -> ChainOfThought:
+    """A loaded one. ends: how strongly separator and end vary; from 4 on, not all answers end at the limit."""
+    special = ("<|pad|>", "<|begin_of_text|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>", "<sep>")
+    train_tokenizer(["good morning"], vocabulary_size=300, special_tokens=special).save_pretrained(folder)
+    torch.manual_seed(seed)
+    backbone = kind(folder, **OPTIONS, **options)
+    backbone.load()
+    with torch.no_grad():
+        backbone.decoder.get_output_embeddings().weight[[backbone.prompt.end, *backbone.prompt.separator]] *= ends
+    return backbone
+
+
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", [phi, qwen])
 @pytest.mark.parametrize("fast", [True, False])
 def test_streams_as_the_class_would(
     kind: Callable[..., ChainOfThought], fast: bool, live: Callable[..., Session], tmp_path: Path
 ) -> None:
-    special = ("<|pad|>", "<|begin_of_text|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>", "<sep>")
-    train_tokenizer(["good morning"], vocabulary_size=300, special_tokens=special).save_pretrained(tmp_path)
-    torch.manual_seed(0)
-    backbone = kind(tmp_path, draft=fast, reuse=fast, **OPTIONS)
-    backbone.load()
+    backbone = random(kind, tmp_path, draft=fast, reuse=fast)
     separator, end = backbone.prompt.separator, backbone.prompt.end
     assert len(separator) == 1
-    with torch.no_grad():  # so that answers end, not all at the limit
-        backbone.decoder.get_output_embeddings().weight[[end, *separator]] *= 4.0
     prefix = [70, 71, 72]
     session = live(backbone, seconds=1.28, prefix=prefix)
     lengths = set()
@@ -119,3 +127,29 @@ def test_streams_as_the_class_would(
         torch.testing.assert_close(said.alignment, rows.to(said.alignment), rtol=0, atol=1e-5)
         lengths |= {len(transcript), len(translation)}
     assert len(lengths) > 1
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", [phi, qwen])
+def test_a_batch_is_each_stream_alone(
+    kind: Callable[..., ChainOfThought], live: Callable[..., Session], tmp_path: Path
+) -> None:
+    """Streams of different ages and prefixes, with drafts, and both stages in one batch."""
+    backbone, needs = random(kind, tmp_path, seed=3, ends=1.0), frozenset({Capability.ALIGNMENT})
+    transcript, translation = Request(stage=Stage.TRANSCRIPT), Request()
+    plan = [(1.28, [70, 71]), (0.64, []), (0.96, [72])]
+    together, alone = (
+        [live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seed, (seconds, prefix) in enumerate(plan)]
+        for _ in range(2)
+    )
+    said = set()
+    for asked in ([transcript, translation, transcript], [translation, transcript, translation]):
+        for index, answer in enumerate(backbone.decode(together, asked, needs)):
+            single = backbone.decode([alone[index]], [asked[index]], needs)[0]
+            assert answer.token_ids.tolist() == single.token_ids.tolist()
+            if asked[index] is translation:
+                torch.testing.assert_close(answer.alignment, single.alignment, rtol=0, atol=1e-5)
+            said.add(tuple(answer.token_ids.tolist()))
+        for session in (*together, *alone):
+            session.audio = torch.cat([session.audio, session.audio.flip(0)[:5120]])
+    assert len(said) > 2

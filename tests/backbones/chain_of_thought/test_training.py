@@ -13,6 +13,7 @@ from transformers import AutoTokenizer
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
 from zoo.backbones.chain_of_thought.batch import CotBatch
 from zoo.backbones.chain_of_thought.prompt import Prompt
+from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.errors import ZooError
 from zoo.languages import Language, language
@@ -137,5 +138,8 @@ def test_what_does_not_fit_is_said(make: Make) -> None:
         make(max_tokens=0)
     with pytest.raises(ZooError, match="characters"):
         make(words="spaces")
+    with pytest.raises(ZooError, match="suppresses what the separator '<sep>' is written with"):
+        make(separated=False, search=SearchConfig(suppress=["<"]))
+    make(search=SearchConfig(suppress=["<"]))
     with pytest.raises(ZooError, match="layers are 0 to 2"):
         make(alignment=AlignmentConfig(layer=7))
