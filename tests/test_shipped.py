@@ -48,6 +48,18 @@ def test_so_do_those_of_other_languages(target: str, talks: list[Talk], tmp_path
     assert 0.5 < (whole.scores["StreamLAAL"] or 0) < 2
 
 
+@pytest.mark.parametrize("backbone", ["phi4_minitalks", "qwen_minitalks"])
+def test_so_do_the_speech_llms_of_streamuni(backbone: str, talks: list[Talk], tmp_path: Path) -> None:
+    system: StreamingSystem = build(compose("evaluate", ["system=streamuni", f"backbone={backbone}"]).system)
+    system.configure_model()
+    fast, slow = rows(system, talks, tmp_path, knob_values=[1, 5], batch_size=2)
+    for row in (fast, slow):
+        assert row.flags == ()
+        assert (row.scores["BLEU"] or 0) > 65
+    assert (slow.scores["BLEU"] or 0) > 75
+    assert 0.5 < (fast.scores["StreamLAAL"] or 0) < (slow.scores["StreamLAAL"] or 0) < 3
+
+
 def test_a_batch_of_talks_says_what_each_says_alone(system: StreamingSystem, talks: list[Talk], tmp_path: Path) -> None:
     [alone] = rows(system.double(), talks, tmp_path / "alone", knob_values=[2])
     [batch] = rows(system.double(), talks[::-1], tmp_path / "batch", knob_values=[2], batch_size=2)
