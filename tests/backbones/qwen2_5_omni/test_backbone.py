@@ -11,6 +11,7 @@ from torch import Tensor
 from zoo.backbones.base import FrameEncoder
 from zoo.backbones.chain_of_thought.prompt import IGNORED
 from zoo.backbones.qwen2_5_omni import Qwen25Omni
+from zoo.backbones.qwen2_5_omni.network import audio_part, text_part
 from zoo.errors import ZooError
 from zoo.languages import Language, language
 from zoo.streaming.session import Session
@@ -130,7 +131,7 @@ def test_checkpointed_gradients_are_the_same(tiny: Callable[..., Qwen25Omni]) ->
 def gradients(backbone: Qwen25Omni, pieces: Sequence[Piece]) -> tuple[list[Tensor], int, int]:
     """Of all parts; passes through an audio and a text layer, forward and in all."""
     passes: list[str] = []
-    for part in (backbone.model.model.audio_tower, backbone.model.model.language_model):
+    for part in (audio_part(backbone.model), text_part(backbone.model)):
         part.layers[0].self_attn.register_forward_hook(lambda module, *_: passes.append(type(module).__name__))
     backbone.train()
     loss = backbone(backbone.collator()(pieces))["loss"]

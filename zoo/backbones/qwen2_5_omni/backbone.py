@@ -17,7 +17,14 @@ from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.lora import LoraConfig
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
-from zoo.backbones.qwen2_5_omni.network import TARGETS, pretrained_network, quiet, random_network
+from zoo.backbones.qwen2_5_omni.network import (
+    TARGETS,
+    audio_part,
+    pretrained_network,
+    quiet,
+    random_network,
+    text_part,
+)
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
@@ -41,7 +48,7 @@ class TextPart:
 
     @property
     def model(self) -> Any:
-        return self.thinker.model.language_model
+        return text_part(self.thinker)
 
     def get_input_embeddings(self) -> nn.Module:
         """Ids to (..., width)."""
@@ -139,7 +146,7 @@ class Qwen25Omni(ChainOfThought):
 
     @property
     def _tower(self) -> Any:
-        return self.model.model.audio_tower
+        return audio_part(self.model)
 
     @property
     def decoder(self) -> TextPart:
@@ -167,7 +174,7 @@ class Qwen25Omni(ChainOfThought):
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
         """``encoder``, ``projector``, ``decoder`` and, apart from it, ``lora``."""
         tower, thinker = self._tower, self.model
-        texts = (thinker.model.language_model, thinker.lm_head)  # which may be tied
+        texts = (text_part(thinker), thinker.lm_head)  # which may be tied
         own = {parameter: name for part in texts for name, parameter in part.named_parameters()}
         parts: dict[str, Iterable[nn.Parameter]] = {
             "encoder": [*tower.conv1.parameters(), *tower.conv2.parameters(), *tower.layers.parameters()],

@@ -23,7 +23,9 @@ from zoo.backbones.qwen2_5_omni.adapter import adapted
 from zoo.backbones.seq2seq.pretrained import check_fields, model_type, part, weights
 from zoo.errors import ZooError
 
-TARGETS = r"model\.language_model\.layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"  # of a new adapter
+TARGETS = (  # of a new adapter
+    r"model\.(language_model\.)?layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"
+)
 
 UNSEEN: Mapping[str, Any] = {  # the smallest vision tower that the class makes
     "depth": 0,
@@ -97,8 +99,18 @@ def with_grouped_attention(
     network: Qwen2_5OmniThinkerForConditionalGeneration,
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
     """The same network, whose text part tells what it attends to; its encoder keeps Transformers' attention."""
-    network.model.language_model.set_attn_implementation(ATTENTION)
+    text_part(network).set_attn_implementation(ATTENTION)
     return network
+
+
+def text_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
+    """What gives hidden states of text; in older versions of Transformers, ``model`` itself."""
+    return getattr(network.model, "language_model", network.model)
+
+
+def audio_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
+    """The audio encoder, which older versions of Transformers have beside ``model``."""
+    return getattr(network.model, "audio_tower", None) or network.get_submodule("audio_tower")
 
 
 def _config(
