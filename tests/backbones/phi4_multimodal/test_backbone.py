@@ -100,7 +100,7 @@ def test_saves_what_transformers_reads(backbone: Phi4Multimodal, tmp_path: Path,
         ({"config": {**CONFIG, "num_attention_heads": "many"}}, "makes no Phi-4-Multimodal"),
         ({"config": {**CONFIG, "hiden_size": 3}}, "hiden_size.*hidden_size"),
         ({"config": {"audio_config": {"blocks": 3}}}, "blocks.*num_blocks"),
-        ({"config": None}, "backbone.name or backbone.config"),
+        ({"config": None}, "backbone.name, or backbone.config and backbone.tokenizer"),
     ],
 )
 def test_mistakes_are_one_sentence(folder: Path, options: dict[str, Any], message: str) -> None:

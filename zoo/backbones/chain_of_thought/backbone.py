@@ -120,7 +120,8 @@ class ChainOfThought(HearingLLM):
         if cut.frames:
             state: ThoughtState = session.backbone
             done = state.translated
-            state.draft = state.draft[len(done) :] if state.draft[: len(done)] == done else []
+            tail = state.draft[len(done) :] if state.draft[: len(done)] == done else []
+            state.draft = self.prompt.ids(self.text(tail).strip())  # it begins a text now: without a space
             state.transcript, state.translated = None, []
 
     @torch.inference_mode()

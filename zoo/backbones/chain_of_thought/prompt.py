@@ -61,11 +61,11 @@ class Prompt:
         self.template = template
         self.end = self._single(template.end)
         self.audio = self._single(template.audio)
-        separator = self._ids(template.separator)
-        self.separator = separator if len(separator) == 1 else self._ids(f" {template.separator}")
+        separator = self.ids(template.separator)
+        self.separator = separator if len(separator) == 1 else self.ids(f" {template.separator}")
         self._instructions: dict[str, list[int]] = {}
-        self._user = self._ids(template.user)
-        self._assistant = self._ids(template.assistant)
+        self._user = self.ids(template.user)
+        self._assistant = self.ids(template.assistant)
 
     @property
     def speech(self) -> int:
@@ -75,13 +75,13 @@ class Prompt:
     def opening(self, embeddings: int, target: Language) -> list[int]:
         """Ids before the answer, for so many speech embeddings."""
         if target.name not in self._instructions:
-            self._instructions[target.name] = self._ids(self.template.instruction.format(target=target.name))
+            self._instructions[target.name] = self.ids(self.template.instruction.format(target=target.name))
         instruction = self._instructions[target.name]
         return [*self._user, *[self.audio] * embeddings, *instruction, self.end, *self._assistant]
 
     def transcript(self, text: str) -> list[int]:
         """Ids of a transcript and the separator."""
-        return [*self._ids(text.strip()), *self.separator]
+        return [*self.ids(text.strip()), *self.separator]
 
     def transcribed(self, said: list[int]) -> tuple[list[int], int] | None:
         """Ids of the transcript, once ``said`` has a separator at its end, and how many of them were said; else None.
@@ -98,22 +98,23 @@ class Prompt:
         before = self.text(said[begin:]).partition(text)[0].rstrip()
         while begin and not before and not self.text(said[begin - 1 : begin]).strip():
             begin -= 1
-        return [*said[:begin], *self._ids(before)], begin
+        return [*said[:begin], *self.ids(before)], begin
 
     def translation(self, text: str) -> list[int]:
         """Ids of a translation, which begins with a space, and its end."""
         text = text.strip()
-        return [*(self._ids(f" {text}") if text else []), self.end]
+        return [*(self.ids(f" {text}") if text else []), self.end]
 
     def text(self, ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
         return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
-    def _ids(self, text: str) -> list[int]:
+    def ids(self, text: str) -> list[int]:
+        """Ids of a text, nothing added."""
         return self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
 
     def _single(self, token: str) -> int:
-        ids = self._ids(token)
+        ids = self.ids(token)
         if len(ids) != 1:
             raise ZooError(
                 f"The tokenizer {self.tokenizer.name_or_path} has no single token {token!r}, which backbone.template "

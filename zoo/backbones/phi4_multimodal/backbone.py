@@ -71,17 +71,17 @@ class Phi4Multimodal(ChainOfThought):
             dtype=dtype,
             words=words,
         )
+        if name is None and (config is None or tokenizer is None):
+            raise ZooError("Phi-4-Multimodal needs backbone.name, or backbone.config and backbone.tokenizer.")
         self.name = name
-        self.config = config
-        self.tokenizer_source = tokenizer or name
+        self.config = config or {}
+        self.tokenizer_source = str(tokenizer or name)
         self.embedding_std = embedding_std
         self.lora = lora
         self.gradient_checkpointing = gradient_checkpointing
 
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
-        if self.tokenizer_source is None:
-            raise ZooError("Phi-4-Multimodal needs backbone.name, or backbone.config and backbone.tokenizer.")
         hub.check(NOUN, self.tokenizer_source)
         self.tokenizer = part("tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source)
         self.spectrogram = LogMel()
@@ -95,8 +95,6 @@ class Phi4Multimodal(ChainOfThought):
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
         if self.name is not None:
             return published_network(published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora)
-        if self.config is None:
-            raise ZooError("Phi-4-Multimodal needs backbone.name or backbone.config.")
         network = random_network(
             self.config,
             self.tokenizer,
