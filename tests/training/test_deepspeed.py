@@ -1,12 +1,7 @@
 """ZeRO-2 on CPU processes takes the steps of a plain run on one, also when it is killed and resumed."""
 
-import csv
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.training.jobs import losses, train, train_and_kill
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.training import strategy
 from zoo.training.run import last_checkpoint
 
-ROOT = Path(__file__).resolve().parents[2]
 needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs pip install -e .[deepspeed]")
 STEPS = {"hearing": 4, "sentences": 4, "segments": 6}  # of which the second lets the encoder rest
 STEP = 1e-3  # learning rate of all stages: about what one step moves a weight by
@@ -56,50 +51,20 @@ TINY = [
 ZERO = ["strategy=deepspeed_stage_2", "trainer.devices=2"]
 
 
-def command(folder: Path, *extra: str) -> list[str]:
-    return [sys.executable, str(ROOT / "train.py"), *TINY, f"hydra.run.dir={folder}", *extra]
-
-
-def run(arguments: list[str], folder: Path) -> None:
-    done = subprocess.run(arguments, cwd=folder, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def losses(folder: Path) -> dict[int, float]:
-    """Loss of the first process by step; where a resumed run took a step again, the later row."""
-    with (folder / "metrics.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    named = [f"train/{name}/loss" for name in STEPS]
-    return {int(row["step"]): float(row[name]) for row in rows for name in named if row.get(name)}
-
-
-def kill_after(step: int, arguments: list[str], folder: Path) -> None:
-    """Start a training and kill all its processes when it has logged ``step``."""
-    started = subprocess.Popen(
-        arguments, cwd=folder.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    while started.poll() is None:
-        if (folder / "metrics.csv").exists() and step in losses(folder):
-            os.killpg(started.pid, signal.SIGKILL)
-            started.wait()
-        time.sleep(0.02)
-    assert started.returncode == -signal.SIGKILL, "the run ended before it could be killed: give it more steps"
-
-
 @needs_deepspeed
 def test_two_processes_killed_and_resumed_equal_one(tmp_path: Path) -> None:
     plain, sharded = tmp_path / "plain", tmp_path / "sharded"
-    run(command(plain, "trainer.accumulate_grad_batches=2"), tmp_path)  # the batches of both processes
-    expected = losses(plain)
+    train(plain, [*TINY, "trainer.accumulate_grad_batches=2"])  # the batches of both processes
+    expected = losses(plain, STEPS)
     assert sorted(expected) == list(range(sum(STEPS.values())))
 
-    kill_after(7, command(sharded, *ZERO), sharded)
+    train_and_kill(sharded, [*TINY, *ZERO], stages=STEPS, step=7)
     assert (sharded / "checkpoints" / "last.ckpt").is_dir()
     with pytest.raises(ZooError, match=r"written with strategy=deepspeed_\.\.\.; resume it with the same"):
         last_checkpoint(sharded)
 
-    run(command(sharded, *ZERO, f"resume={sharded}"), tmp_path)
-    resumed = losses(sharded)
+    train(sharded, [*TINY, *ZERO, f"resume={sharded}"])
+    resumed = losses(sharded, STEPS)
     assert sorted(resumed) == sorted(expected)
     for step, loss in expected.items():
         assert resumed[step] == pytest.approx(loss, abs=1e-4), f"step {step}"

@@ -98,6 +98,10 @@ class TrainingSettings:
         encoder that is trained on what it heard before."""
         for stage in self.stages():
             takes = self.objectives[stage.objective].takes
+            if takes is not Thought and stage.examples is not None:
+                raise ZooError(
+                    f"Stage {stage.name!r} has examples, which are thoughts, but {stage.objective} takes {PIECES[takes]}."
+                )
             for piece, own, common in (
                 (Excerpt, stage.excerpts, self.excerpts),
                 (Thought, stage.thoughts, self.thoughts),

@@ -1,0 +1,45 @@
+"""Small trainings as processes: run to their end or killed on the way, and the losses that they logged."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def train(folder: Path, given: Sequence[str]) -> None:
+    """Train into ``folder`` to the end."""
+    done = subprocess.run(_command(folder, given), cwd=folder.parent, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def train_and_kill(folder: Path, given: Sequence[str], *, stages: Iterable[str], step: int) -> None:
+    """Train into ``folder`` and kill all processes when ``step`` is logged."""
+    said = folder.with_suffix(".txt")
+    with said.open("w") as file:
+        started = subprocess.Popen(
+            _command(folder, given), cwd=folder.parent, stdout=file, stderr=file, start_new_session=True
+        )
+    while started.poll() is None:
+        if (folder / "metrics.csv").exists() and step in losses(folder, stages):
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+        time.sleep(0.02)
+    assert started.returncode == -signal.SIGKILL, f"it ended before it could be killed: {said.read_text()[-2000:]}"
+
+
+def losses(folder: Path, stages: Iterable[str]) -> dict[int, float]:
+    """Loss of the first process by step; where a resumed run took a step again, the later row."""
+    with (folder / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    named = [f"train/{name}/loss" for name in stages]
+    return {int(row["step"]): float(row[name]) for row in rows for name in named if row.get(name)}
+
+
+def _command(folder: Path, given: Sequence[str]) -> list[str]:
+    return [sys.executable, str(ROOT / "train.py"), *given, f"hydra.run.dir={folder}"]
