@@ -28,7 +28,7 @@ SETTINGS = {
     f"+{STAGES}.hearing.excerpts={{_target_: zoo.data.excerpts.ExcerptConfig}}": "Stage 'hearing' has excerpts, but "
     "frame_labels takes stretches.",
     "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
-    f"+{STAGES}.hearing.examples=8": "Stage 'hearing' has examples, which are thoughts, but frame_labels takes stretch",
+    f"+{STAGES}.hearing.examples=8": "Stage 'hearing' counts examples, but frame_labels takes stretches, not",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 EXCERPTS = {

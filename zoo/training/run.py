@@ -100,7 +100,7 @@ class TrainingSettings:
             takes = self.objectives[stage.objective].takes
             if takes is not Thought and stage.examples is not None:
                 raise ZooError(
-                    f"Stage {stage.name!r} has examples, which are thoughts, but {stage.objective} takes {PIECES[takes]}."
+                    f"Stage {stage.name!r} counts examples, but {stage.objective} takes {PIECES[takes]}, not thoughts."
                 )
             for piece, own, common in (
                 (Excerpt, stage.excerpts, self.excerpts),
