@@ -12,6 +12,7 @@ from transformers import AutoTokenizer
 
 from zoo.backbones.chain_of_thought import ChainOfThought, Template
 from zoo.backbones.chain_of_thought.batch import CotBatch
+from zoo.backbones.chain_of_thought.network import checkpoint
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.search import SearchConfig
 from zoo.backbones.seq2seq.alignment import AlignmentConfig
@@ -120,6 +121,15 @@ def test_what_is_saved_is_of_transformers(make: Make, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     prompt = Prompt(tokenizer=tokenizer, template=backbone.template)
     assert prompt.transcript("Ab.") == backbone.prompt.transcript("Ab.")
+
+
+@pytest.mark.parametrize("name", ["gradient_checkpointing_enable", "activation_checkpointing_enable"])
+def test_checkpointing_by_either_name(name: str) -> None:
+    """Transformers 5.17 has the first, 5.23 both, of which it warns of the first."""
+    told: list[object] = []
+    network = {name: told.append, "disable_input_require_grads": lambda: told.append("inputs")}
+    checkpoint(type("Network", (), {key: staticmethod(call) for key, call in network.items()})())
+    assert told == [{"use_reentrant": False}, "inputs"]
 
 
 def test_a_batch_moves(make: Make) -> None:
