@@ -88,6 +88,25 @@ def test_the_papers_thoughts_begin_with_their_sentence_and_end_anywhere() -> Non
     assert np.mean(steps) == pytest.approx(1.5, abs=0.15)  # uniform
 
 
+def test_every_sentence_and_every_end_in_it_come_as_often() -> None:
+    """A length is drawn first, and more of the prefixes that have it belong to the longer sentence."""
+    targets = TALK.segments[0].targets
+    spans = {1.0: 0.8, 4.0: 3.2}
+    segments = tuple(Segment(at, long, "so", (Word("so", at, at + long),), targets) for at, long in spans.items())
+    thoughts = Thoughts(
+        [replace(TALK, segments=segments)], GERMAN, ThoughtConfig(mixture={"streaming": 1.0}), chunk_seconds=CHUNK
+    )
+    random = np.random.default_rng(0)
+    lengths: dict[float, list[float]] = {1.0: [], 4.0: []}
+    for _ in range(2000):
+        (thought,) = thoughts.batch(random, seconds=1.0, examples=1)
+        lengths[round(thought.start, 6)].append(thought.end - thought.start)
+    for at, long in spans.items():
+        assert len(lengths[at]) == pytest.approx(1000, abs=80)
+        quarters, _ = np.histogram(lengths[at], bins=4, range=(GRID / 2, long + GRID / 2))
+        assert quarters / len(lengths[at]) == pytest.approx(np.full(4, 0.25), abs=0.06)
+
+
 def test_a_prefix_has_the_words_that_ended_and_the_full_translation_of_what_was_begun() -> None:
     lengths = set()
     for thought in every(steps=300, **PREFIXES):
