@@ -41,7 +41,7 @@ MIXTURES = {  # shares of non-streaming, streaming and partial thoughts; None: n
     "partial_and_non_streaming": (0.5, 0.0, 0.5),
 }
 SIMULST = ("history=reference_segments", "policy.truncate=false")
-BATCH_SECONDS = 40  # of prefixes of one length
+TOGETHER = 4  # prefixes of one length: more would be mostly the shortest
 
 
 def trained(name: str, overrides: Sequence[str]) -> float:
@@ -102,7 +102,7 @@ def prefixes(system: StreamingSystem, options: argparse.Namespace) -> list[list[
     random = np.random.default_rng(0)
     batches: list[list[Thought]] = []
     while sum(map(len, batches)) < options.prefixes:
-        batches.append(thoughts.batch(random, seconds=BATCH_SECONDS))
+        batches.append(thoughts.batch(random, seconds=TOGETHER * config.max_seconds)[:TOGETHER])
     return batches
 
 
@@ -127,7 +127,7 @@ def low_latency(name: str, options: argparse.Namespace) -> dict[str, float]:
     bleu.update(written, [thought.translation for thought in gold])
     said = [thought.transcript for thought in gold]
     return {
-        "prefix_WER": round(100 * error_rate(heard, said, language=system.source_language), 1),
+        "prefix_WER": round(error_rate(heard, said, language=system.source_language), 1),
         "prefix_BLEU": round(float(bleu.compute()), 1),
     }
 

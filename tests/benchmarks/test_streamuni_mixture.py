@@ -81,15 +81,15 @@ def test_all_scores_of_a_model_stand_in_its_line(script: ModuleType, monkeypatch
 def test_prefixes_of_sentences_are_heard(script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     phi4_multimodal(tmp_path / "export")
     monkeypatch.setattr(script, "weights", lambda _: tmp_path / "export")
-    options = script.arguments(["--prefixes", "1", "backbone.max_tokens=4"])
+    options = script.arguments(["--prefixes", "40", "backbone.max_tokens=4"])
     assert script.low_latency("vanilla", options)["prefix_WER"] > 50  # random weights say other words
-    drawn = [
-        thought
-        for batch in script.prefixes(build(compose("evaluate", ["system=streamuni"]).system), options)
-        for thought in batch
-    ]
-    assert {thought.kind for thought in drawn} == {"partial"}
-    assert len({round(thought.end - thought.start, 2) for thought in drawn}) == 1
+    batches = script.prefixes(build(compose("evaluate", ["system=streamuni"]).system), options)
+    assert {len(batch) for batch in batches} == {4}
+    assert {thought.kind for batch in batches for thought in batch} == {"partial"}
+    lengths = [{round(thought.end - thought.start, 2) for thought in batch} for batch in batches]
+    assert all(len(length) == 1 for length in lengths)
+    assert len({min(length) for length in lengths}) > 5
+    assert sum(bool(thought.transcript) for batch in batches for thought in batch) > 20
 
 
 def test_a_knob_of_nothing_is_refused(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
