@@ -3,8 +3,7 @@
 A reduced one of the same class, with random weights, is trained from scratch. Knows no policy.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,73 +11,27 @@ from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
 from zoo.backbones import hub
 from zoo.backbones import lora as adapters
-from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.chain_of_thought.named import NamedLLM
 from zoo.backbones.chain_of_thought.network import checkpoint
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.infinisst.decoder import ATTENTION
-from zoo.backbones.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.features import HOP, LogMel
 from zoo.backbones.phi4_multimodal.network import TARGETS, audio_part, published_network, random_network
 from zoo.backbones.phi4_multimodal.published import NOUN, published
 from zoo.backbones.phi4_multimodal.tower import FEATURES_PER_EMBEDDING, encode, project
-from zoo.backbones.search import SearchConfig
-from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
 from zoo.errors import ZooError
 from zoo.types import Samples
 
 
-class Phi4Multimodal(ChainOfThought):
-    """name: hub id or folder; None: a network of random weights by ``config``, fields of ``Phi4MultimodalConfig``.
-
-    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. lora: an adapter of the text
-    part that can be trained: the speech adapter that ``name`` brings, or a new one; None: the one that it brings is
-    added to the weights. gradient_checkpointing: training computes activations twice instead of keeping them. The rest:
-    see ``ChainOfThought``.
-    """
+class Phi4Multimodal(NamedLLM):
+    """config: fields of ``Phi4MultimodalConfig``. lora: of weights by name, their own speech adapter."""
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
-    weights_key = "name"
+    noun = NOUN
     adapted = TARGETS
 
     model: Phi4MultimodalForCausalLM
-
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        config: Mapping[str, Any] | None = None,
-        tokenizer: str | None = None,
-        embedding_std: float | None = None,
-        lora: LoraConfig | None = None,
-        gradient_checkpointing: bool = False,
-        template: Template = Template(),  # noqa: B008 (frozen)
-        draft: bool = True,
-        reuse: bool = True,
-        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
-        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
-        max_tokens: int = 256,
-        dtype: str = "float32",
-        words: Literal["jieba", "characters"] = "jieba",
-    ) -> None:
-        super().__init__(
-            template=template,
-            draft=draft,
-            reuse=reuse,
-            search=search,
-            alignment=alignment,
-            max_tokens=max_tokens,
-            dtype=dtype,
-            words=words,
-        )
-        if name is None and (config is None or tokenizer is None):
-            raise ZooError("Phi-4-Multimodal needs backbone.name, or backbone.config and backbone.tokenizer.")
-        self.name = name
-        self.config = config or {}
-        self.tokenizer_source = str(tokenizer or name)
-        self.embedding_std = embedding_std
-        self.lora = lora
-        self.gradient_checkpointing = gradient_checkpointing
 
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""

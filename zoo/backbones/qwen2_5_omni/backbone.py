@@ -3,18 +3,17 @@
 A reduced one of the same class, with random weights, is trained from scratch.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor, nn
 from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
 
 from zoo.backbones import lora as adapters
-from zoo.backbones.chain_of_thought import ChainOfThought, Template
+from zoo.backbones.chain_of_thought.named import NamedLLM
 from zoo.backbones.chain_of_thought.network import checkpoint
-from zoo.backbones.chain_of_thought.prompt import Prompt
-from zoo.backbones.lora import LoraConfig
+from zoo.backbones.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
 from zoo.backbones.qwen2_5_omni.network import (
@@ -25,10 +24,7 @@ from zoo.backbones.qwen2_5_omni.network import (
     random_network,
     text_part,
 )
-from zoo.backbones.search import SearchConfig
-from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
-from zoo.errors import ZooError
 from zoo.types import Samples
 
 CHATML = Template(  # the system prompt is that of Qwen's own examples of speech translation
@@ -60,57 +56,15 @@ class TextPart:
         return self.thinker.lm_head
 
 
-class Qwen25Omni(ChainOfThought):
-    """name: hub id or folder; None: a network of random weights by ``config``, fields of ``Qwen2_5OmniThinkerConfig``.
-
-    tokenizer: hub id or folder; None: name's. embedding_std: spread of random embeddings. lora: an adapter of the text
-    part that can be trained: the one that ``name`` brings, or a new one; None: one that it brings is added to the
-    weights. gradient_checkpointing: training computes activations twice instead of keeping them. The rest: see
-    ``ChainOfThought``.
-    """
+class Qwen25Omni(NamedLLM):
+    """config: fields of ``Qwen2_5OmniThinkerConfig``."""
 
     frame_samples: Samples = TOKEN  # 40 ms
-    weights_key = "name"
+    noun = "Qwen2.5-Omni"
+    chat = CHATML
     adapted = TARGETS
 
     model: Qwen2_5OmniThinkerForConditionalGeneration
-
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        config: Mapping[str, Any] | None = None,
-        tokenizer: str | None = None,
-        embedding_std: float | None = None,
-        lora: LoraConfig | None = None,
-        gradient_checkpointing: bool = False,
-        template: Template = CHATML,
-        draft: bool = True,
-        reuse: bool = True,
-        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
-        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
-        max_tokens: int = 256,
-        dtype: str = "float32",
-        words: Literal["jieba", "characters"] = "jieba",
-    ) -> None:
-        super().__init__(
-            template=template,
-            draft=draft,
-            reuse=reuse,
-            search=search,
-            alignment=alignment,
-            max_tokens=max_tokens,
-            dtype=dtype,
-            words=words,
-        )
-        if name is None and (config is None or tokenizer is None):
-            raise ZooError("Qwen2.5-Omni needs backbone.name, or backbone.config and backbone.tokenizer.")
-        self.name = name
-        self.config = config or {}
-        self.tokenizer_source = str(tokenizer or name)
-        self.embedding_std = embedding_std
-        self.lora = lora
-        self.gradient_checkpointing = gradient_checkpointing
 
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
