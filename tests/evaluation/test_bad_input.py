@@ -24,7 +24,7 @@ MISTAKES = {
     "+backbone.encoder.depth=1": "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,",
     "system=nonsense": "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,",
     "data=nonsense": "Unknown data 'nonsense'; choose one of: aligned, minitalks, mustc",
-    "experiment=nonsense": "Unknown experiment 'nonsense'; choose one of: benchmark, demo,",
+    "experiment=nonsense": "Unknown experiment 'nonsense'; choose one of: benchmark, cascade_minitalks, demo,",
     "nonsense": "Cannot read 'nonsense' (missing EQUAL at '<EOF>'); write key=value",
     "evaluation.knob_values=[1": "Cannot read 'evaluation.knob_values=[1'",
     "target_language=xx": "Unknown language 'xx'; choose one of: ar, ca, cs, de,",

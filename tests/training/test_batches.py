@@ -93,7 +93,7 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind:
 
 def test_every_stage_has_its_own_supply() -> None:
     """Encoder first, then chains of thought: one curriculum, one place per global step."""
-    config = compose("train", ["experiment=streamuni_phi4_minitalks"])
+    config = compose("train", ["experiment=streamuni_phi4_minitalks", "backbone.tokenizer=somewhere"])
     settings = build(config.training)
     words = (Word("one", 1.0, 2.0), Word("two.", 2.0, 3.0))
     segments = (Segment(1.0, 2.0, "one two.", words, {"de": Target("eins zwei.", ("eins", "zwei."), ((0,), (1,)))}),)
