@@ -8,7 +8,6 @@ the real one. The last line is one JSON object.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -22,7 +21,6 @@ from unittest.mock import patch
 
 import torch
 from omegaconf import DictConfig
-from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -41,6 +39,7 @@ from real_size_machine import (
     peak_bytes,
     weight_bytes,
 )
+from real_size_report import announce, print_line, show
 
 from zoo.backbones.infinisst import InfiniSST, Template
 from zoo.backbones.infinisst import backbone as network
@@ -189,17 +188,12 @@ def measure(
     return facts, parts | {"rest": whole - sum(parts.values()), "turn": whole}
 
 
-def show(facts: dict[str, float], parts: dict[str, float]) -> None:
-    """Two tables."""
+def shares(parts: dict[str, float]) -> Table:
+    """Milliseconds of the parts of a turn."""
     table = Table("part", "ms per turn (median)", "share", box=None)
     for name, value in parts.items():
         table.add_row(name, f"{value:.1f}", f"{100 * value / parts['turn']:.0f} %")
-    numbers = Table("measured", "", box=None)
-    for name, value in facts.items():
-        numbers.add_row(name, f"{value:.4g}")
-    console = Console()
-    console.print(table)
-    console.print(numbers)
+    return table
 
 
 def main() -> None:
@@ -221,10 +215,9 @@ def main() -> None:
     if minutes * MINUTE < 20 * system.chunk_seconds * system.latency_multiplier:
         parser.error(f"--minutes must give at least 20 turns, which {minutes:g} do not")
     where = named(device)
-    note = "" if name == "real" else ": NOT the real size; it says nothing about that"
-    print(f"size {name} on {where}{note}")
+    announce(name, where)
     facts, parts = measure(system, backbone, minutes=minutes, seed=cfg.seed, device=device)
-    show(facts, parts)
+    show(shares(parts), facts)
     settings = {
         "benchmark": "real_size",
         "system": system.name,
@@ -237,8 +230,7 @@ def main() -> None:
         "window": backbone.window.size,
         "overrides": arguments.overrides,
     }
-    rounded = {key: value if isinstance(value, int) else float(f"{value:.5g}") for key, value in facts.items()}
-    print(json.dumps(settings | rounded))
+    print_line(settings, facts)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from real_size_machine import (
     peak_bytes,
     weight_bytes,
 )
-from rich.console import Console
+from real_size_report import announce, print_line, show
 from rich.table import Table
 from streamuni_meter import PARTS, Meter, Run
 from torch import Tensor, nn
@@ -275,18 +275,13 @@ def measure(
     return facts, run
 
 
-def show(facts: dict[str, float], run: Run) -> None:
-    """Two tables."""
+def shares(run: Run) -> Table:
+    """Milliseconds of the parts of a chunk."""
     table = Table("part", "ms per chunk (mean)", "share", box=None)
-    shares = run.shares()
+    taken = run.shares()
     for part in PARTS:
-        table.add_row(part, f"{shares[part] * run.milliseconds:.1f}", f"{shares[part]:.0%}")
-    numbers = Table("measured", "", box=None)
-    for name, value in facts.items():
-        numbers.add_row(name, f"{value:.4g}")
-    console = Console()
-    console.print(table)
-    console.print(numbers)
+        table.add_row(part, f"{taken[part] * run.milliseconds:.1f}", f"{taken[part]:.0%}")
+    return table
 
 
 def run(chosen: str | None, minutes: float | None, overrides: Sequence[str]) -> None:
@@ -306,10 +301,9 @@ def run(chosen: str | None, minutes: float | None, overrides: Sequence[str]) -> 
         size = SIZES[backbone][name]
         cfg = configured(backbone, size, given, folder)
         system, thinker = built(cfg, size, device)
-    note = "" if name == "real" else ": NOT the real size; it says nothing about that"
-    print(f"size {name} of {backbone} on {named(device)}{note}")
+    announce(f"{name} of {backbone}", named(device))
     facts, spent = measure(system, thinker, minutes=length, seed=cfg.seed, device=device)
-    show(facts, spent)
+    show(shares(spent), facts)
     settings = {
         "benchmark": "real_size",
         "system": "streamuni",
@@ -320,5 +314,4 @@ def run(chosen: str | None, minutes: float | None, overrides: Sequence[str]) -> 
         "minutes": length,
         "overrides": list(overrides),
     }
-    rounded = {key: value if isinstance(value, int) else float(f"{value:.5g}") for key, value in facts.items()}
-    print(json.dumps(settings | rounded))
+    print_line(settings, facts)
