@@ -90,3 +90,19 @@ def test_refusals(speaker: Speaker) -> None:
     with pytest.raises(ZooError, match="said nothing"):
         speak(speaker, ["..."])
     assert speak(speaker, ["Still", "here."]).words[1].text == "here."
+
+
+def test_pitch_range_zero_is_monotonous(speaker: Speaker) -> None:
+    def sway(pitch_range: int) -> float:
+        """Spread of the period (samples) over the vowels: autocorrelation peaks of 40 ms windows."""
+        text = ["Anna,", "Maria,", "Paul", "und", "Julia?"]
+        spoken = speaker.speak(text, voice="de", rate=165, pitch=60, seed=1, pitch_range=pitch_range).samples
+        periods = []
+        for window in np.lib.stride_tricks.sliding_window_view(spoken, 640)[::320]:
+            scores = np.correlate(window, window, "full")[640:] / max(float(window @ window), 1e-9)
+            if scores[100:240].max() > 0.7:
+                periods.append(100 + int(scores[100:240].argmax()))
+        return float(np.percentile(periods, 90) - np.percentile(periods, 10))
+
+    assert sway(0) <= 3
+    assert sway(80) > 10

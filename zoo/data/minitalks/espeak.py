@@ -15,7 +15,7 @@ import espeakng_loader
 SYNCHRONOUS = 2  # retrieval mode (1) hangs in a fork
 PHONEME_EVENTS, DONT_EXIT = 0x0001, 0x8000
 UTF8, ENDPAUSE = 0x0001, 0x1000
-RATE, PITCH = 1, 3
+RATE, PITCH, PITCH_RANGE = 1, 3, 4
 END_LIST, WORD, PHONEME = 0, 1, 7
 
 
@@ -73,10 +73,14 @@ class Espeak:
             index += 1
         return 0
 
-    def speak(self, *, text: str, voice: str, rate: int, pitch: int, seed: int) -> tuple[dict[str, object], bytes]:
+    def speak(
+        self, *, text: str, voice: str, rate: int, pitch: int, seed: int, pitch_range: int | None = None
+    ) -> tuple[dict[str, object], bytes]:
         """Header (``rate`` in Hz, ``bytes``, ``events`` of kind, text position, sample, name) and 16-bit samples."""
         self._check(self._library.espeak_SetVoiceByName(voice.encode()), f"voice {voice!r}")
-        for parameter, value in ((RATE, rate), (PITCH, pitch)):
+        for parameter, value in ((RATE, rate), (PITCH, pitch), (PITCH_RANGE, pitch_range)):
+            if value is None:
+                continue
             self._check(self._library.espeak_SetParameter(parameter, value, 0), f"parameter {parameter} = {value}")
         self._library.espeak_ng_SetRandSeed(seed)
         data = text.encode()

@@ -57,12 +57,17 @@ class Speaker:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
-    def speak(self, words: Sequence[str], *, voice: str, rate: int, pitch: int, seed: int) -> Utterance:
+    def speak(
+        self, words: Sequence[str], *, voice: str, rate: int, pitch: int, seed: int, pitch_range: int | None = None
+    ) -> Utterance:
         """Speak ``words`` (punctuation attached) at ``rate`` words per minute, without trailing silence.
 
+        pitch, pitch_range: on espeak-ng's scale of 0-99; range 0 is monotonous, None is the voice's own.
         Raises ZooError when espeak-ng refuses or dies.
         """
-        request = {"text": " ".join(words), "voice": voice, "rate": rate, "pitch": pitch, "seed": seed}
+        request: dict[str, Any] = {"text": " ".join(words), "voice": voice, "rate": rate, "pitch": pitch, "seed": seed}
+        if pitch_range is not None:
+            request["pitch_range"] = pitch_range
         header, pcm = self._ask(request)
         wave = np.frombuffer(pcm, dtype="<i2")
         audible = np.flatnonzero(np.abs(wave.astype(np.int32)) > AUDIBLE)
