@@ -22,6 +22,7 @@ from transformers import (
 from zoo.backbones.infinisst import EncoderConfig, InfiniSST
 from zoo.backbones.infinisst.encoder import StreamingEncoder
 from zoo.backbones.infinisst.pretrained import load_encoder
+from zoo.backbones.weights import share
 from zoo.errors import ZooError
 
 SHAPE = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
@@ -174,6 +175,15 @@ def test_the_encoder_of_another_infinisst_is_shared(make: Make, tmp_path: Path) 
     for part in ("adapter", "decoder"):
         for name, tensor in getattr(started, part).state_dict().items():
             assert torch.equal(tensor, getattr(fresh, part).state_dict()[name])
+
+
+def test_so_is_one_that_lies_in_yet_another_checkpoint(make: Make, tmp_path: Path) -> None:
+    first = exported(make, tmp_path / "first")
+    exported(make, tmp_path / "second")
+    share(tmp_path / "second", "encoder", tmp_path / "first")
+    started = make(seed=1, encoder=SHAPE, encoder_weights=str(tmp_path / "second"))
+    for name, tensor in started.encoder.state_dict().items():
+        assert torch.equal(tensor, first.encoder.state_dict()[name])
 
 
 def test_an_infinisst_on_another_grid_is_refused(make: Make, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 from transformers.utils import logging
 
+from zoo.backbones import weights as checkpoint
 from zoo.backbones.infinisst.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
 from zoo.errors import ZooError, some
 
@@ -46,6 +47,8 @@ def _is_infinisst(path: Path) -> bool:
     """Whether the file holds an InfiniSST: its encoder stands beside a decoder, under a name of its own."""
     if not path.is_file():
         return False
+    if OWN.removesuffix(".") in checkpoint.shared(path.parent):
+        return True
     return any(name.startswith(f"{OWN}feature_extractor.") for name in _open(path).keys())  # noqa: SIM118
 
 
@@ -61,9 +64,8 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
     described = _described(path.with_name("config.yaml"))
     for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape of a weight would tell
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
-    with _open(path) as file:
-        names = [name for name in file.keys() if name.startswith(OWN)]  # noqa: SIM118
-        return {name.removeprefix(OWN): file.get_tensor(name) for name in names}
+    weights = checkpoint.load(path.parent)
+    return {name.removeprefix(OWN): tensor for name, tensor in weights.items() if name.startswith(OWN)}
 
 
 def _described(path: Path) -> dict[str, Any]:
