@@ -1,7 +1,7 @@
 """The nouns of simultaneous translation. Knows no network, no file and no clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -69,7 +69,8 @@ class Hypothesis:
     prefix: number of kept, already written tokens that stand before ``token_ids``.
     finished: the model closed its sentence or turn. truncated: it did not, but was stopped at a limit of its own, and
     what it said counts as finished. alignment: (prefix + new, frames) or None.
-    states: (prefix + new, width) decoder states that speech is made from (SPEECH), or None.
+    states: (opening + prefix + new, width) text decoder states that speech is made from (SPEECH), or None; ``opening``
+    are the states that stand before the text (start and language), as many as there are more rows than tokens.
     sentence_ends: (prefix + new,) bool, true where a token ends a sentence (strong punctuation), or None.
     transcript: its text. The answer to a TRANSCRIPT request has source tokens throughout, and no prefix.
     """
@@ -162,6 +163,26 @@ class Emission:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """Target speech that one chunk caused. samples: (n,) float32 at 16 kHz; text: what was written with it.
+
+    delay: seconds of source received; elapsed: when it was computed, in the instance's convention; chunk: index into
+    the instance's ``chunks``. Playing begins later where speech before it is not over (``zoo/streaming/playback.py``).
+    """
+
+    samples: Tensor = field(compare=False, repr=False)
+    delay: Seconds
+    elapsed: Seconds
+    chunk: int
+    text: str
+
+    @property
+    def duration(self) -> Seconds:
+        """Length of the speech."""
+        return self.samples.numel() / SAMPLE_RATE
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkTime:
     """When a chunk had been received in full (source seconds) and how long computing on it took (wall clock)."""
 
@@ -183,7 +204,8 @@ class Instance:
 
     units: written words (or characters), in order. delays, elapsed: seconds per unit, ideal and computation-aware.
     chunk_of: index into ``chunks`` per unit. A recorded log has ``elapsed`` as logged, in ``convention``, and may have
-    no chunks; a simulation has chunks, from which every convention of METRICS follows after the run.
+    no chunks; a simulation has chunks, from which every convention of METRICS follows after the run. speech: what a
+    speaking system said, in order.
     """
 
     index: int
@@ -198,6 +220,7 @@ class Instance:
     convention: Convention = "queue"
     chunk_of: tuple[int, ...] = ()
     chunks: tuple[ChunkTime, ...] = ()
+    speech: tuple[Spoken, ...] = ()
     batched: bool = False  # compute was shared with other streams: computation-aware scores carry the tag
 
     def with_elapsed(self, elapsed: tuple[Seconds, ...], convention: Convention) -> "Instance":

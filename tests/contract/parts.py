@@ -1,13 +1,15 @@
-"""Parts that come for real in later systems, as short as the contract allows: for tests only."""
+"""Parts as short as the contract allows: for tests only."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from zoo.streaming.session import Session
+from tests.contract.scripted import OPENING
+from zoo.streaming.session import Write
 from zoo.synthesizers.base import Synthesizer
-from zoo.types import Capability, Hypothesis
+from zoo.types import Capability
 
 DURATION = 4  # samples of speech per unit
 
@@ -27,8 +29,17 @@ class UnitSynthesizer(Synthesizer):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.SPEECH})
 
-    def speak(self, session: Session, hypothesis: Hypothesis, written: int) -> Tensor:
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+        self.batches.append(len(writes))
+        return [self.wave(write) for write in writes]
+
+    def wave(self, write: Write) -> Tensor:
+        """The new tokens' part of the speech of all that is kept."""
+        hypothesis = write.hypothesis
         assert hypothesis.states is not None
-        states = hypothesis.states[: hypothesis.prefix + written]
+        states = hypothesis.states[OPENING : OPENING + hypothesis.prefix + write.tokens]
         old = int(durations(states[: hypothesis.prefix]).sum())
         return sound(states)[old:].to(torch.float32)

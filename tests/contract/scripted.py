@@ -22,6 +22,7 @@ FRAME = 512
 WORD_FRAMES = 4
 GUESS = 1001  # odd ids from here on continue a word wrongly
 SENTENCE_END = 50
+OPENING = 2  # states before those of the text
 
 
 class Heard(NamedTuple):
@@ -80,6 +81,11 @@ def written(words: Sequence[int]) -> str:
     return " ".join(f"w{word}en" for word in words if word)
 
 
+def opened(tokens: Tensor) -> Tensor:
+    """(tokens,) ids to (opening + tokens, 1) states: the ids themselves."""
+    return torch.cat([torch.full((OPENING,), -1.0), tokens]).double()[:, None]
+
+
 class Scripted(Backbone):
     """Listens to all kept audio at every look, as an offline model does, and can tell everything but turns."""
 
@@ -124,7 +130,7 @@ class Scripted(Backbone):
             sentence_ends=(states % 2 == 1) & (states >= 2 * SENTENCE_END) & (states < GUESS),
             alignment=torch.eye(session.frames)[last] if Capability.ALIGNMENT in needs else None,
             transcript=transcript,
-            states=states.double()[:, None] if Capability.SPEECH in needs else None,
+            states=opened(states) if Capability.SPEECH in needs else None,
         )
 
     def text(self, token_ids: list[int]) -> str:

@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 from tests.contract.scripted import FRAME, Scripted, speak, written
+from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
+from zoo.languages import Language
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import Asking, Policy
 from zoo.policies.local_agreement import LocalAgreement
-from zoo.streaming.session import Session
+from zoo.streaming.session import Session, Write
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import Knob, StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Frames, Hypothesis, Request, SpeechChunk, Stage, no_tokens
@@ -118,7 +120,7 @@ def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:
     class Mute(Synthesizer):
         """Must not be asked."""
 
-        def speak(self, session: Session, hypothesis: Hypothesis, written: int) -> Tensor:
+        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
             raise AssertionError("spoke a transcript")
 
     history = Recorder()
@@ -208,13 +210,55 @@ def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
     class Counting(Synthesizer):
         """As many samples as tokens were kept before."""
 
-        def speak(self, session: Session, hypothesis: Hypothesis, written: int) -> Tensor:
-            return torch.ones(session.prefix.numel() + 1)
+        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+            return [torch.ones(write.session.prefix.numel() + 1, dtype=torch.double) for write in writes]
 
     system = build(synthesizer=Counting())
     session = system.open("talk")
     speech = [system.step([session], [SpeechChunk(speak([word]))])[0].speech for word in (1, 2, 3)]
-    assert [wave.numel() for wave in speech] == [1, 3, 5]
+    assert [wave.numel() for wave in speech if wave is not None] == [1, 3, 5]
+    assert {wave.dtype for wave in speech if wave is not None} == {torch.float32}
+
+
+def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with_each_stream() -> None:
+    order: list[str] = []
+
+    class Loading(Scripted):
+        """Says when it is loaded."""
+
+        def load(self) -> None:
+            order.append("backbone")
+
+    class Opening(Synthesizer):
+        """Speaks German only and remembers its stream."""
+
+        def check(self, target: Language) -> None:
+            if target.code != "de":
+                raise ZooError(f"cannot speak {target.code}")
+
+        def load(self, backbone: Backbone) -> None:
+            assert isinstance(backbone, Loading)
+            order.append("synthesizer")
+
+        def open(self, session: Session) -> list[str]:
+            return [session.talk]
+
+        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+            for write in writes:
+                write.session.synthesizer.append(write.text)
+            return [torch.zeros(write.tokens) for write in writes]
+
+    with pytest.raises(ZooError, match="cannot speak es"):
+        build(backbone=Loading(), synthesizer=Opening(), target_language="es")
+    assert order == []
+    system = build(backbone=Loading(), synthesizer=Opening())
+    system.configure_model()
+    system.configure_model()
+    assert order == ["backbone", "synthesizer"]
+    sessions = [system.open(talk) for talk in "ab"]
+    actions = system.step(sessions, [SpeechChunk(speak([1, 2])), SpeechChunk(speak([3]))])
+    assert [session.synthesizer for session in sessions] == [["a", "w1en w2en"], ["b", "w3en"]]
+    assert [action.speech.numel() for action in actions if action.speech is not None] == [4, 2]
 
 
 def test_streams_of_one_step_keep_their_own_number_of_looks() -> None:

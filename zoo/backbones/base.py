@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError, unknown
-from zoo.streaming.session import Session
+from zoo.languages import Language
+from zoo.streaming.session import Session, Write
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
 
@@ -92,3 +94,42 @@ class FeatureNormalising(Protocol):
 
     def fit_features(self, samples: Iterable[Tensor]) -> None:
         """Take them from waves (n,), unless trained weights brought their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Speech units of one stream's kept and new text.
+
+    ids: (n,) int64, as the vocoder counts them. attention: (n, positions), of the query that predicts each unit over
+    the text decoder states that were fed: the opening, kept tokens, new tokens and perhaps the end of the text.
+    opening: how many states stand before the text.
+    """
+
+    ids: Tensor
+    attention: Tensor
+    opening: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voiced:
+    """Speech of units. samples: (m,) float32 at 16 kHz; durations: (n,) int64 of each unit, in unit frames."""
+
+    samples: Tensor
+    durations: Tensor
+
+
+@runtime_checkable
+class Speaking(Protocol):
+    """A backbone that can speak its own decoder states; one that exposes SPEECH is this, too."""
+
+    unit_samples: Samples  # per unit frame
+
+    def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
+        """Units of each stream's kept and written text, from ``hypothesis.states`` of both, never computed again.
+
+        layer: of the text-to-unit decoder, whose cross-attention is told, as the mean of its heads (None: mean of all
+        layers). close: the state of an end of text follows, as offline generation feeds it.
+        """
+
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+        """Speech of (n_i,) unit ids, in the voice of a language."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo.languages import Language
 from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Cut, Frames, Samples, Seconds, SpeechChunk, no_tokens
+from zoo.types import SAMPLE_RATE, Cut, Frames, Hypothesis, Samples, Seconds, SpeechChunk, no_tokens
 
 
 @dataclass(slots=True, eq=False)
@@ -18,8 +18,8 @@ class Session:
     audio: (n,) kept samples, those not yet forgotten. audio_start: position of ``audio[0]`` in the stream (samples).
     prefix: (kept,) ids of the written tokens that are still kept. horizon: while a boundary is flushed, the frame
     at which the source is taken to end. multiplier: base chunks that the system takes per step. segments: (begin, end)
-    of the reference segments in stream samples, where they are known. backbone, policy, history: the private state of
-    each part.
+    of the reference segments in stream samples, where they are known. backbone, policy, history, synthesizer: the
+    private state of each part.
     """
 
     talk: str
@@ -38,6 +38,7 @@ class Session:
     backbone: Any = None
     policy: Any = None
     history: Any = None
+    synthesizer: Any = None
 
     def receive(self, chunk: SpeechChunk) -> None:
         """Append newly arrived audio."""
@@ -82,3 +83,16 @@ class Session:
     def seconds(self, frames: Frames) -> Seconds:
         """Length of ``frames`` source frames."""
         return frames * self.frame_samples / SAMPLE_RATE
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What one stream writes now, before it joins ``session.prefix``: the first ``tokens`` new ones of ``hypothesis``.
+
+    tokens: at least 1. text: what they add to the text written so far (empty where they end within a character).
+    """
+
+    session: Session
+    hypothesis: Hypothesis
+    tokens: int
+    text: str

@@ -1,7 +1,8 @@
 """A streaming system: backbone + policy + history (+ synthesizer). One chunk in, words out; it never reads a clock."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import lightning
 import torch
@@ -12,7 +13,7 @@ from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.languages import language
 from zoo.policies.base import Policy
-from zoo.streaming.session import Session
+from zoo.streaming.session import Session, Write
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
@@ -41,13 +42,15 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """READ (nothing written) or WRITE: the text and, from a speaking system, its (n,) waveform at 16 kHz."""
+    """READ (nothing written) or WRITE: the text and, from a speaking system, its (n,) float32 waveform at 16 kHz."""
 
     text: str = ""
     speech: Tensor | None = None
 
 
-Turn = Generator[Request, Hypothesis, Action]
+Question = Request | Write  # a request is answered with a Hypothesis, a write with its speech
+Answer = Hypothesis | Tensor
+Turn = Generator[Question, Any, Action]
 
 
 class StreamingSystem(lightning.LightningModule):
@@ -80,6 +83,8 @@ class StreamingSystem(lightning.LightningModule):
         self.name = name
         self.source_language = language(source_language)
         self.target_language = language(target_language)
+        if synthesizer:
+            synthesizer.check(self.target_language)
         self.backbone = backbone
         self.policy = policy
         self.history = history
@@ -93,6 +98,8 @@ class StreamingSystem(lightning.LightningModule):
         """Load weights once (Lightning may call this more than once)."""
         if not self._loaded:
             self.backbone.load()
+            if self.synthesizer:
+                self.synthesizer.load(self.backbone)
             self._loaded = True
 
     @property
@@ -144,27 +151,42 @@ class StreamingSystem(lightning.LightningModule):
         )
         session.policy, session.history = self.policy.open(), self.history.open()
         session.backbone = self.backbone.open(session)
+        session.synthesizer = self.synthesizer.open(session) if self.synthesizer else None
         return session
 
     @torch.inference_mode()
     def step(self, sessions: Sequence[Session], chunks: Sequence[SpeechChunk]) -> list[Action]:
-        """Feed one chunk to each live stream and return what each one writes. The streams share every decode call."""
+        """Feed one chunk to each live stream and return what each one writes.
+
+        The streams share every call: all that ask or write at the same moment are answered as a batch.
+        """
         for session, chunk in zip(sessions, chunks, strict=True):
             session.receive(chunk)
         turns: list[Turn] = [self._turn(session) for session in sessions]
         actions: list[Action] = [Action()] * len(turns)
-        answers: dict[int, Hypothesis | None] = dict.fromkeys(range(len(turns)))
+        answers: dict[int, Answer | None] = dict.fromkeys(range(len(turns)))
         while answers:
-            requests: dict[int, Request] = {}
+            questions: dict[int, Question] = {}
             for stream, answer in answers.items():
                 try:
-                    requests[stream] = turns[stream].send(answer)  # type: ignore[arg-type]
+                    questions[stream] = turns[stream].send(answer)
                 except StopIteration as stop:
                     actions[stream] = stop.value
-            asked = [sessions[stream] for stream in requests]
-            hypotheses = self.backbone.decode(asked, list(requests.values()), self.needs) if requests else []
-            answers = dict(zip(requests, hypotheses, strict=True))
+            answers = {**self._decoded(sessions, questions), **self._spoken(questions)}
         return actions
+
+    def _decoded(self, sessions: Sequence[Session], questions: Mapping[int, Question]) -> dict[int, Answer]:
+        """Answers to the requests, by stream."""
+        requests = {stream: asked for stream, asked in questions.items() if isinstance(asked, Request)}
+        asking = [sessions[stream] for stream in requests]
+        answers = self.backbone.decode(asking, list(requests.values()), self.needs) if requests else []
+        return dict(zip(requests, answers, strict=True))
+
+    def _spoken(self, questions: Mapping[int, Question]) -> dict[int, Answer]:
+        """Speech of the writes, by stream."""
+        writes = {stream: asked for stream, asked in questions.items() if isinstance(asked, Write)}
+        waves = self.synthesizer.speak(list(writes.values())) if self.synthesizer and writes else []
+        return {stream: wave.float().cpu() for stream, wave in zip(writes, waves, strict=True)}
 
     def _turn(self, session: Session) -> Turn:
         """All that one stream does after one chunk: find the onset, flush ended segments, decide, write, forget."""
@@ -184,17 +206,18 @@ class StreamingSystem(lightning.LightningModule):
         self._forget(session, self.history.trim(session, hypothesis))
         return _joined(written)
 
-    def _advance(self, session: Session, written: list[Action]) -> Generator[Request, Hypothesis, Hypothesis | None]:
+    def _advance(self, session: Session, written: list[Action]) -> Generator[Question, Any, Hypothesis | None]:
         """Decide and write until the policy looks no further; the last hypothesis, if it still fits the session."""
         while True:
             hypothesis, decision = yield from self._decide(session)
-            written.append(self._write(session, hypothesis, decision.write))
+            action = yield from self._write(session, hypothesis, decision.write)
+            written.append(action)
             if decision.cut:
                 self._forget(session, decision.cut)
             if not decision.again:
                 return None if decision.cut else hypothesis
 
-    def _decide(self, session: Session) -> Generator[Request, Hypothesis, tuple[Hypothesis | None, Decision]]:
+    def _decide(self, session: Session) -> Generator[Question, Any, tuple[Hypothesis | None, Decision]]:
         """Run the policy once, to its decision and the translation it is about (None: it asked for none).
 
         Where no audio is left to look at, there is nothing to ask.
@@ -213,14 +236,15 @@ class StreamingSystem(lightning.LightningModule):
             if request.stage is Stage.TRANSLATION:
                 translation = answer
 
-    def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Action:
+    def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Turn:
+        """Write the first ``tokens`` new tokens; a speaking system asks for their speech while they are still new."""
         if hypothesis is None:
             return Action()
         if tokens and hypothesis.prefix != session.prefix.numel():
             raise ValueError(f"The hypothesis follows {hypothesis.prefix} tokens; {session.prefix.numel()} are kept.")
-        speech = self.synthesizer.speak(session, hypothesis, tokens) if self.synthesizer else None
         new = hypothesis.token_ids[:tokens]
         text = session.text.push(new, fresh=hypothesis.prefix == 0)
+        speech = (yield Write(session, hypothesis, tokens, text)) if self.synthesizer and tokens else None
         self.backbone.commit(session, hypothesis, tokens)
         session.prefix = torch.cat([session.prefix, new.to(session.prefix)])
         return Action(text=text, speech=speech)

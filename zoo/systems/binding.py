@@ -8,6 +8,7 @@ from types import ModuleType
 
 import zoo.history
 import zoo.policies
+import zoo.synthesizers
 from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.history.base import History
@@ -15,9 +16,11 @@ from zoo.policies.base import Policy
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import Capability
 
-PACKAGES: dict[str, tuple[type[Policy | History], ModuleType]] = {
+Part = Policy | History | Synthesizer
+PACKAGES: dict[str, tuple[type[Part], ModuleType]] = {
     "policy": (Policy, zoo.policies),
     "history": (History, zoo.history),
+    "synthesizer": (Synthesizer, zoo.synthesizers),
 }
 
 
@@ -26,11 +29,7 @@ def bind(
 ) -> frozenset[Capability]:
     """All capabilities the parts need of the backbone. Raises ZooError naming what is missing and what would fit."""
     needs: frozenset[Capability] = frozenset()
-    parts: dict[str, Policy | History | Synthesizer | None] = {
-        "policy": policy,
-        "history": history,
-        "synthesizer": synthesizer,
-    }
+    parts: dict[str, Part | None] = {"policy": policy, "history": history, "synthesizer": synthesizer}
     for noun, part in parts.items():
         if part is None:
             continue
@@ -46,14 +45,12 @@ def bind(
 
 def _advice(noun: str, exposes: frozenset[Capability]) -> str:
     """What to choose instead, by the names the configuration knows: those of the modules."""
-    if noun not in PACKAGES:
-        return f"it exposes {_names(exposes) or 'nothing'}"
     kind, package = PACKAGES[noun]
     fits = sorted(name for name, part in _parts(kind, package) if part.needs <= exposes)
     return f"{noun} choices that fit it: {', '.join(fits) or 'none'}"
 
 
-def _parts(kind: type[Policy | History], package: ModuleType) -> Iterator[tuple[str, type[Policy | History]]]:
+def _parts(kind: type[Part], package: ModuleType) -> Iterator[tuple[str, type[Part]]]:
     """Module name and class of everything ``package`` offers beside the contract itself."""
     for module in pkgutil.iter_modules(package.__path__):
         for part in vars(import_module(f"{package.__name__}.{module.name}")).values():
