@@ -1,0 +1,1 @@
+"""Recognisers with a CTC head."""

@@ -1,0 +1,1 @@
+"""What listens to target speech, so that its words can be scored."""
