@@ -1,0 +1,231 @@
+"""Clips of target speech to train on: what excerpts of talks mean, spoken by espeak-ng.
+
+Drawn once, a pure function of a seed. Knows no tokenizer and no network.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zoo.data.excerpts import ALIKE, Excerpt
+from zoo.data.talks import Segment, Talk, Word
+from zoo.data.utterances import Line, spoken
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.types import SAMPLE_RATE, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """An excerpt of a talk and its translation as speech.
+
+    samples: (n,) float32 at 16 kHz, n a multiple of 320. words, phonemes: those of the translation with seconds from
+    the first sample; ``words`` are ``excerpt.target``. voice: espeak-ng's.
+    """
+
+    excerpt: Excerpt
+    samples: Tensor = field(compare=False, repr=False)
+    words: tuple[Word, ...]
+    phonemes: tuple[Word, ...]
+    voice: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipConfig:
+    """What clips are like.
+
+    count: how many are drawn. fragments: share that is a window of 1 to ``longest`` target words anywhere, as streaming
+    leaves them; the others are whole sentences, a share ``pairs`` of them two in a row. shuffled: share of all whose
+    words come in random order, so that their sound alone tells them. margin: the source audio begins up to so long
+    before the earliest word it stands for and ends up to so long after the latest.
+    voices: of espeak-ng, all alike often. rates (words a minute), pitches, ranges (of the pitch; espeak-ng's scale of
+    0-99, range 0 is monotonous): least and most, uniform between them.
+    """
+
+    count: int = 10_000
+    fragments: float = 0.5
+    longest: int = 18
+    pairs: float = 0.25
+    shuffled: float = 0.0
+    margin: Seconds = 0.2
+    voices: Sequence[str] = ("de",)
+    rates: Sequence[int] = (165, 165)
+    pitches: Sequence[int] = (60, 60)
+    ranges: Sequence[int] = (0, 0)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a share that is none, for numbers that make no clip and for a span that is none."""
+        for name in ("fragments", "pairs", "shuffled"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise ZooError(f"training.clips.{name} is a share, from 0 to 1, not {share}.")
+        if self.count < 1 or self.longest < 1 or self.margin < 0 or not self.voices:
+            raise ZooError(
+                "training.clips needs a voice, count and longest of at least 1 and a margin of at least 0, "
+                f"not {list(self.voices)}, {self.count}, {self.longest} and {self.margin}."
+            )
+        for name in ("rates", "pitches", "ranges"):
+            span = list(getattr(self, name))
+            if len(span) != 2 or not 0 <= span[0] <= span[1]:
+                raise ZooError(f"training.clips.{name} is two whole numbers, least and most, not {span}.")
+
+
+class Clips:
+    """All clips of a training, in the order they were drawn in; spoken now where the cache folder lacks them.
+
+    Raises ZooError for talks without segments or without a translation into ``language``, and where espeak-ng refuses.
+    """
+
+    def __init__(
+        self, talks: Sequence[Talk], language: Language, config: ClipConfig, *, cache: Path | None = None
+    ) -> None:
+        self.config = config
+        self.excerpts, lines = _drawn(talks, language, config)
+        self._voices = [line.voice for line in lines]
+        self._utterances = spoken(lines, cache=cache)
+        self._order = np.argsort(self._utterances.samples, kind="stable")
+        self._seconds = self._utterances.samples[self._order] / SAMPLE_RATE  # shortest first
+
+    def __len__(self) -> int:
+        return len(self.excerpts)
+
+    def __getitem__(self, index: int) -> Clip:
+        words, phonemes = self._utterances.times(index)
+        samples = torch.from_numpy(self._utterances.speech(index))
+        return Clip(self.excerpts[index], samples, words, phonemes, self._voices[index])
+
+    def __iter__(self) -> Iterator[Clip]:
+        return (self[index] for index in range(len(self)))
+
+    @property
+    def duration(self) -> Seconds:
+        """Of all target speech together."""
+        return float(self._seconds.sum())
+
+    def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Clip]:
+        """Clips of about equal lengths, about ``seconds`` of target speech together; each clip comes equally often."""
+        ends = np.cumsum(self._seconds)
+        length = self._seconds[np.searchsorted(ends, random.uniform(0, ends[-1]), side="right").clip(0, len(self) - 1)]
+        low, high = np.searchsorted(self._seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
+        drawn = random.integers(low, max(high, low + 1), size=max(1, round(seconds / length)))
+        return [self[int(self._order[index])] for index in drawn]
+
+
+def _drawn(talks: Sequence[Talk], language: Language, config: ClipConfig) -> tuple[list[Excerpt], list[Line]]:
+    for segment in (segment for talk in talks for segment in talk.segments):
+        if language.code not in segment.targets:
+            raise ZooError(
+                f"No {language.code!r} translation for {segment.source!r}; it has: {', '.join(segment.targets)}."
+            )
+    places = [
+        (talk, place)
+        for talk in talks
+        for place, segment in enumerate(talk.segments)
+        if any(map(_audible, _words(segment, language)))
+    ]
+    if not places:
+        raise ZooError("The talks have no translated segments to make clips of target speech of.")
+    drawn = [
+        _draw(np.random.default_rng([config.seed, index]), places, language, config) for index in range(config.count)
+    ]
+    return [excerpt for excerpt, _ in drawn], [line for _, line in drawn]
+
+
+def _draw(
+    random: np.random.Generator, places: Sequence[tuple[Talk, int]], language: Language, config: ClipConfig
+) -> tuple[Excerpt, Line]:
+    talk, place = places[int(random.integers(len(places)))]
+    if random.random() < config.fragments:
+        excerpt = _fragment(random, talk, place, language, config)
+    else:
+        count = 2 if random.random() < config.pairs else 1
+        excerpt = _sentences(random, talk, place, count, language, config)
+    line = Line(
+        words=excerpt.target,
+        voice=str(config.voices[int(random.integers(len(config.voices)))]),
+        rate=_between(random, config.rates),
+        pitch=_between(random, config.pitches),
+        pitch_range=_between(random, config.ranges),
+        seed=int(random.integers(2**31)),
+    )
+    return excerpt, line
+
+
+def _sentences(
+    random: np.random.Generator, talk: Talk, first: int, count: int, language: Language, config: ClipConfig
+) -> Excerpt:
+    """Whole segments of a talk, from ``first`` on, with what is silent around them."""
+    segments = talk.segments[first : first + count]
+    before = talk.segments[first - 1].end if first else 0.0
+    follow = talk.segments[first + count : first + count + 1]
+    after = follow[0].offset if follow else talk.duration
+    start, end = segments[0].offset, segments[-1].end
+    start = max(min(before, start), start - random.uniform(0, config.margin))
+    end = min(max(after, end), end + random.uniform(0, config.margin))
+    words = [word for segment in segments for word in _words(segment, language)]
+    return _excerpt(random, talk, (start, end), words, language, config)
+
+
+def _fragment(random: np.random.Generator, talk: Talk, first: int, language: Language, config: ClipConfig) -> Excerpt:
+    """A window of target words that begins in segment ``first``, with the source audio that it translates."""
+    skipped = int(random.integers(len(_words(talk.segments[first], language))))
+    count = int(random.integers(1, config.longest, endpoint=True))
+    taken: list[tuple[Segment, int]] = []
+    for segment in talk.segments[first:]:
+        taken += [(segment, index) for index in range(len(_words(segment, language)))]
+        if len(taken) >= skipped + count:
+            break
+    taken = taken[skipped : skipped + count]
+    words = [_words(segment, language)[index] for segment, index in taken]
+    silent = next((place for place, word in enumerate(words) if _audible(word)), len(words))
+    if silent == len(words):  # punctuation that stands alone at an end
+        return _sentences(random, talk, first, 1, language, config)
+    start, end = _span(taken[silent:], language)
+    start = max(0.0, start - random.uniform(0, config.margin))
+    end = min(talk.duration, end + random.uniform(0, config.margin))
+    return _excerpt(random, talk, (start, end), words[silent:], language, config)
+
+
+def _span(taken: Sequence[tuple[Segment, int]], language: Language) -> tuple[Seconds, Seconds]:
+    """From the earliest to the latest source word of target words; their segments where no word is aligned."""
+    sources: list[Word] = []
+    for segment, index in taken:
+        alignment = segment.targets[language.code].alignment
+        sources += [segment.words[source] for source in (alignment[index] if index < len(alignment) else ())]
+    if not sources:
+        segments = [segment for segment, _ in taken]
+        return segments[0].offset, segments[-1].end
+    return min(source.start for source in sources), max(source.end for source in sources)
+
+
+def _excerpt(
+    random: np.random.Generator,
+    talk: Talk,
+    span: tuple[Seconds, Seconds],
+    target: list[str],
+    language: Language,
+    config: ClipConfig,
+) -> Excerpt:
+    start, end = span
+    if random.random() < config.shuffled:
+        random.shuffle(target)
+    heard = (segment for segment in talk.segments if segment.end > start and segment.offset < end)
+    source = tuple(word.text for segment in heard for word in segment.words if start <= word.start and word.end <= end)
+    return Excerpt(talk, start, end, source, tuple(target), language)
+
+
+def _between(random: np.random.Generator, span: Sequence[int]) -> int:
+    return int(random.integers(span[0], span[1], endpoint=True))
+
+
+def _words(segment: Segment, language: Language) -> Sequence[str]:
+    target = segment.targets[language.code]
+    return target.words or language.units(target.text)
+
+
+def _audible(word: str) -> bool:
+    return any(map(str.isalnum, word))
