@@ -155,11 +155,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Text written at one moment. delay: seconds of source received; chunk: index of the chunk that caused it."""
+    """Text written at one moment. delay: seconds of source received; chunk: index of the chunk that caused it.
+
+    speech: (n,) float32 at 16 kHz that says it, from a speaking system.
+    """
 
     text: str
     delay: Seconds
     chunk: int
+    speech: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +227,14 @@ class Instance:
     speech: tuple[Spoken, ...] = ()
     batched: bool = False  # compute was shared with other streams: computation-aware scores carry the tag
 
-    def with_elapsed(self, elapsed: tuple[Seconds, ...], convention: Convention) -> "Instance":
-        """The same stream under another elapsed convention."""
-        return replace(self, elapsed=elapsed, convention=convention)
+    def finishing(self, finished: Sequence[Seconds], convention: Convention) -> "Instance":
+        """The same stream with ``elapsed``, of units and of speech, under another convention.
+
+        finished: seconds since the stream began at which each chunk is done.
+        """
+        elapsed = tuple(finished[chunk] for chunk in self.chunk_of)
+        speech = tuple(replace(spoken, elapsed=finished[spoken.chunk]) for spoken in self.speech)
+        return replace(self, elapsed=elapsed, speech=speech, convention=convention)
 
 
 def no_tokens() -> Tensor:

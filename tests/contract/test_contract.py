@@ -16,6 +16,7 @@ from zoo.policies.local_agreement import LocalAgreement
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
 from zoo.policies.wait_k import WaitK
+from zoo.streaming.playback import timeline
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, Stage
@@ -53,6 +54,7 @@ SYSTEMS: dict[str, Callable[[], StreamingSystem]] = {
     "streamuni": lambda: build(policy=TranscriptWaitK(k=1)),
     "infinisst": lambda: build(backbone=TurnTaker(), policy=TurnTaking()),
     "simulu": lambda: build(policy=AlignAtt(frames=2), history=RecentWords(words=2), synthesizer=UnitSynthesizer()),
+    "simulu by segments": lambda: build(policy=AlignAtt(frames=2), history=pauses(), synthesizer=UnitSynthesizer()),
 }
 TALKS = {
     "seven": TALK,
@@ -95,6 +97,37 @@ def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_si
     assert [instance.talk for instance in together] == list(TALKS)
     for single, batched in zip(alone, together, strict=True):
         assert (single.text, single.delays, single.chunk_of) == (batched.text, batched.delays, batched.chunk_of)
+        assert [(said.delay, said.text) for said in single.speech] == [
+            (said.delay, said.text) for said in batched.speech
+        ]
+        assert all(
+            torch.equal(said.samples, other.samples) for said, other in zip(single.speech, batched.speech, strict=True)
+        )
+    assert any(instance.speech for instance in alone) == (system.synthesizer is not None)
+
+
+def test_streams_that_write_at_the_same_moment_are_spoken_as_a_batch() -> None:
+    batches = []
+    for size in (1, 5):
+        system = SYSTEMS["simulu"]()
+        list(simulate(system, [source(words, system.chunk_samples) for words in TALKS.values()], batch_size=size))
+        batches.append(system.synthesizer.batches)
+    alone, together = batches
+    assert set(alone) == {1}
+    assert max(together) > 1
+    assert sum(together) == len(alone)
+
+
+def test_speech_says_each_word_once_wherever_it_was_written() -> None:
+    for name in ("simulu", "simulu by segments"):
+        for words in TALKS.values():
+            instance = run(SYSTEMS[name](), words)
+            tokens = torch.tensor([[2.0 * word + half] for word in words if word for half in (0, 1)]).reshape(-1, 1)
+            said = torch.cat([torch.zeros(0), *(spoken.samples for spoken in instance.speech)])
+            assert torch.equal(said, sound(tokens))
+            assert " ".join(spoken.text for spoken in instance.speech) == instance.text
+            if words:
+                assert torch.equal(timeline(instance)[timeline(instance) > 0], said)
 
 
 def test_alignatt_waits_until_a_word_lies_f_frames_back() -> None:

@@ -1,10 +1,13 @@
 """Computation-aware times on cases worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 
 from zoo.errors import ZooError
 from zoo.metrics.elapsed import fbk_elapsed, finish_times, omnisteval_elapsed, under
-from zoo.types import ChunkTime, Instance
+from zoo.types import ChunkTime, Instance, Spoken
 
 CHUNKS = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.1))
 
@@ -28,6 +31,14 @@ def test_conventions(convention: str, finished: list[float]) -> None:
     derived = under(stream(), convention)  # type: ignore[arg-type]
     assert derived.elapsed == pytest.approx([finished[0], finished[2], finished[2]])
     assert derived.convention == convention
+
+
+@pytest.mark.parametrize(("convention", "elapsed"), [("queue", 4.1), ("cumulative", 5.6), ("chunk", 3.1)])
+def test_speech_follows_the_convention_too(convention: str, elapsed: float) -> None:
+    spoken = Spoken(torch.ones(3), delay=3.0, elapsed=9.0, chunk=2, text="b c")
+    [derived] = under(replace(stream(), speech=(spoken,)), convention).speech  # type: ignore[arg-type]
+    assert derived.elapsed == pytest.approx(elapsed)
+    assert (derived.delay, derived.chunk, derived.text, derived.samples) == (3.0, 2, "b c", spoken.samples)
 
 
 def test_queue_drains_when_the_system_catches_up() -> None:

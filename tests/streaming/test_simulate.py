@@ -26,8 +26,15 @@ class Stream:
 class Script:
     """A system that writes ``texts[talk][i]`` after chunk i and takes ``compute`` seconds per step."""
 
-    def __init__(self, texts: dict[str, list[str]], target: str = "de", compute: Sequence[float] = ()) -> None:
+    def __init__(
+        self,
+        texts: dict[str, list[str]],
+        target: str = "de",
+        compute: Sequence[float] = (),
+        speech: dict[str, list[torch.Tensor | None]] | None = None,
+    ) -> None:
         self.texts = texts
+        self.speech = speech or {}
         self.target_language = language(target)
         self.compute = iter(compute)
         self.now = 100.0
@@ -44,7 +51,9 @@ class Script:
         actions = []
         for session, chunk in zip(sessions, chunks, strict=True):
             session.source_ended = chunk.final
-            actions.append(Action(self.texts[session.talk][len(session.chunks)]))
+            place = len(session.chunks)
+            speech = self.speech[session.talk][place] if session.talk in self.speech else None
+            actions.append(Action(self.texts[session.talk][place], speech))
             session.chunks.append(chunk)
         return actions
 
@@ -103,6 +112,26 @@ def test_elapsed_follows_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     assert instance.elapsed == (1.5, 3.75, 4.0, 4.125)
     assert [chunk.compute for chunk in instance.chunks] == [0.5, 1.75, 0.25, 0.125]
     assert instance.convention == "queue"
+
+
+def test_speech_keeps_the_clock_of_the_text_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    waves = [None, torch.ones(SECOND), torch.zeros(0), torch.full((SECOND // 2,), 2.0)]
+    system = Script(
+        {"talk": ["", "Guten Tag", " so", " allerseits"]}, compute=[0.5, 1.75, 0.25, 0.125], speech={"talk": waves}
+    )
+    monkeypatch.setattr(time, "perf_counter", lambda: system.now)
+    instance = one(system, [1, 1, 1, 0.5])
+    first, last = instance.speech  # nothing was said of " so"
+    assert (first.delay, first.elapsed, first.chunk, first.text) == (2.0, 3.75, 1, "Guten Tag")
+    assert (last.delay, last.elapsed, last.chunk, last.text) == (3.5, 4.125, 3, "allerseits")
+    assert (first.duration, last.duration) == (1.0, 0.5)
+    assert last.delay == instance.source_length  # what is written when the source has ended
+    assert [float(spoken.samples[0]) for spoken in instance.speech] == [1.0, 2.0]
+    assert instance.units == ("Guten", "Tag", "so", "allerseits")
+
+
+def test_a_system_that_only_writes_has_no_speech() -> None:
+    assert one(Script({"talk": ["ja"]}), [1]).speech == ()
 
 
 def test_a_batch_shares_its_compute_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Se
 
 
 def under(instance: Instance, convention: Convention) -> Instance:
-    """The instance with ``elapsed`` under ``convention``.
+    """The instance with ``elapsed``, of its units and of its speech, under ``convention``.
 
     A recorded log without chunk times stays as it was logged, in its own convention: nothing else can be known.
     """
@@ -38,8 +38,7 @@ def under(instance: Instance, convention: Convention) -> Instance:
         raise ZooError(
             f"Talk {instance.talk!r} has {len(instance.units)} units but {len(instance.chunk_of)} chunk numbers."
         )
-    finished = finish_times(instance.chunks, convention)
-    return instance.with_elapsed(tuple(finished[chunk] for chunk in instance.chunk_of), convention)
+    return instance.finishing(finish_times(instance.chunks, convention), convention)
 
 
 def fbk_elapsed(delays: Sequence[Seconds], elapsed: Sequence[Seconds], offsets: Sequence[Seconds]) -> list[Seconds]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Seconds, SpeechChunk, queued
+from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Seconds, SpeechChunk, Spoken, queued
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def step(system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Second
     for stream, chunk, action in zip(live, chunks, actions, strict=True):
         stream.received += chunk.samples.numel()
         arrival = stream.received / SAMPLE_RATE
-        if action.text:
-            stream.emissions.append(Emission(action.text, arrival, len(stream.times)))
+        if action.text or action.speech is not None:
+            stream.emissions.append(Emission(action.text, arrival, len(stream.times), action.speech))
         stream.times.append(ChunkTime(arrival, compute))
         if on_chunk:
             on_chunk(chunk.samples.numel() / SAMPLE_RATE)
@@ -92,7 +92,10 @@ def flagged(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
 
 
 def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
-    """Turn what was written into units with delays; elapsed follows the live queue (METRICS, ``queue``)."""
+    """Turn what was written into units with delays, and what was said into speech with the same clock.
+
+    elapsed follows the live queue (METRICS, ``queue``).
+    """
     text = "".join(emission.text for emission in stream.emissions)
     written_at = [index for index, emission in enumerate(stream.emissions) for _ in emission.text]
     units, ends = spans(text, target)
@@ -110,8 +113,17 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
         unit=target.unit,
         chunk_of=tuple(emission.chunk for emission in emissions),
         chunks=tuple(stream.times),
+        speech=tuple(spoken(stream.emissions, finished)),
         batched=batched,
     )
+
+
+def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterator[Spoken]:
+    """What was said; ``finished``: when each chunk was done. An emission without a sample of speech is not there."""
+    for emission in emissions:
+        if emission.speech is not None and emission.speech.numel():
+            elapsed = finished[emission.chunk]
+            yield Spoken(emission.speech, emission.delay, elapsed, emission.chunk, emission.text.strip())
 
 
 def spans(text: str, target: Language) -> tuple[list[str], list[int]]:
