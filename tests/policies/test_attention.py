@@ -89,6 +89,13 @@ def test_a_dropped_last_word_always_waits(starts: str, attended: list[int], writ
     assert decide(AlignAtt(frames=1, last_word="dropped"), answer, session(ended=True))[1].write == len(starts)
 
 
+def test_without_a_flush_the_end_of_the_source_is_like_any_other_moment() -> None:
+    for attended, write in (([0, 3, 7], 2), ([0, 3, 5], 3)):
+        answer = hypothesis("www", attended=attended, finished=True)
+        assert decide(AlignAtt(frames=2, flush=False), answer, session(ended=True))[1].write == write
+        assert decide(AlignAtt(frames=2), answer, session(ended=True))[1].write == 3
+
+
 @pytest.mark.parametrize(
     ("attended", "prefix", "write"),
     [

@@ -18,10 +18,12 @@ class AlignAtt(AttentionGuided):
     (SimulStreaming: 200 of 20 ms); None: alignments may go back.
     """
 
-    def __init__(self, *, frames: Frames, rewind: Frames | None = None, last_word: LastWord = "whole") -> None:
+    def __init__(
+        self, *, frames: Frames, rewind: Frames | None = None, last_word: LastWord = "whole", flush: bool = True
+    ) -> None:
         """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError for values that make
         no sense."""
-        super().__init__(last_word=last_word)
+        super().__init__(last_word=last_word, flush=flush)
         if frames < 1:
             raise ZooError(f"AlignAtt needs frames of at least 1, not {frames}.")
         if rewind is not None and rewind < 1:

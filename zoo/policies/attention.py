@@ -18,19 +18,21 @@ LastWord = Literal["whole", "dropped"]
 
 
 class AttentionGuided(Policy):
-    """Write up to the first unstable token and no word in part; everything when the source has ended.
+    """Write up to the first unstable token and no word in part; everything when the source has ended, with ``flush``.
 
+    flush: false: the end of the source is like any other moment, and what is withheld then is never written.
     last_word: what becomes of the word before the stop. ``whole``: it is written where the next token begins a word, or
     where the hypothesis is finished; ``dropped``: it always waits (FBK-fairseq and simulstream with words).
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX})
 
-    def __init__(self, *, last_word: LastWord) -> None:
+    def __init__(self, *, last_word: LastWord, flush: bool = True) -> None:
         """Raises ZooError for a ``last_word`` that is neither."""
         if last_word not in LAST_WORD:
             raise ZooError(f"{type(self).__name__} needs last_word to be {' or '.join(LAST_WORD)}, not {last_word}.")
         self.last_word = last_word
+        self.flush = flush
 
     @abstractmethod
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
@@ -39,7 +41,7 @@ class AttentionGuided(Policy):
     def decide(self, session: Session, state: None) -> Asking:
         """One look per chunk."""
         hypothesis = yield Request()
-        if session.ended:
+        if session.ended and self.flush:
             return Decision(write=hypothesis.new)
         unstable = self.unstable(hypothesis)
         stop = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.new

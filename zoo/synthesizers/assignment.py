@@ -58,9 +58,9 @@ def monotone(scores: Tensor) -> Tensor:
     best = sums[:, 0]
     begins = [torch.zeros(units + 1, dtype=torch.long, device=scores.device)]
     for token in range(1, tokens):
-        gain, begin = (best - sums[:, token]).cummax(dim=0)
+        gain, where = (best - sums[:, token]).cummax(dim=0)
         best = gain + sums[:, token]
-        begins.append(begin)
+        begins.append(where)
     end, path = units, torch.zeros(units, dtype=torch.long)
     for token in reversed(range(tokens)):
         begin = int(begins[token][end])

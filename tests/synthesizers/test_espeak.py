@@ -1,0 +1,65 @@
+"""espeak-ng speaks what is written, for real."""
+
+import gc
+
+import pytest
+import torch
+
+from tests.synthesizers.writes import texts
+from zoo.errors import ZooError
+from zoo.languages import LANGUAGES, language
+from zoo.synthesizers.espeak import Espeak
+
+
+def test_text_is_spoken_and_punctuation_is_silent() -> None:
+    waves = Espeak().speak(texts("Guten Tag", ".", " der Wind", ""))
+    assert [wave.dtype for wave in waves] == [torch.float32] * 4
+    assert [0.2 < len(wave) / 16_000 < 1.5 for wave in waves] == [True, False, True, False]
+    assert [len(waves[index]) for index in (1, 3)] == [0, 0]
+    assert 0.1 < float(waves[0].abs().max()) <= 1
+
+
+def test_a_batch_says_what_each_text_says_alone() -> None:
+    espeak = Espeak()
+    both = espeak.speak(texts("Guten Tag", "der Wind"))
+    alone = [espeak.speak(texts(text))[0] for text in ("Guten Tag", "der Wind")]
+    assert all(torch.equal(left, right) for left, right in zip(both, alone, strict=True))
+
+
+def test_rate_pitch_and_voice_are_heard() -> None:
+    usual, fast, high, female = (
+        espeak.speak(texts("Guten Tag"))[0]
+        for espeak in (Espeak(), Espeak(rate=300), Espeak(pitch=90), Espeak(voice="de+f2"))
+    )
+    assert len(fast) < 0.8 * len(usual)
+    assert not torch.equal(high, usual)
+    assert not torch.equal(female, usual)
+
+
+def test_every_language_has_a_voice() -> None:
+    for known in LANGUAGES.values():
+        Espeak().check(known)
+    [wave] = Espeak().speak(texts("你好。", target="zh"))
+    assert len(wave) > 4_000
+
+
+def test_what_cannot_be_spoken_is_refused_first() -> None:
+    with pytest.raises(ZooError, match=r"no voice 'klingon'; set synthesizer.voice to one of: .*\bde\b"):
+        Espeak(voice="klingon").check(language("de"))
+    with pytest.raises(ZooError, match="rate of 80 to 450"):
+        Espeak(rate=20)
+    with pytest.raises(ZooError, match="pitch_range of 0 to 99"):
+        Espeak(pitch_range=100)
+
+
+def test_its_process_starts_with_the_first_word_and_ends_with_it() -> None:
+    espeak = Espeak()
+    espeak.speak(texts("..."))
+    assert espeak._speaker is None
+    espeak.speak(texts("Tag"))
+    assert espeak._speaker is not None
+    process = espeak._speaker._process
+    assert process.poll() is None
+    del espeak
+    gc.collect()
+    assert process.poll() == 0

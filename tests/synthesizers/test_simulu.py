@@ -1,0 +1,205 @@
+"""SimulU's speech over a network that plays a script: every token has as many units as its id, unit = its id."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.contract.scripted import FRAME, OPENING, Scripted, speak
+from zoo.backbones.base import Speaking, Units, Voiced
+from zoo.errors import ZooError
+from zoo.history.recent_words import RecentWords
+from zoo.languages import Language, language
+from zoo.policies.alignatt import AlignAtt
+from zoo.streaming.session import Session, Write
+from zoo.streaming.text import TextStream
+from zoo.synthesizers.simulu import SimulU, alone, faded
+from zoo.systems.base import Action, StreamingSystem
+from zoo.types import Hypothesis, Samples, SpeechChunk
+
+TALK = [3, 7, 51, 4, 9, 60]
+
+
+class Speaker(Scripted):
+    """Speaks a state s as s % 3 + 1 units of the number s; a unit lasts s % 2 + 1 frames of 4 samples, all equal s.
+
+    Attention is on the token's own state (or, ``predicting``, on the one before).
+    """
+
+    unit_samples: ClassVar[Samples] = 4
+
+    def __init__(self, *, predicting: bool = False) -> None:
+        super().__init__()
+        self.back = int(predicting)
+        self.asked: list[tuple[int, int | None, bool]] = []
+
+    def load(self) -> None:
+        """Nothing to read."""
+
+    def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
+        self.asked.append((len(writes), layer, close))
+        return [self.units_of(write, close) for write in writes]
+
+    def units_of(self, write: Write, close: bool) -> Units:
+        hypothesis = write.hypothesis
+        assert hypothesis.states is not None
+        states = hypothesis.states[: len(hypothesis.states) - hypothesis.new + write.tokens, 0].long()
+        counts = states[OPENING:] % 3 + 1
+        places = torch.arange(OPENING, len(states)).repeat_interleave(counts) - self.back
+        return Units(states[OPENING:].repeat_interleave(counts), torch.eye(len(states) + close)[places], OPENING)
+
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+        assert language.code == "de"
+        return [sound(ids) for ids in units]
+
+
+def sound(ids: Tensor) -> Voiced:
+    durations = ids % 2 + 1
+    return Voiced(ids.repeat_interleave(durations * Speaker.unit_samples).float(), durations)
+
+
+def spoken(tokens: Sequence[int]) -> list[float]:
+    """Samples of tokens by the rule of the script."""
+    return [float(token) for token in tokens for _ in range((token % 3 + 1) * (token % 2 + 1) * 4)]
+
+
+def write(kept: Sequence[int], new: Sequence[int], *, waiting: Sequence[int] = (), ended: bool = False) -> Write:
+    """``new`` is written after ``kept``; the hypothesis also has tokens that wait."""
+    session = Session("talk", language("en"), language("de"), FRAME, TextStream(decode=str, separator=" "))
+    session.prefix, session.source_ended = torch.tensor(kept, dtype=torch.long), ended
+    ids = torch.tensor([*kept, *new, *waiting])
+    states = torch.cat([torch.full((OPENING,), -1), ids]).float()[:, None]
+    starts = torch.ones(len(ids), dtype=torch.bool)
+    hypothesis = Hypothesis(ids[len(kept) :], starts, prefix=len(kept), states=states)
+    return Write(session, hypothesis, len(new), "text")
+
+
+def voiced(backbone: Speaker, **options: Any) -> SimulU:
+    synthesizer = SimulU(**options)
+    synthesizer.load(backbone)
+    return synthesizer
+
+
+def test_the_script_speaks() -> None:
+    assert isinstance(Speaker(), Speaking)
+
+
+@pytest.mark.parametrize("assignment", ["argmax", "monotone"])
+def test_only_the_new_tokens_are_heard(assignment: str) -> None:
+    simulu = voiced(Speaker(), assignment=assignment)
+    waves = simulu.speak([write([5, 8], [4, 7], waiting=[9]), write([], [6]), write([3], [2])])
+    assert [wave.tolist() for wave in waves] == [spoken([4, 7]), spoken([6]), spoken([2])]
+
+
+def test_a_token_is_looked_for_where_it_is_predicted() -> None:
+    [wave] = voiced(Speaker(predicting=True), offset=-1).speak([write([5, 8], [4, 7])])
+    assert wave.tolist() == spoken([4, 7])
+    [wave] = voiced(Speaker(predicting=True), offset=0).speak([write([5, 8], [4, 7])])
+    assert wave.tolist() == spoken([7])
+
+
+def test_new_tokens_without_a_unit_are_silent() -> None:
+    class Silent(Speaker):
+        """Has units for history only."""
+
+        def units_of(self, write: Write, close: bool) -> Units:
+            return super().units_of(replace(write, tokens=0), close)
+
+    simulu = voiced(Silent())
+    assert [wave.numel() for wave in simulu.speak([write([5, 8], [4]), write([], [4])])] == [0, 0]
+
+
+def test_discarded_units_times_320_is_what_the_paper_says() -> None:
+    ids = torch.tensor([5, 5, 5, 4, 4])  # three units of history, which last two frames each
+    [wave] = voiced(Speaker(), counting="units").speak([write([5], [4])])
+    assert wave.tolist() == sound(ids).samples[3 * 4 :].tolist()
+
+
+def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_fed() -> None:
+    before = write([5, 8], [4, 7], waiting=[9])
+    states = alone(before).hypothesis.states
+    assert states is not None
+    assert states[:, 0].tolist() == [-1, -1, 4, 7, 9]
+    [wave] = voiced(Speaker(), context="none").speak([before])
+    assert wave.tolist() == spoken([4, 7])
+    assert before.hypothesis.prefix == 2
+
+
+@pytest.mark.parametrize(
+    ("close", "asked"), [("always", [(3, True)]), ("never", [(3, False)]), ("at_end", [(1, True), (2, False)])]
+)
+def test_texts_are_closed_as_asked_and_answered_in_order(close: str, asked: list[tuple[int, bool]]) -> None:
+    backbone = Speaker()
+    writes = [write([5], [4]), write([5], [7], ended=True), write([], [6])]
+    waves = voiced(backbone, close=close, layer=2).speak(writes)
+    assert [wave.tolist() for wave in waves] == [spoken([4]), spoken([7]), spoken([6])]
+    assert backbone.asked == [(streams, 2, closed) for streams, closed in asked]
+
+
+def test_both_ends_of_a_write_can_be_faded() -> None:
+    assert faded(torch.ones(6), 2).tolist() == [0, 0.5, 1, 1, 0.5, 0]
+    assert faded(torch.ones(3), 8).tolist() == [0, 1, 0]
+    assert faded(torch.ones(3), 0).tolist() == [1, 1, 1]
+    [wave] = voiced(Speaker(), fade_seconds=2 / 16_000).speak([write([5], [4])])
+    assert wave.tolist() == [0, 2, *[4.0] * 4, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"offset": 1}, r"Unknown synthesizer\.offset '1'; choose one of: 0, -1"),
+        ({"assignment": "best"}, "choose one of: argmax, monotone"),
+        ({"normalisation": "softmax"}, "choose one of: none, share, z_score"),
+        ({"discard": "all"}, "choose one of: count, last, first, keep_new"),
+        ({"counting": "words"}, "choose one of: durations, units"),
+        ({"close": "true"}, "choose one of: always, never, at_end"),
+        ({"context": "text"}, "choose one of: history, none"),
+        ({"fade_seconds": -1}, "at least 0, not -1"),
+        ({"counting": "units", "discard": "keep_new"}, "choose a discard other than keep_new"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        SimulU(**options)
+
+
+def stream(synthesizer: SimulU, words: Sequence[int], *, streams: int = 1) -> list[list[Action]]:
+    """Actions per chunk and stream of a system that hears half a word at a time."""
+    system = StreamingSystem(
+        name="simulu",
+        backbone=Speaker(),
+        policy=AlignAtt(frames=2),
+        history=RecentWords(words=2),
+        source_language="en",
+        target_language="de",
+        chunk_seconds=FRAME / 8_000,
+        synthesizer=synthesizer,
+    )
+    system.configure_model()
+    sessions = [system.open(f"talk {index}") for index in range(streams)]
+    chunks = speak(words).split(system.chunk_samples)
+    return [
+        system.step(sessions, [SpeechChunk(chunk, final=index == len(chunks) - 1)] * streams)
+        for index, chunk in enumerate(chunks)
+    ]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize(
+    "options", [{}, {"assignment": "monotone", "discard": "last"}, {"close": "at_end"}, {"context": "none"}]
+)
+def test_a_talk_is_spoken_once_and_its_end_is_not_lost(options: dict[str, Any], streams: int) -> None:
+    steps = stream(SimulU(**options), TALK, streams=streams)
+    tokens = [token for word in TALK for token in (2 * word, 2 * word + 1)]
+    for index in range(streams):
+        waves = [step[index].speech for step in steps]
+        heard = torch.cat([wave for wave in waves if wave is not None])
+        assert heard.tolist() == spoken(tokens)
+        assert sum(wave is not None for wave in waves) > 3, "spoken as it is written"
+        last = steps[-1][index].speech
+        assert last is not None
+        assert last.tolist() == spoken(tokens)[-len(last) :]
+        assert last.numel() > 0
