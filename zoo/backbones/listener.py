@@ -17,12 +17,14 @@ class StreamState:
     """What one stream keeps between looks.
 
     memory: (frames, width), what was heard last. heard: first sample and number of samples it was made from.
-    features: of the concrete class, such as features of audio that is still kept.
+    features: of the concrete class, such as features of audio that is still kept. branch: of a network that speaks,
+    where the last hypothesis stands among the texts it was decoded with.
     """
 
     memory: Tensor | None = None
     heard: tuple[Samples, Samples] | None = None
     features: Any = None
+    branch: Any = None
 
 
 class Listener(Backbone):

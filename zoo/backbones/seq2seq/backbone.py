@@ -17,7 +17,7 @@ from zoo.backbones.listener import Listener
 from zoo.backbones.search import Answer, Context, SearchConfig, Stop
 from zoo.backbones.search import search as find
 from zoo.backbones.seq2seq.alignment import AlignmentConfig, Heads
-from zoo.backbones.seq2seq.continuation import Continuation
+from zoo.backbones.seq2seq.continuation import Branch, Continuation
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.vocabulary import Vocabulary, containing
 from zoo.errors import ZooError
@@ -156,7 +156,8 @@ class Seq2Seq(Listener):
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
         heads = self._heads if Capability.ALIGNMENT in needs else {}
-        continuation = Continuation(self.decoder, memories, prompts, heads=heads)
+        spoken = Capability.SPEECH in needs
+        continuation = Continuation(self.decoder, memories, prompts, heads=heads, states=spoken)
         answers = find(
             continuation,
             self.search,
@@ -171,10 +172,33 @@ class Seq2Seq(Listener):
         for index, (text, answer) in enumerate(zip(texts, answers, strict=True)):
             hypothesis = text.hypothesis(answer, limit=limits[index])
             if heads:
-                rows = torch.cat([continuation.prompted(index), answer.generated])[..., : text.frames]
+                rows = continuation.looked(index, answer.generated)[..., : text.frames]
                 hypothesis = replace(hypothesis, alignment=self._align(rows, text, hypothesis.new))
             hypotheses.append(hypothesis)
-        return hypotheses
+        return self._with_states(sessions, continuation, answers, hypotheses) if spoken else hypotheses
+
+    def _with_states(
+        self,
+        sessions: Sequence[Session],
+        continuation: Continuation,
+        answers: Sequence[Answer],
+        hypotheses: Sequence[Hypothesis],
+    ) -> list[Hypothesis]:
+        """The hypotheses with the hidden states of all their tokens; an answer that was cut was not fed its last one.
+
+        Each session's state keeps its branch, so that what is written can be closed without running it again.
+        """
+        places = [answer.generated for answer in answers]
+        cut = [len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)]
+        if any(cut):
+            last = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
+            fed = continuation.end_with(last, places)
+            places = [torch.cat([places[i], fed[i]]) if cut[i] else places[i] for i in range(len(places))]
+        told = []
+        for stream, (session, hypothesis) in enumerate(zip(sessions, hypotheses, strict=True)):
+            session.backbone.branch = Branch(continuation, stream, places[stream])
+            told.append(replace(hypothesis, states=continuation.states(stream, places[stream])))
+        return told
 
     def _align(self, rows: Tensor, text: Text, new: int) -> Tensor:
         return self.alignment.align(rows, opening=len(text.opening), prefix=len(text.prefix), new=new).cpu()

@@ -1,7 +1,7 @@
 """SeamlessM4T (Barrault et al., 2023), both versions, speech to text, by hub id or folder. Knows no policy."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 from transformers import (
@@ -72,6 +72,7 @@ class SeamlessM4T(Seq2Seq):
 
     exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
     frame_samples = SUBSAMPLING * STRIDE * HOP  # 160 ms
+    name: str | None
 
     def __init__(
         self,
@@ -85,25 +86,42 @@ class SeamlessM4T(Seq2Seq):
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         self.name = name
 
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return str(self.name)
+
     def build(self) -> None:
         """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
-        version = model_type(self.name, wanted=tuple(NETWORKS), noun="SeamlessM4T")
-        extractor = part("feature extractor", SeamlessM4TFeatureExtractor.from_pretrained, self.name)
-        check_extractor(extractor, self.name, stride=STRIDE)
-        self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
-        network = weights(NETWORKS[version], self.name, self.dtype)
+        self.take(self.network())
+
+    def network(self) -> Any:
+        """The network of Transformers with its weights; sets ``tokenizer`` and ``spectrogram`` on the way."""
+        name = self.title
+        version = model_type(name, wanted=tuple(NETWORKS), noun="SeamlessM4T")
+        self.hear_as(name)
+        self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, name)
+        return weights(NETWORKS[version], name, self.dtype)
+
+    def hear_as(self, name: str) -> None:
+        """Make the features that the feature extractor in ``name`` makes."""
+        extractor = part("feature extractor", SeamlessM4TFeatureExtractor.from_pretrained, name)
+        check_extractor(extractor, name, stride=STRIDE)
+        self.spectrogram = Filterbank(extractor.num_mel_bins)
+
+    def take(self, network: Any) -> None:
+        """Take over a network's parts and what its generation_config tells. Raises ZooError where it does not fit."""
         self._check_frames(network.config)
         told = network.generation_config
         self.languages: dict[str, int] = told.to_dict().get("text_decoder_lang_to_code_id") or {}
         if not self.languages:
             raise ZooError(
-                f"The generation_config.json of {self.name} tells no languages (text_decoder_lang_to_code_id); take it "
-                "from the SeamlessM4T on the hub that this one comes from."
+                f"The generation_config.json of {self.title} tells no languages (text_decoder_lang_to_code_id); take "
+                "it from the SeamlessM4T on the hub that this one comes from."
             )
         self.start, self.end = int(told.decoder_start_token_id), int(told.eos_token_id)
         known = {f"__{code}__": number for code, number in self.languages.items()}
-        check_tokenizer(self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=known)
-        self.spectrogram = Filterbank(extractor.num_mel_bins)
+        check_tokenizer(self.tokenizer, self.title, scores=network.lm_head.out_features, tokens=known)
         self.encoder = network.speech_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
 
@@ -111,7 +129,9 @@ class SeamlessM4T(Seq2Seq):
         settings = ("add_adapter", "num_adapter_layers", "adaptor_stride", "adaptor_kernel_size")
         found = tuple(getattr(config, setting) for setting in settings)
         if found != (True, 1, SUBSAMPLING, SUBSAMPLING):
-            raise ZooError(f"{self.name} has another adaptor than any SeamlessM4T released; its frames must be 160 ms.")
+            raise ZooError(
+                f"{self.title} has another adaptor than any SeamlessM4T released; its frames must be 160 ms."
+            )
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError for a target language that the model does not write."""
@@ -126,7 +146,7 @@ class SeamlessM4T(Seq2Seq):
         code = CODES.get(language.code)
         if code not in self.languages:
             known = ", ".join(ours for ours, theirs in CODES.items() if theirs in self.languages)
-            raise ZooError(f"{self.name} does not write {language.name}; choose one of: {known}.")
+            raise ZooError(f"{self.title} does not write {language.name}; choose one of: {known}.")
         return self.languages[code]
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:

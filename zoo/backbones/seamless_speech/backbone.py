@@ -1,0 +1,161 @@
+"""SeamlessM4T, first version, which speaks what it writes; the published ones and a reduced one. Knows no policy."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, SeamlessM4TTokenizer
+
+from zoo.backbones.base import Units, Voiced
+from zoo.backbones.seamless_speech.network import random_network, save_network
+from zoo.backbones.seamless_speech.published import check_version, take_vocoder
+from zoo.backbones.seamless_speech.speaker import Languages, UnitSpeaker
+from zoo.backbones.seamless_speech.training import SpeechTraining
+from zoo.backbones.search import SearchConfig
+from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.seq2seq.continuation import Branch
+from zoo.backbones.seq2seq.features import Filterbank
+from zoo.backbones.seq2seq.pretrained import part, weights
+from zoo.backbones.seq2seq.seamless import ALIGNMENT, SEARCH, STRIDE, SeamlessM4T
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.streaming.session import Session, Write
+from zoo.types import Capability, Hypothesis, Samples
+
+OPENING = 2  # states before a text: start and language
+
+
+class SeamlessM4TSpeech(SpeechTraining):
+    """``name``: a SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or a folder that has one.
+
+    name=None: random weights by ``config``, fields of Transformers' ``SeamlessM4TConfig``, and the ``tokenizer`` of a
+    folder (None: name's). vocoder: another model whose vocoder is taken. reader: the text encoder, too. voice: which
+    speaker of the vocoder. max_units: the speech of a text has at most so many units. The rest: see ``SeamlessM4T``.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
+    weights_key = "name"
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        tokenizer: str | None = None,
+        vocoder: str | None = None,
+        reader: bool = False,
+        voice: int = 0,
+        max_units: int = 1024,
+        alignment: AlignmentConfig = ALIGNMENT,
+        search: SearchConfig = SEARCH,
+        max_tokens: int = 128,
+        dtype: str = "float32",
+    ) -> None:
+        if name is None and (config is None or tokenizer is None):
+            raise ZooError("SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer.")
+        source = str(tokenizer or name)
+        super().__init__(name=source, alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        self.name = name
+        self.config = config or {}
+        self.tokenizer_source = source
+        self.vocoder_source = vocoder
+        self.with_reader = reader
+        self.voice = voice
+        self.max_units = max_units
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return self.name or "The SeamlessM4T of random weights"
+
+    @property
+    def unit_samples(self) -> Samples:
+        """Samples of a unit frame."""
+        return self.speaker.unit_samples
+
+    def network(self) -> Any:
+        """The network of Transformers with its weights; sets ``tokenizer`` and ``spectrogram`` on the way.
+
+        Raises ZooError for the second version, whose text-to-unit model attends to no text.
+        """
+        self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.tokenizer_source)
+        if self.name is None:
+            network = random_network(self.config, self.tokenizer, dtype=self.dtype)
+            self.spectrogram = Filterbank(network.config.feature_projection_input_dim // STRIDE)
+            return network
+        check_version(self.name)
+        self.hear_as(self.name)
+        return weights(SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech, self.name, self.dtype)
+
+    def take(self, network: Any) -> None:
+        """Take over a network's parts and what its generation_config tells. Raises ZooError where it does not fit."""
+        super().take(network)
+        if self.vocoder_source is not None:
+            take_vocoder(network, self.vocoder_source, self.dtype)
+        told = network.generation_config.to_dict()
+        self.speaker = UnitSpeaker(
+            network.t2u_model,
+            network.vocoder,
+            languages=Languages(
+                self.title, units=told.get("t2u_lang_code_to_id"), voices=told.get("vocoder_lang_code_to_id")
+            ),
+            voice=self.voice,
+            max_units=self.max_units,
+        )
+        if self.with_reader:
+            self.reader = network.text_encoder
+        self._whole = (network,)  # of the same modules; not one of them a second time
+
+    def parts(self) -> dict[str, Iterable[nn.Parameter]]:
+        """Parameters by name: ``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder``; perhaps ``reader``."""
+        spoken = {"t2u": self.speaker.t2u, "vocoder": self.speaker.vocoder}
+        read = {"reader": self.reader} if self.with_reader else {}
+        return {**super().parts(), **{name: list(part.parameters()) for name, part in (spoken | read).items()}}
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write network, tokenizer and feature extractor as Transformers lays them out."""
+        save_network(self._whole[0], self.tokenizer, folder, dtype)
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        """What was kept for the end of the text is not needed any more."""
+        session.backbone.branch = None
+
+    @torch.inference_mode()
+    def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
+        """Units of each stream's kept and written text: see ``Speaking``.
+
+        The state that follows for the end is one more position of the text decoder, after the tokens that are written.
+        """
+        states = [_states(write) for write in writes]
+        if close:
+            states = [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)]
+        languages = [write.session.target for write in writes]
+        return self.speaker.units(states, languages, layer=layer, opening=OPENING)
+
+    def _ends(self, writes: Sequence[Write]) -> list[Tensor]:
+        """(1, width) each: what the text decoder makes of an end after the written tokens, a batch per look."""
+        ends: dict[int, Tensor] = {}
+        branches: list[Branch] = [write.session.backbone.branch for write in writes]
+        for texts in {id(branch.texts): branch.texts for branch in branches}.values():
+            here = {branch.stream: index for index, branch in enumerate(branches) if branch.texts is texts}
+            places = [branches[0].places[:0]] * texts.streams
+            for stream, index in here.items():
+                places[stream] = branches[index].places[: writes[index].tokens]
+            new = texts.end_with([self.end] * texts.streams, places)
+            ends |= {index: texts.states(stream, new[stream])[-1:] for stream, index in here.items()}
+        return [ends[index] for index in range(len(writes))]
+
+    @torch.inference_mode()
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+        """Speech of (n_i,) unit ids, in the voice of a language."""
+        return self.speaker.vocode(units, language)
+
+
+def _states(write: Write) -> Tensor:
+    """(opening + prefix + tokens, width) of the text that is kept once the write has joined it."""
+    hypothesis = write.hypothesis
+    if hypothesis.states is None:
+        raise ValueError("The backbone answered without the states it was asked for.")
+    return hypothesis.states[: len(hypothesis.states) - hypothesis.new + write.tokens]
