@@ -102,12 +102,13 @@ class Units:
 
     ids: (n,) int64, as the vocoder counts them. attention: (n, positions), of the query that predicts each unit over
     the text decoder states that were fed: the opening, kept tokens, new tokens and perhaps the end of the text.
-    opening: how many states stand before the text.
+    opening: how many states stand before the text. truncated: a limit cut them, there would have been more.
     """
 
     ids: Tensor
     attention: Tensor
     opening: int
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
