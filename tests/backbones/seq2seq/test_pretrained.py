@@ -170,7 +170,7 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(kind: st
     session.receive(SpeechChunk(waveform(20_480)))
     first = look(backbone, session)
     assert first.new >= 2
-    made._write(session, first, 2)
+    list(made._write(session, first, 2))
     assert session.prefix.tolist() == first.token_ids[:2].tolist()
     assert look(backbone, session).token_ids.tolist() == first.token_ids[2:].tolist() or first.truncated
     session.receive(SpeechChunk(waveform(20_000, 1)))
