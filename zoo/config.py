@@ -46,6 +46,13 @@ def build(node: DictConfig) -> Any:
         raise
 
 
+def target_of(node: DictConfig) -> type:
+    """The class that a config node names as its ``_target_``."""
+    found = get_object(node["_target_"])
+    assert isinstance(found, type)
+    return found
+
+
 def _check_values(node: Any, written: Any, *, where: str) -> None:
     """Check a resolved node and all parts in it against the annotations of their targets.
 

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones import cascade, chain_of_thought
 from zoo.backbones.infinisst.prompt import template_named
 from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.seamless_speech.backbone import SeamlessM4TSpeech
+from zoo.backbones.seamless_speech.network import train_pieces
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
-from zoo.config import Config, build, choices_unlike, is_multirun, machine, overrides, plain, run_folder
+from zoo.config import Config, build, choices_unlike, is_multirun, machine, overrides, plain, run_folder, target_of
 from zoo.data.corpora import Corpus
 from zoo.data.excerpts import Excerpt
 from zoo.data.fingerprint import content_hash
@@ -128,6 +131,9 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
         return folder
     target = language(cfg.target_language)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
+    if issubclass(target_of(cfg.backbone), SeamlessM4TSpeech):
+        put(run, folder, train_pieces(texts, size=size, source=cfg.source_language, target=target.code))
+        return folder
     special = list(SPECIAL_TOKENS)
     template = cfg.backbone.get("template")
     asked = build(template) if isinstance(template, Config) else template
@@ -139,14 +145,19 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
     elif template is not None:
         special = special_tokens(template, settings.curriculum.multipliers)
     tokenizer = train_tokenizer(texts, vocabulary_size=size, unit=target.unit, special_tokens=special)
+    spoken = (word.text for talk in talks for segment in talk.segments for word in segment.words)
+    put(run, folder, tokenizer, SourceWords.of(spoken) if settings.stages(Excerpt) else None)
+    return folder
+
+
+def put(run: Run, folder: Path, tokenizer: PreTrainedTokenizerBase, words: SourceWords | None = None) -> None:
+    """Write tokenizer and source words to ``folder`` in one go, unless another rank was first."""
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         tokenizer.save_pretrained(Path(made) / "tokenizer")
-        if settings.stages(Excerpt):
-            spoken = (word.text for talk in talks for segment in talk.segments for word in segment.words)
-            SourceWords.of(spoken).write(Path(made) / "tokenizer")
-        with contextlib.suppress(OSError):  # another rank was first
+        if words is not None:
+            words.write(Path(made) / "tokenizer")
+        with contextlib.suppress(OSError):
             (Path(made) / "tokenizer").rename(folder)
-    return folder
 
 
 def special_tokens(template: str | Config, multipliers: Collection[int]) -> list[str]:
