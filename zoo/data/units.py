@@ -1,0 +1,157 @@
+"""Speech as a sequence of units: K centroids of its spectrum, 50 frames a second. Knows no words and no network.
+
+They stand where large models take k-means of a speech encoder's features (SimulU's backbone: XLS-R, 10 000 units).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+import safetensors
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import functional
+from transformers.audio_utils import mel_filter_bank
+
+from zoo.errors import ZooError
+from zoo.types import SAMPLE_RATE, Frames, Samples
+
+FRAME: Samples = 320
+WINDOW: Samples = 480
+FFT: Samples = 512
+BANDS, COEFFICIENTS = 80, 16
+QUIET = 1e-4  # magnitudes below it are silence
+ENERGY = 0.4  # weight of the first coefficient: loudness says little about a sound
+FILE = "units.safetensors"
+
+
+@runtime_checkable
+class UnitFitting(Protocol):
+    """A backbone that speaks in units; one of random weights takes them from training speech."""
+
+    codebook: "Codebook | None"
+
+    def fit_units(self, waves: Iterable[Tensor]) -> None:
+        """Take the codebook from target speech, waves (n,), unless trained weights brought their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codebook:
+    """centroids: (K, 16). penalty: what a change of unit costs, beside the squared distances of the frames."""
+
+    centroids: Tensor
+    penalty: float
+
+    @classmethod
+    def fit(
+        cls,
+        waves: Iterable[Tensor],
+        *,
+        units: int = 100,
+        steadiness: float = 2.0,
+        seed: int = 0,
+        iterations: int = 30,
+        most_frames: Frames = 60_000,
+    ) -> Self:
+        """K-means on waves (n,). Raises ZooError for fewer frames than units.
+
+        steadiness: the penalty in mean squared distances. Units then last longer, so that there are fewer to predict;
+        0 takes the nearest centroid of each frame.
+        """
+        frames = torch.cat([features(wave) for wave in waves])
+        if len(frames) < units:
+            raise ZooError(f"{units} units need at least as many frames of speech, not {len(frames)}.")
+        random = torch.Generator().manual_seed(seed)
+        frames = frames[torch.randperm(len(frames), generator=random)[:most_frames]]
+        centroids = _spread(frames, units, random)
+        for _ in range(iterations):
+            nearest = torch.cdist(frames, centroids).argmin(1)
+            count = torch.bincount(nearest, minlength=units).unsqueeze(1)
+            sums = torch.zeros_like(centroids).index_add_(0, nearest, frames)
+            others = frames[torch.randint(len(frames), (units,), generator=random)]  # where nothing is near
+            centroids = torch.where(count > 0, sums / count.clamp(min=1), others)
+        distance = torch.cdist(frames, centroids).amin(1).square().mean()
+        return cls(centroids, steadiness * float(distance))
+
+    def __len__(self) -> int:
+        return len(self.centroids)
+
+    def encode(self, samples: Tensor) -> Tensor:
+        """(n,) int64 units of samples (m,), n = m / 320 rounded up: one per frame, not collapsed.
+
+        Those of least distance and penalties together.
+        """
+        distances = torch.cdist(features(samples), self.centroids).square().cpu().numpy()
+        cost, switched, best = distances[0], np.zeros(distances.shape, dtype=bool), np.zeros(len(distances), dtype=int)
+        for frame in range(1, len(distances)):
+            best[frame] = cost.argmin()
+            change = cost[best[frame]] + self.penalty
+            switched[frame] = cost > change
+            cost = np.minimum(cost, change) + distances[frame]
+        units = np.full(len(distances), cost.argmin())
+        for frame in range(len(distances) - 1, 0, -1):
+            units[frame - 1] = best[frame] if switched[frame, units[frame]] else units[frame]
+        return torch.from_numpy(units)
+
+    def save(self, folder: Path) -> None:
+        """Write ``units.safetensors`` into a model's folder."""
+        metadata = {"format": "pt", "penalty": repr(self.penalty)}
+        save_file({"centroids": self.centroids.contiguous()}, folder / FILE, metadata=metadata)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The codebook of a model's folder. Raises ZooError where there is none or a damaged one."""
+        try:
+            with safetensors.safe_open(folder / FILE, framework="pt") as file:
+                return cls(file.get_tensor("centroids"), float(file.metadata()["penalty"]))
+        except (OSError, safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise ZooError(f"{folder / FILE} is missing or damaged; it holds the units of target speech.") from error
+
+
+def collapsed(units: Tensor) -> tuple[Tensor, Tensor]:
+    """Units (m,) that differ from their neighbours, and how many frames each lasts; repeat_interleave undoes it."""
+    distinct, durations = torch.unique_consecutive(units, return_counts=True)
+    return distinct, durations
+
+
+def features(samples: Tensor) -> Tensor:
+    """(n, 16) mel cepstrum of samples (m,), n = m / 320 rounded up; frame i is centred on sample 320 i + 160."""
+    count = max(1, -(-len(samples) // FRAME))
+    left = (FFT - FRAME) // 2
+    padded = functional.pad(samples.float(), (left, FFT - FRAME - left + count * FRAME - len(samples)))
+    window = torch.hann_window(WINDOW, device=samples.device)
+    spectrum = torch.stft(padded, FFT, FRAME, WINDOW, window, center=False, return_complex=True).abs()
+    mel = mel_filters(FFT).to(samples.device) @ spectrum
+    return mel.clamp(min=QUIET).log().T @ _cosines().to(samples.device)
+
+
+@cache
+def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
+    """(bands, size / 2 + 1) triangular filters for the magnitudes of an FFT of ``size`` samples."""
+    filters = mel_filter_bank(size // 2 + 1, bands, 0.0, SAMPLE_RATE / 2, SAMPLE_RATE, norm=None, mel_scale="htk")
+    return torch.from_numpy(filters).float().T.contiguous()
+
+
+@cache
+def _cosines() -> Tensor:
+    """(80, 16): the first coefficients of a cosine transform, the one of loudness weighted less."""
+    places = torch.arange(BANDS) + 0.5
+    rows = torch.cos(math.pi / BANDS * places.unsqueeze(1) * torch.arange(COEFFICIENTS)) * math.sqrt(2 / BANDS)
+    rows[:, 0] *= ENERGY
+    return rows
+
+
+def _spread(frames: Tensor, count: int, random: torch.Generator) -> Tensor:
+    """(count, width) frames that lie far from one another (k-means++)."""
+    chosen = [int(torch.randint(len(frames), (), generator=random))]
+    distance = torch.full((len(frames),), torch.inf)
+    for _ in range(count - 1):
+        distance = torch.minimum(distance, (frames - frames[chosen[-1]]).square().sum(1))
+        weights = distance if distance.sum() > 0 else torch.ones_like(distance)
+        chosen.append(int(torch.multinomial(weights, 1, generator=random)))
+    return frames[chosen].clone()
