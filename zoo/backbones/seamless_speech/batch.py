@@ -67,7 +67,7 @@ class Collator:
 
 
 def heard(spectrogram: Spectrogram, samples: Tensor, stride: int) -> Tensor:
-    """(n,) samples to (features, stride x bins) as the encoder hears them alone; at least one, of silence if need be."""
+    """(n,) samples to (features, stride x bins) as the encoder hears them; zeros where they are too few for one."""
     frames = spectrogram.look(spectrogram.open(), samples, 0)
     if len(frames) < stride:
         return frames.new_zeros(1, stride * spectrogram.filters.shape[1])

@@ -58,16 +58,14 @@ def train_pieces(texts: Iterable[str], *, size: int, source: str, target: str) -
     )
 
 
-def random_network(
-    config: Mapping[str, Any], tokenizer: SeamlessM4TTokenizer, *, dtype: torch.dtype
-) -> SeamlessM4TModel:
-    """A network of random weights that writes and speaks the tokenizer's target language.
+def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dtype) -> SeamlessM4TModel:
+    """A network of random weights that writes and speaks the target language of a SeamlessM4T's tokenizer.
 
     config: fields of ``SeamlessM4TConfig``; those of tokens are the tokenizer's and follow from the number of units.
     Raises ZooError for fields that make no network.
     """
     check_fields("backbone.config", config, SeamlessM4TConfig)
-    target = tokenizer.tgt_lang.strip("_")
+    target = str(tokenizer.tgt_lang).strip("_")
     units = config.get("unit_hifi_gan_vocab_size", SeamlessM4TConfig().unit_hifi_gan_vocab_size)
     tokens = {
         "vocab_size": len(tokenizer),
@@ -100,9 +98,7 @@ def random_network(
     return network.eval()
 
 
-def save_network(
-    network: SeamlessM4TModel, tokenizer: SeamlessM4TTokenizer, folder: Path, dtype: torch.dtype | None = None
-) -> None:
+def save_network(network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None) -> None:
     """Write the network (in ``dtype``; None: as it is), tokenizer and feature extractor to ``folder``."""
     state = {
         name: weight.detach().to(dtype) if dtype is not None and weight.is_floating_point() else weight.detach()

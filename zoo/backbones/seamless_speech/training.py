@@ -30,6 +30,7 @@ class SpeechTraining(SeamlessM4T):
 
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
         """Parameters by name: ``encoder`` lies under the ``adaptor``, ``decoder`` has the embeddings of texts."""
+        assert self.encoder.adapter is not None, "build has checked it"
         adaptor = [*self.encoder.adapter.parameters(), *self.encoder.inner_layer_norm.parameters()]
         above = set(adaptor)
         return {
