@@ -80,7 +80,10 @@ def chunks(samples: Tensor, size: Samples) -> Iterator[Tensor]:
 
 
 def write(path: str | Path, samples: Tensor) -> None:
-    """Write (n,) float32 samples at 16 kHz as 16-bit WAV, clipped to [-1, 1). Raises ZooError if it cannot."""
+    """Write (n,) or (n, channels) float32 samples at 16 kHz as 16-bit WAV, clipped to [-1, 1).
+
+    Raises ZooError if it cannot.
+    """
     pcm = (samples.detach().cpu().double() * 32768).round().clamp(-32768, 32767).to(torch.int16)
     try:
         soundfile.write(Path(path), pcm.numpy(), SAMPLE_RATE, format="WAV", subtype="PCM_16")

@@ -13,6 +13,7 @@ from zoo.languages import Language
 from zoo.metrics.elapsed import under
 from zoo.report.reference_files import recording_name
 from zoo.report.simulstream_log import Detokenizer, read_simulstream
+from zoo.report.speech_files import read_speech, speech_record
 from zoo.types import ChunkTime, Instance, Seconds
 
 LogFormat = Literal["simuleval", "omnisteval", "simulstream"]
@@ -24,7 +25,8 @@ def write_log(path: Path, instances: Iterable[Instance]) -> None:
     """Write JSON lines that SimulEval, FBK's stream_laal.py and OmniSTEval read.
 
     ``elapsed`` is SimulEval's (cumulative) wherever chunk times allow it. Our own keys (talk, text, chunks, chunk_of,
-    batched) let :func:`read_log` restore the stream under every convention.
+    batched) let :func:`read_log` restore the stream under every convention. The speech of a speaking system lies in
+    files beside the log (``speech_files.write_speech``); ``speech`` says which part of them was said when.
     """
     lines = [json.dumps(_record(instance), ensure_ascii=False) + "\n" for instance in instances]
     path.write_text("".join(lines), encoding="utf-8")
@@ -51,6 +53,8 @@ def _record(instance: Instance) -> dict[str, Any]:
     if instance.chunks:
         record["chunks"] = [_milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks]
         record["chunk_of"] = list(instance.chunk_of)
+    if instance.speech:
+        record["speech"] = speech_record(logged)
     return record
 
 
@@ -113,7 +117,10 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
         if key not in record:
             raise ZooError(f"{path}: talk {talk!r} has no {key!r}; is this a SimulEval instances.log?")
     if "intervals" in record:
-        raise ZooError(f"{path}: talk {talk!r} is speech output; only text output can be read.")
+        raise ZooError(
+            f"{path}: talk {talk!r} is SimulEval's line for speech output, which has a wave where the written words "
+            "and the delay of each should be; name the log of the text, which zoo writes above the folder 'speech'."
+        )
     delays = _seconds(record, "delays", path, talk)
     elapsed = _seconds(record, "elapsed", path, talk)
     units, kept = _units(record["prediction"], len(delays), path, talk, language)
@@ -132,6 +139,7 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
         convention=record.get("convention", "cumulative"),
         chunk_of=tuple(record.get("chunk_of", ())),
         chunks=tuple(ChunkTime(arrival / MS, compute / MS) for arrival, compute in record.get("chunks", ())),
+        speech=read_speech(record.get("speech", ()), talk=talk, folder=path.parent),
         batched=record.get("batched", False),
     )
     return under(instance, "queue")

@@ -24,18 +24,25 @@ def intervals(speech: Sequence[Spoken], *, aware: bool = False) -> list[tuple[Se
     return played
 
 
+def begins(speech: Sequence[Spoken], *, aware: bool = False) -> list[Samples]:
+    """The sample on the source's time line at which each piece begins; ``intervals`` to the nearest sample."""
+    found: list[Samples] = []
+    over: Samples = 0
+    for spoken in speech:
+        found.append(max(round((spoken.elapsed if aware else spoken.delay) * SAMPLE_RATE), over))
+        over = found[-1] + spoken.samples.numel()
+    return found
+
+
 def timeline(instance: Instance, *, aware: bool = False) -> Tensor:
     """(n,) float32 at 16 kHz: target speech on the source's time line, from its beginning, with silence in the gaps.
 
     As long as the source, or longer where speech goes on after it. Every sample of speech is there once.
     """
-    begins: list[Samples] = []
-    over: Samples = 0
-    for spoken in instance.speech:
-        begins.append(max(round((spoken.elapsed if aware else spoken.delay) * SAMPLE_RATE), over))
-        over = begins[-1] + spoken.samples.numel()
+    places = list(zip(begins(instance.speech, aware=aware), instance.speech, strict=True))
+    over = places[-1][0] + places[-1][1].samples.numel() if places else 0
     wave = torch.zeros(max(over, round(instance.source_length * SAMPLE_RATE)))
-    for begin, spoken in zip(begins, instance.speech, strict=True):
+    for begin, spoken in places:
         wave[begin : begin + spoken.samples.numel()] = spoken.samples
     return wave
 

@@ -1,0 +1,113 @@
+"""Target speech as files: what is written is read again, and sounds at its moments."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import soundfile
+import torch
+
+from zoo import audio
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.report.instance_log import read_log, write_log
+from zoo.report.speech_files import mix_file, target_file, unloaded, write_speech
+from zoo.streaming.playback import intervals, timeline
+from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
+
+DE = language("de")
+
+
+def spoken(delay: float, elapsed: float, samples: int, chunk: int, text: str, level: float) -> Spoken:
+    return Spoken(torch.full((samples,), level), delay, elapsed, chunk, text)
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    audio.write(tmp_path / "source.wav", torch.full((3 * SAMPLE_RATE,), 0.25))
+    return Talk("a/b <1>", tmp_path / "source.wav", 2.0, "en", (), offset=1.0)
+
+
+@pytest.fixture
+def instance(talk: Talk) -> Instance:
+    """The second piece waits for the first; 0.1 s of the last lie behind the source."""
+    chunks = (ChunkTime(0.5, 0.25), ChunkTime(1.0, 0.25), ChunkTime(2.0, 0.5))
+    speech = (
+        spoken(0.5, 0.75, 12_000, 0, "eins", 0.5),
+        spoken(1.0, 1.25, 1001, 1, "zwei", -0.5),
+        spoken(2.0, 2.5, 1600, 2, "drei", 0.125),
+    )
+    words = ("eins", "zwei", "drei")
+    delays, elapsed = (0.5, 1.0, 2.0), (0.75, 1.25, 2.5)
+    return Instance(
+        0, talk.name, 2.0, " ".join(words), words, delays, elapsed, chunk_of=(0, 1, 2), chunks=chunks, speech=speech
+    )
+
+
+def written(folder: Path, instance: Instance, talk: Talk) -> Path:
+    write_log(folder / "instances.log", [instance])
+    write_speech(folder, [instance], [talk])
+    return folder / "instances.log"
+
+
+def test_what_was_said_is_read_again(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+    [again] = read_log(written(tmp_path, instance, talk), language=DE)
+    assert again == instance
+    assert [piece.samples.numel() for piece in again.speech] == [12_000, 1001, 1600]
+    for piece, before in zip(again.speech, instance.speech, strict=True):
+        assert torch.equal(piece.samples, before.samples)  # levels that 16 bit hold exactly
+
+
+def test_the_files_are_on_the_time_line_of_the_source(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+    written(tmp_path, instance, talk)
+    assert target_file(talk.name) == "speech/a%2Fb %3C1%3E.target.wav"
+    target = audio.load(tmp_path / target_file(talk.name))
+    assert torch.equal(target, timeline(instance))
+    sides, rate = soundfile.read(tmp_path / mix_file(talk.name), dtype="float32")
+    assert (rate, sides.shape) == (SAMPLE_RATE, (2 * SAMPLE_RATE + 1600, 2))
+    assert torch.equal(torch.from_numpy(sides[:, 1]), target)
+    assert set(sides[: 2 * SAMPLE_RATE, 0]) == {0.25}  # the talk is the second and third second of its file
+    assert set(sides[2 * SAMPLE_RATE :, 0]) == {0.0}
+
+
+def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+    written(tmp_path, instance, talk)
+    record = json.loads((tmp_path / "speech" / "instances.log").read_text(encoding="utf-8"))
+    assert record["delays"] == [500.0, 1000.0, 2000.0]
+    assert record["durations"] == [750.0, 62.5625, 100.0]
+    assert record["intervals"] == [[500.0, 750.0], [1250.0, 62.5625], [2000.0, 100.0]]
+    assert record["source_length"] == 2000.0
+    assert record["prediction_length"] == pytest.approx(2.1)  # seconds, as SimulEval has it
+    assert (tmp_path / "speech" / record["prediction"]).is_file()
+    with pytest.raises(ZooError, match=r"speech output, which has a wave where the written words"):
+        read_log(tmp_path / "speech" / "instances.log", language=DE)
+
+
+def test_speech_that_is_gone_or_too_short_is_told(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+    log = written(tmp_path, instance, talk)
+    audio.write(tmp_path / target_file(talk.name), timeline(instance)[:-1])
+    with pytest.raises(ZooError, match="shorter than the speech"):
+        read_log(log, language=DE)
+    (tmp_path / target_file(talk.name)).unlink()
+    with pytest.raises(ZooError, match="keep the folder 'speech' beside its log"):
+        read_log(log, language=DE)
+
+
+def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+    silent = replace(instance, speech=())
+    written(tmp_path, silent, talk)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []  # nothing was said in any talk
+    other = replace(silent, index=1, talk="x")
+    write_speech(tmp_path, [instance, other], [replace(talk, audio=None), replace(talk, name="x")])
+    names = sorted(path.name for path in (tmp_path / "speech").iterdir())
+    assert names == ["a%2Fb %3C1%3E.target.wav", "instances.log", "x.mix.wav", "x.target.wav"]
+    assert not audio.load(tmp_path / target_file("x")).any()
+
+
+def test_unloaded_keeps_the_times_and_no_sound(instance: Instance) -> None:
+    silent = unloaded(instance)
+    assert silent == instance
+    assert intervals(silent.speech) == intervals(instance.speech)
+    assert all(piece.samples.untyped_storage().nbytes() == 4 for piece in silent.speech)
