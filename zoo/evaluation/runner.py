@@ -26,6 +26,7 @@ from zoo.metrics.signature import Score
 from zoo.report.instance_log import write_log
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
+from zoo.report.speech_files import unloaded, write_speech
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Convention, Instance, Samples, Seconds
@@ -212,11 +213,12 @@ class Evaluator:
         flagged: tuple[str, ...],
         segments: Sequence[ScoredSegment] | None,
     ) -> Row:
-        """Write the log, add the row and rewrite ``results.json``: a run that is stopped keeps what it has."""
+        """Write log and speech, add the row and rewrite ``results.json``: a run that is stopped keeps what it has."""
         place = len(self.evaluation.rows)
         log = Path("instances") / f"{place:02d}-{_slug(row)}" / "instances.log"
         (self.folder / log).parent.mkdir(parents=True, exist_ok=True)
         write_log(self.folder / log, instances)
+        write_speech((self.folder / log).parent, instances, talks)
         row = replace(
             row,
             scores={name: score.value for name, score in scores.items()},
@@ -234,7 +236,8 @@ class Evaluator:
         )
         self.evaluation.rows.append(row)
         if segments is not None:
-            self.evaluation.streams += report_streams(place, instances, talks, segments)
+            shown = [unloaded(instance) for instance in instances]  # an hour of speech is 230 MB
+            self.evaluation.streams += report_streams(place, shown, talks, segments)
         write_rows(self.evaluation.rows, self.folder / "results.json")
         return row
 

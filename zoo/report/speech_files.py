@@ -1,8 +1,8 @@
 """Target speech of a row as files that anybody can play, and back. Knows no metric and no page.
 
-Beside a row's ``instances.log``, in the folder ``speech``, per talk: ``<talk>.target.wav`` on the source's time line and
-``<talk>.mix.wav`` with the source on the left and the target on the right; and an ``instances.log`` as SimulEval writes
-it for speech output (``SpeechOutputInstance``), of which each line has a wave and no text.
+Beside a row's ``instances.log``, in the folder ``speech``, per talk: ``<talk>.target.wav`` on the time line of the
+source and ``<talk>.mix.wav`` with the source on the left and the target on the right; and an ``instances.log`` as
+SimulEval writes it for speech output (``SpeechOutputInstance``), of which each line has a wave and no text.
 """
 
 import json
