@@ -1,0 +1,72 @@
+"""XTTS-v2: what is asked for before it speaks, and what its package's inference is given."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.contract.scripted import Scripted
+from tests.synthesizers.writes import texts
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.synthesizers import xtts
+from zoo.synthesizers.xtts import FILES, XTTS
+
+
+class Sampling:
+    """In place of coqui-tts: noise of 24 kHz, as long as the text."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def inference(self, text: str, code: str, **options: Any) -> dict[str, Any]:
+        self.asked.append((text, code))
+        assert options == {"temperature": 0.75}
+        return {"wav": torch.rand(2400 * len(text)).numpy().astype(np.float64)}
+
+
+def test_a_language_it_does_not_speak_is_refused() -> None:
+    with pytest.raises(ZooError, match=r"does not speak Romanian; .*or choose synthesizer=espeak"):
+        XTTS().check(language("ro"))
+
+
+def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(xtts, "find_spec", lambda package: None if package == "torchaudio" else package)
+    with pytest.raises(ZooError, match=r"does not find torchaudio: see docs/simulu.md"):
+        XTTS().check(language("de"))
+    monkeypatch.setattr(xtts, "find_spec", lambda package: package)
+    for name in (None, str(tmp_path)):
+        with pytest.raises(ZooError, match=r"synthesizer.name must be a folder with .*CPML"):
+            XTTS(name=name).check(language("de"))
+    for file in FILES:
+        (tmp_path / file).touch()
+    with pytest.raises(ZooError, match=r"synthesizer.reference must be a recording"):
+        XTTS(name=str(tmp_path)).check(language("de"))
+    (tmp_path / "voice.wav").touch()
+    XTTS(name=str(tmp_path), reference=str(tmp_path / "voice.wav")).check(language("de"))
+
+
+def test_a_package_that_cannot_be_imported_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "TTS", None)
+    with pytest.raises(ZooError, match=r"coqui-tts cannot be imported \(.*TTS.*\); or choose"):
+        XTTS(name="folder", reference="voice.wav").load(Scripted())
+
+
+def test_texts_are_sampled_from_one_seed_and_brought_to_16_khz() -> None:
+    speaker = XTTS()
+    speaker.network, speaker.rate = Sampling(), 24_000
+    before = torch.get_rng_state()
+    first, silent, again, chinese = speaker.speak(texts(" Tag", ".", "Tag")) + speaker.speak(texts("你好", target="zh"))
+    assert torch.equal(first, again)
+    assert (len(first), len(silent), len(chinese)) == (4800, 0, 3200)
+    assert first.dtype == torch.float32
+    assert speaker.network.asked == [("Tag", "de"), ("Tag", "de"), ("你好", "zh-cn")]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_temperature_of_nothing_is_refused() -> None:
+    with pytest.raises(ZooError, match="temperature above 0"):
+        XTTS(temperature=0)
