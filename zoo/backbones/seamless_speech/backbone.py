@@ -109,10 +109,17 @@ class SeamlessM4TSpeech(SpeechTraining):
         self._whole = (network,)  # of the same modules; not one of them a second time
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """Parameters by name: ``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder``; perhaps ``reader``."""
+        """Parameters by name: ``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder``; perhaps ``reader``.
+
+        The embeddings of texts, which reader and decoder share, are the decoder's.
+        """
+        parts = dict(super().parts())
         spoken = {"t2u": self.speaker.t2u, "vocoder": self.speaker.vocoder}
-        read = {"reader": self.reader} if self.with_reader else {}
-        return {**super().parts(), **{name: list(part.parameters()) for name, part in (spoken | read).items()}}
+        parts |= {name: list(part.parameters()) for name, part in spoken.items()}
+        if self.with_reader:
+            shared = set(parts["decoder"])
+            parts["reader"] = [parameter for parameter in self.reader.parameters() if parameter not in shared]
+        return parts
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write network, tokenizer and feature extractor as Transformers lays them out."""

@@ -1,0 +1,130 @@
+"""A tiny random SeamlessM4T learns the units of two hand-made clips, guided to the word that is spoken."""
+
+import math
+import operator
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.data.clips import Clip
+from zoo.data.talks import Word
+from zoo.errors import ZooError
+from zoo.objectives.text_to_unit import TextToUnit, guided, owners
+
+
+def test_units_belong_to_the_last_word_that_has_begun() -> None:
+    words = [Word("a", 0.05, 0.1), Word("b", 0.1, 0.2), Word("c", 0.2, 0.3)]
+    frames = torch.tensor([2, 4, 1, 8])  # of 20 ms: their middles are 0.02, 0.08, 0.13 and 0.22 s
+    assert owners(words, frames, 320).tolist() == [0, 0, 1, 2]
+
+
+def test_the_guide_is_the_mass_on_the_spoken_word() -> None:
+    attention = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]])
+    spoken = torch.tensor([[[False, True, True], [False, False, False], [True, False, False]]])
+    assert guided(attention, spoken).item() == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
+
+
+def test_each_unit_is_spoken_by_all_tokens_of_its_word(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    objective = TextToUnit(speech=0.0, open=1.0)
+    objective.prepare([], speaking)
+    batch = objective.batch(clips[:1], 1)
+    tokenizer, codebook = speaking.tokenizer, speaking.codebook
+    assert codebook is not None
+    tokens = [len(tokenizer.encode(word, add_special_tokens=False)) for word in ("Das", " Haus", " fiel.")]
+    assert (
+        batch.text.shape[1] == 2 + sum(tokens) == 2 + len(tokenizer.encode("Das Haus fiel.", add_special_tokens=False))
+    )
+    frames = codebook.encode(clips[0].samples)
+    units, counts = torch.unique_consecutive(frames, return_counts=True)
+    assert batch.inputs[0].tolist() == [2, 4 + 8, *(units + 4).tolist()]
+    assert batch.labels[0].tolist() == [-100, *(units + 4).tolist(), 2]
+    assert not batch.spoken[0, 0].any()
+    middles = (counts.cumsum(0) - counts / 2) * 0.02
+    for query, middle in enumerate(middles.tolist(), start=1):
+        word = min(int(middle / 0.25), 2)
+        first = 2 + sum(tokens[:word])
+        assert batch.spoken[0, query].nonzero().flatten().tolist() == list(range(first, first + tokens[word]))
+
+
+def test_texts_are_open_or_closed_and_heard_or_read(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    for speech in (0.0, 1.0):
+        for open in (0.0, 1.0):
+            objective = TextToUnit(speech=speech, open=open)
+            objective.prepare([], speaking)
+            batch = objective.batch(clips, 1)
+            assert len(batch.features) == 2 * speech
+            assert len(batch.read) == 2 * (1 - speech)
+            last = [int(row[length - 1]) for row, length in zip(batch.text, batch.texts, strict=True)]
+            assert [token == speaking.end for token in last] == [open == 0.0] * 2
+
+
+def test_the_same_clips_make_the_same_batch(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    objective = TextToUnit()
+    objective.prepare([], speaking)
+    first, second = objective.batch(clips * 4, 1), objective.batch(clips * 4, 1)
+    assert first.text.equal(second.text)
+    assert first.features.equal(second.features)
+
+
+def test_it_learns_the_units_and_leaves_the_rest_as_it_is(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    objective = TextToUnit()
+    objective.prepare([], speaking)
+    before = state(speaking)
+    speaking.trainable(["t2u"])
+    speaking.train()
+    optimizer = torch.optim.AdamW([p for p in speaking.parameters() if p.requires_grad], lr=1e-2)
+    batch = objective.batch(clips * 2, 1)
+    told = []
+    for _ in range(40):
+        losses = objective.losses(speaking, batch)
+        losses["loss"].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        told.append({name: float(value.detach()) for name, value in losses.items()})
+    assert told[-1]["units"] < 0.6 * told[0]["units"]
+    assert told[-1]["guide"] < 0.7 * told[0]["guide"]
+    assert told[0]["loss"] == pytest.approx(told[0]["units"] + 0.2 * told[0]["guide"])
+    changed = {name for name, value in state(speaking).items() if not value.equal(before[name])}
+    assert changed
+    assert all(name.startswith("speaker.t2u.") for name in changed)
+
+
+def test_a_batch_of_padded_clips_costs_what_they_cost_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    objective = TextToUnit(speech=1.0, open=0.0, label_smoothing=0.0)
+    objective.prepare([], speaking)
+    speaking.eval()
+    both = objective.batch(clips, 1)
+    alone = [objective.batch([clip], 1) for clip in clips]
+    sizes = [int((batch.labels >= 0).sum()) for batch in alone]
+    with torch.no_grad():
+        costs = [float(objective.losses(speaking, batch)["units"]) for batch in alone]
+        together = float(objective.losses(speaking, both)["units"])
+    assert together == pytest.approx(sum(map(operator.mul, costs, sizes)) / sum(sizes), rel=1e-4)
+
+
+def test_without_weight_there_is_no_guide(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    objective = TextToUnit(guide=0.0)
+    objective.prepare([], speaking)
+    losses = objective.losses(speaking, objective.batch(clips, 1))
+    assert "guide" not in losses
+    assert losses["loss"] == losses["units"]
+
+
+def test_what_cannot_be_trained_is_refused(speaking: SeamlessM4TSpeech) -> None:
+    with pytest.raises(ZooError, match="open is a share"):
+        TextToUnit(open=1.5)
+    with pytest.raises(ZooError, match="weight of at least 0"):
+        TextToUnit(guide=-0.1)
+    speaking.codebook = None
+    with pytest.raises(ZooError, match="has no codebook"):
+        TextToUnit().prepare([], speaking)
+    speaking.with_reader = False
+    with pytest.raises(ZooError, match="with its text encoder"):
+        TextToUnit().prepare([], speaking)
+
+
+def state(backbone: SeamlessM4TSpeech) -> dict[str, Tensor]:
+    """Weights and statistics by name."""
+    return {name: value.clone() for name, value in backbone.state_dict().items()}
