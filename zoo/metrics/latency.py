@@ -38,8 +38,8 @@ class Timing:
         return bool(self.times) and self.source_length > 0
 
 
-class SegmentLatency(Metric):
-    """Unweighted mean over the segments on which :meth:`score` is defined; NaN if there is none."""
+class StreamMean(Metric):
+    """Unweighted mean of one number per segment or stream; NaN if there is none."""
 
     full_state_update = False
     total: Tensor
@@ -50,13 +50,8 @@ class SegmentLatency(Metric):
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def score(self, timing: Timing) -> float | None:
-        """Seconds (AP: a ratio) for one segment, or None where the metric says nothing about it."""
-        raise NotImplementedError
-
-    def update(self, timing: Timing) -> None:
-        """Add one segment."""
-        value = self.score(timing)
+    def add(self, value: float | None) -> None:
+        """One more number; None is left out."""
         if value is not None:
             self.total += value
             self.count += 1
@@ -64,6 +59,18 @@ class SegmentLatency(Metric):
     def compute(self) -> Tensor:
         """() float64."""
         return self.total / self.count
+
+
+class SegmentLatency(StreamMean):
+    """Unweighted mean over the segments on which :meth:`score` is defined; NaN if there is none."""
+
+    def score(self, timing: Timing) -> float | None:
+        """Seconds (AP: a ratio) for one segment, or None where the metric says nothing about it."""
+        raise NotImplementedError
+
+    def update(self, timing: Timing) -> None:
+        """Add one segment."""
+        self.add(self.score(timing))
 
 
 class AL(SegmentLatency):
@@ -138,7 +145,7 @@ class ATD(SegmentLatency):
             return None
         delays = _milliseconds(timing.times if timing.ideal is None else timing.ideal)
         spent = [after - before for after, before in zip(_milliseconds(timing.times), delays, strict=True)]
-        return _token_delay(delays, spent) / MS
+        return token_delay(delays, spent) / MS
 
 
 class StartOffset(SegmentLatency):
@@ -196,11 +203,12 @@ def _milliseconds(times: Sequence[Seconds]) -> list[float]:
     return [round(time * MS, 6) for time in times]
 
 
-def _token_delay(delays: Sequence[float], spent: Sequence[float]) -> float:
+def token_delay(delays: Sequence[float], spent: Sequence[float], lengths: Sequence[float] | None = None) -> float:
     """Mean of (end of a target token - end of the source token it is paired with), milliseconds.
 
-    spent: compute so far per unit. A target token is paired with the source token of the same number, or with the
-    last one heard; a writer that is ahead of the source is not credited for it (section 3 of the paper).
+    spent: compute so far per token. lengths: how long each one sounds (None: written words take no time). A target
+    token is paired with the source token of the same number, or with the last one heard; a writer that is ahead of the
+    source is not credited for it (section 3 of the paper).
     """
     moments = list(dict.fromkeys(delays))
     heard_tokens, source_ends = _source_tokens(moments)
@@ -208,7 +216,7 @@ def _token_delay(delays: Sequence[float], spent: Sequence[float]) -> float:
     for position, delay in enumerate(delays):
         if position == 0 or delay != delays[position - 1]:
             chunk, written_before = chunk + 1, position
-        end = max(delay, end) + spent[position] - spent_before
+        end = max(delay, end) + spent[position] - spent_before + (lengths[position] if lengths else 0.0)
         spent_before = spent[position]
         ahead = max(0, written_before - heard_tokens[min(chunk, len(moments)) - 1])
         paired = min(position + 1 - ahead, heard_tokens[min(chunk, len(moments))])

@@ -14,7 +14,7 @@ from zoo.metrics.rules import Rules, rules_named
 from zoo.metrics.scores import Aware, Scorer, prepared
 from zoo.metrics.signature import Score, tool
 from zoo.metrics.soft import soft
-from zoo.types import Convention, Instance, Seconds
+from zoo.types import Convention, Instance, Seconds, UnitKind
 
 LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": AP, "DAL": DAL}
 
@@ -56,14 +56,16 @@ def score_talks(
     convention: Convention = "queue",
     rules: str = "zoo",
     repair: bool = True,
+    speaking: bool = False,
     sync: bool = False,
 ) -> LongFormScores:
     """Score talks against the segments of each (``references[i]`` belongs to ``instances[i]``).
 
     language: the target. convention: how elapsed times follow from chunk times; a recorded log without chunk times
     keeps its own. rules: whose counting (``zoo.metrics.rules``). repair: read cumulative elapsed times as FBK
-    (StreamLAAL_CA) and OmniSTEval (Long..._CA) do, else as they are. sync: add up over ranks (then
-    every rank calls, each with a talk in which something was written).
+    (StreamLAAL_CA) and OmniSTEval (Long..._CA) do, else as they are. speaking: StartOffset and EndOffset are those of
+    the target speech, and its gaps and overlap are scored. sync: add up over ranks (then every rank calls, each with a
+    talk in which something was written).
     Raises ZooError for a talk without reference, twice in the list, or with unequal numbers of units and times.
     """
     if resegmentation not in get_args(Resegmentation):
@@ -75,32 +77,34 @@ def score_talks(
     repaired = repair and aware.convention == "cumulative"
     segments: list[ScoredSegment] = []
     for talk, reference in zip(talks, references, strict=True):
-        pieces = _pieces(talk, reference, language, resegmentation, counting)
+        texts = [segment.text for segment in reference]
+        pieces = cut(talk.units, texts, language=language, resegmentation=resegmentation, rules=counting)
         segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
-    cut = _cut_name(resegmentation, counting)
-    scorer = Scorer(language, counting, aware, {"reseg": cut}, {"sync_on_compute": sync})
+    facts: dict[str, str | None] = {"reseg": cut_name(resegmentation, counting)}
+    scorer = Scorer(language, counting, aware, facts, {"sync_on_compute": sync})
     scores = [
         *scorer.quality([s.hypothesis for s in segments], [s.reference for s in segments]),
         *_latencies(scorer, segments, repaired=repaired),
         *_documents(scorer, talks, references),
-        *scorer.streams(talks),
+        *scorer.streams(talks, speaking=speaking),
     ]
     return LongFormScores({score.name: score for score in scores}, segments)
 
 
-def _cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
+def cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
+    """How a signature names the re-segmentation."""
     if resegmentation == "soft":
         return "soft"
     return f"mwer({tool('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
 
 
-def _pieces(
-    talk: Instance, reference: Sequence[ReferenceSegment], language: Language, cut: Resegmentation, rules: Rules
+def cut(
+    units: Sequence[str], references: Sequence[str], *, language: Language, resegmentation: Resegmentation, rules: Rules
 ) -> list[list[int]]:
-    texts = [segment.text for segment in reference]
-    if cut == "soft":
-        return soft(talk.units, texts, language=language)
-    return [list(piece) for piece in mwer(talk.units, texts, language=language, rules=rules)]
+    """Per reference segment the positions in ``units`` that belong to it, in order."""
+    if resegmentation == "soft":
+        return soft(units, references, language=language)
+    return [list(piece) for piece in mwer(units, references, language=language, rules=rules)]
 
 
 def _segments(
@@ -112,7 +116,7 @@ def _segments(
     repaired: bool,
 ) -> Iterator[ScoredSegment]:
     end = max(segment.offset + segment.duration for segment in reference)
-    glue = spacing(talk)
+    glue = spacing(talk.units, talk.text, talk.unit)
     long_elapsed = omnisteval_elapsed(talk.delays, talk.elapsed) if repaired else list(talk.elapsed)
     stream_elapsed = _repaired_stream(talk, reference, pieces) if repaired and talk.elapsed else None
     for segment, piece in zip(reference, pieces, strict=True):
@@ -124,7 +128,7 @@ def _segments(
             offset=segment.offset,
             duration=segment.duration,
             reference=rules.reference(segment.text, talk.unit),
-            hypothesis="".join(glue[unit] + talk.units[unit] for unit in piece).strip(),
+            hypothesis=glued(talk.units, glue, piece),
             delays=delays,
             elapsed=elapsed,
             stream_delays=_clamped(delays) if rules.clamp else delays,
@@ -160,17 +164,22 @@ def _repaired_stream(
     return {unit: time for (unit, _), time in zip(order, times, strict=True)}
 
 
-def spacing(talk: Instance) -> list[str]:
+def glued(units: Sequence[str], glue: Sequence[str], piece: Sequence[int]) -> str:
+    """The text of some of the units, with the white space before each (:func:`spacing`)."""
+    return "".join(glue[position] + units[position] for position in piece).strip()
+
+
+def spacing(units: Sequence[str], text: str, unit: UnitKind) -> list[str]:
     """White space before each unit: always one space between words; between characters where the text has some."""
-    if talk.unit == "word":
-        return [" "] * len(talk.units)
+    if unit == "word":
+        return [" "] * len(units)
     glue: list[str] = []
     position = 0
-    for unit in talk.units:
-        start = talk.text.find(unit, position)
-        gap = talk.text[position:start] if start >= 0 else ""
+    for one in units:
+        start = text.find(one, position)
+        gap = text[position:start] if start >= 0 else ""
         glue.append(" " if gap and gap.isspace() else "")
-        position = start + len(unit) if start >= 0 else position
+        position = start + len(one) if start >= 0 else position
     return glue
 
 
@@ -206,4 +215,4 @@ def _documents(
 ) -> list[Score]:
     """BLEU with a whole talk as one segment: no re-segmentation can move it."""
     joined = [scorer.language.join(segment.text.strip() for segment in segments) for segments in references]
-    return scorer.quality([talk.text.strip() for talk in talks], joined, prefix="Doc")[:1]
+    return replace(scorer, facts={}).quality([talk.text.strip() for talk in talks], joined, prefix="Doc")[:1]

@@ -1,6 +1,6 @@
 """Shared by long-form and sentence scoring: values, computation-aware twins and their signatures. Knows no segment."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -14,6 +14,7 @@ from zoo.metrics.latency import RTF, EndOffset, SegmentLatency, StartOffset, Tim
 from zoo.metrics.quality import BLEU, ChrF
 from zoo.metrics.rules import Rules
 from zoo.metrics.signature import Score, signature
+from zoo.metrics.speech import SPEECH_METRICS, Sounding, SpeechMetric
 from zoo.types import Convention, Instance
 
 
@@ -83,7 +84,7 @@ class Scorer:
         metrics = {"BLEU": BLEU(self.language, **self.options), "chrF": ChrF(**self.options)}
         for name, metric in metrics.items():
             metric.update(hypotheses, references)
-            facts = {"tool_": metric.signature(), **(self.facts if not prefix else {})}
+            facts = {"tool_": metric.signature(), **self.facts}
             scores.append(Score(prefix + name, value_of(metric), signature(prefix + name, **facts)))
         return scores
 
@@ -91,24 +92,43 @@ class Scorer:
         """One latency score; names that end in _CA say on which elapsed times they stand."""
         for timing in timings:
             metric.update(timing)
-        if name.endswith("_CA"):
-            facts |= {"elapsed": self.aware.convention, "batched_": "batched" if self.aware.batched else None}
         whole = isinstance(metric, StartOffset | EndOffset)
         counted = {} if whole else {"unit": self.language.unit, "length": self.rules.name}
-        return Score(name, value_of(metric), signature(name, **(counted | self.facts | facts)))
+        return Score(name, value_of(metric), self._timed(name, **(counted | self.facts | facts)))
 
-    def streams(self, instances: Sequence[Instance]) -> list[Score]:
-        """StartOffset, EndOffset and RTF over whole streams."""
-        whole = Scorer(self.language, self.rules, self.aware, {}, self.options)
+    def _timed(self, name: str, **facts: Any) -> str:
+        if name.endswith("_CA"):
+            facts |= {"elapsed": self.aware.convention, "batched_": "batched" if self.aware.batched else None}
+        return signature(name, **facts)
+
+    def streams(self, instances: Sequence[Instance], *, speaking: bool = False) -> list[Score]:
+        """StartOffset, EndOffset and RTF over whole streams; speaking: of their speech, with its gaps and overlap."""
+        whole = replace(self, facts={})
+        scores = whole.speech(SPEECH_METRICS, instances) if speaking else whole._offsets(instances)
+        return scores + self._real_time_factor(instances)
+
+    def speech(self, metrics: Mapping[str, type[SpeechMetric]], instances: Sequence[Instance]) -> list[Score]:
+        """Scores of when target speech sounds, ideal and computation-aware."""
+        scores: list[Score] = []
+        for aware in (False, True) if self.aware.available else (False,):
+            soundings = [Sounding.of(instance, aware=aware) for instance in instances]
+            for plain, kind in metrics.items():
+                name, metric = f"{plain}_CA" if aware else plain, kind(**self.options)
+                for sounding in soundings:
+                    metric.update(sounding)
+                scores.append(Score(name, value_of(metric), self._timed(name, of="speech")))
+        return scores
+
+    def _offsets(self, instances: Sequence[Instance]) -> list[Score]:
         kinds: dict[str, Callable[..., SegmentLatency]] = {"StartOffset": StartOffset, "EndOffset": EndOffset}
         scores: list[Score] = []
         for name, kind in kinds.items():
             ideal = [Timing(instance.delays, instance.source_length, 0) for instance in instances]
-            scores.append(whole.latency(name, kind(**self.options), ideal))
+            scores.append(self.latency(name, kind(**self.options), ideal))
             if self.aware.available:
                 aware = [Timing(instance.elapsed, instance.source_length, 0) for instance in instances]
-                scores.append(whole.latency(f"{name}_CA", kind(**self.options), aware))
-        return scores + self._real_time_factor(instances)
+                scores.append(self.latency(f"{name}_CA", kind(**self.options), aware))
+        return scores
 
     def _real_time_factor(self, instances: Sequence[Instance]) -> list[Score]:
         timed = [instance for instance in instances if instance.chunks]

@@ -10,6 +10,7 @@ from zoo.metrics.references import check_units
 from zoo.metrics.rules import rules_named
 from zoo.metrics.scores import Aware, Scorer, prepared
 from zoo.metrics.signature import Score
+from zoo.metrics.speech import SpeechATD
 from zoo.types import Convention, Instance
 
 
@@ -20,11 +21,14 @@ def score_sentences(
     language: Language,
     convention: Convention = "queue",
     rules: str = "zoo",
+    speaking: bool = False,
     sync: bool = False,
 ) -> dict[str, Score]:
     """BLEU, chrF, AL, LAAL, AP, DAL, ATD, YAAL, StartOffset, EndOffset (each also _CA) and RTF by name, in seconds.
 
-    references: one text per stream (None: each stream's own). The rest as in ``zoo.metrics.longform.score_talks``.
+    references: one text per stream (None: each stream's own). speaking: StartOffset and EndOffset are those of the
+    target speech, whose gaps, overlap and token delay (``SpeechATD``) are scored too. The rest as in
+    ``zoo.metrics.longform.score_talks``.
     Raises ZooError for a stream without reference or with unequal numbers of units and times.
     """
     texts = [instance.reference for instance in instances] if references is None else list(references)
@@ -47,5 +51,7 @@ def score_sentences(
         if scorer.aware.available:
             aware = [replace(t, times=s.elapsed, ideal=t.times) for t, s in zip(timings, streams, strict=True)]
             scores.append(scorer.latency(f"{name}_CA", metric(**scorer.options), aware))
-    scores.extend(scorer.streams(streams))
+    if speaking:
+        scores.extend(scorer.speech({"SpeechATD": SpeechATD}, streams))
+    scores.extend(scorer.streams(streams, speaking=speaking))
     return {score.name: score for score in scores}
