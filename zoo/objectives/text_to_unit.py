@@ -7,7 +7,7 @@ streams is training-free. Knows no policy, and no waveform but by the units of a
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -36,12 +36,13 @@ LEAST_MASS = 1e-4  # of attention; below, the guide pulls no harder
 class UnitBatch:
     """Clips whose text decoder hears speech come first, those with a read text follow.
 
-    features: (B1, F, width) of source audio, (B1,) lengths. read: (B2, S) ids for the text encoder. text: (B, T) ids
-    for the text decoder; texts: (B,) lengths. inputs, labels: (B, U) ids for T2U and what each predicts. spoken:
-    (B, U, T) bool, the positions of the word that the predicted unit says; none for what is no unit. padding: the id
-    that is no text.
+    padding: the id that is no text. features: (B1, F, width) of source audio, (B1,) lengths. read: (B2, S) ids for the
+    text encoder. text: (B, T) ids for the text decoder; texts: (B,) lengths. inputs, labels: (B, U) ids for T2U and
+    what each predicts. spoken: (B, U, T) bool, the positions of the word that the predicted unit says; none for what is
+    no unit.
     """
 
+    padding: int
     features: Tensor
     lengths: Tensor
     read: Tensor
@@ -50,12 +51,10 @@ class UnitBatch:
     inputs: Tensor
     labels: Tensor
     spoken: Tensor
-    padding: int
 
     def to(self, device: torch.device) -> "UnitBatch":
         """The same batch on ``device``."""
-        held = {name: getattr(self, name) for name in self.__slots__}
-        return replace(self, **{name: value.to(device) for name, value in held.items() if isinstance(value, Tensor)})
+        return UnitBatch(self.padding, *(getattr(self, name).to(device) for name in self.__slots__[1:]))
 
 
 class TextToUnit(Objective):
@@ -184,6 +183,7 @@ class UnitCollator:
             said = self._spoken(clip, frames)
             spoken[place, 1 : 1 + said.shape[0], : said.shape[1]] = said  # the language predicts the first unit
         return UnitBatch(
+            padding=texts.padding,
             features=padded(features, 0),
             lengths=torch.tensor([len(one) for one in features]),
             read=padded([texts.read(clip.excerpt) for clip in clips[heard:]], texts.padding),
@@ -192,7 +192,6 @@ class UnitCollator:
             inputs=inputs,
             labels=padded([torch.cat([row.new_tensor([IGNORED]), row[2:]]) for row in rows], IGNORED),
             spoken=spoken,
-            padding=texts.padding,
         )
 
     def _row(self, clip: Clip, units: Tensor) -> Tensor:
