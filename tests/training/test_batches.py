@@ -9,11 +9,12 @@ import torch
 
 from zoo.config import build, compose
 from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts
+from zoo.data.clips import ClipConfig, Clips
 from zoo.data.excerpts import ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import ExcerptSupply, StepBatches, Stretches, StretchSupply, ThoughtSupply
+from zoo.training.batches import ClipSupply, ExcerptSupply, StepBatches, Stretches, StretchSupply, ThoughtSupply
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.run import supplies, thought_supplies
 
@@ -65,8 +66,8 @@ def test_a_step_is_drawn_alike_every_time(step: int) -> None:
     assert batches(robust=0.5, utterances=0.5)[step] == batches(robust=0.5, utterances=0.5)[step]
 
 
-@pytest.mark.parametrize("kind", ["excerpts", "thoughts"])
-def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["excerpts", "thoughts", "clips"])
+def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind: str, tmp_path: Path) -> None:
     segments = tuple(
         Segment(s, 2.0, "one two", (Word("one", s, s + 1), Word("two", s + 1, s + 2)), {"de": translation})
         for s in range(1, 60, 4)
@@ -75,14 +76,15 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind:
     talk = Talk("talk", Path("talk.wav"), 60.0, "en", segments)
     curriculum = Curriculum({"only": Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)})
 
+    german = language("de")
+    supply: Any = {
+        "excerpts": lambda: ExcerptSupply(Excerpts([talk], german, ExcerptConfig())),
+        "thoughts": lambda: ThoughtSupply(Thoughts([talk], german, ThoughtConfig(), chunk_seconds=0.64)),
+        "clips": lambda: ClipSupply(Clips([talk], german, ClipConfig(count=12), cache=tmp_path)),
+    }[kind]()
+
     def drawn(rank: int) -> list[Any]:
         given: Any = {"shown": Shown()}
-        german = language("de")
-        supply = (
-            ExcerptSupply(Excerpts([talk], german, ExcerptConfig()))
-            if kind == "excerpts"
-            else ThoughtSupply(Thoughts([talk], german, ThoughtConfig(), chunk_seconds=0.64))
-        )
         batches = StepBatches({"only": supply}, curriculum, given, seed=3, rank=rank)
         return [batches[step] for step in range(9)]
 

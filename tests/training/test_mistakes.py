@@ -14,7 +14,8 @@ from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.training import run
 from zoo.training.job import RESUMED, check_same
-from zoo.training.run import last_checkpoint, make_trainer
+from zoo.training.run import last_checkpoint
+from zoo.training.trainer import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = "training.curriculum.stages"
@@ -37,6 +38,8 @@ EXCERPTS = {
     "training.excerpts=null": "Stage 'alone' trains offline, which takes excerpts; describe them in training.excerpts.",
     f"+{STAGES}.alone.thoughts={{_target_: zoo.data.chain_of_thought.ThoughtConfig}}": "Stage 'alone' has thoughts, "
     "but offline takes excerpts.",
+    f"+{STAGES}.alone.clips={{_target_: zoo.data.clips.ClipConfig}}": "Stage 'alone' has clips, but offline takes exc",
+    "+training.clips={_target_: zoo.data.clips.ClipConfig,fragments: 2}": "training.clips.fragments is a share, from 0",
     f"{STAGES}.short.trains=[encoder,decoder]": "Encoded excerpts need a frozen encoder; these stages train it: short.",
 }
 JOBS = {

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from zoo.backbones.infinisst.encoder import FRAME_SAMPLES
 from zoo.data.chain_of_thought import Thoughts
+from zoo.data.clips import Clips
 from zoo.data.excerpts import Excerpt, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.objectives.base import Objective
@@ -96,6 +97,17 @@ class ThoughtSupply:
     def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
         """About the stage's seconds of audio, or fewer where it has fewer examples."""
         return Drawn(self.thoughts.batch(random, seconds=stage.batch_seconds, examples=stage.examples))
+
+
+@dataclass(frozen=True, slots=True)
+class ClipSupply:
+    """Clips of target speech of about one length per step."""
+
+    clips: Clips
+
+    def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
+        """About the stage's seconds of target speech."""
+        return Drawn(self.clips.batch(random, seconds=stage.batch_seconds))
 
 
 class StepBatches(Dataset[Any]):

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from zoo.data.chain_of_thought import ThoughtConfig
+from zoo.data.clips import ClipConfig
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError
 from zoo.types import Seconds
@@ -29,8 +30,8 @@ class Stage:
     objective: name of the objective. trains: children of the backbone to update, the rest is frozen.
     chunks: lengths of a stretch to draw from (repeat one to draw it more often). multipliers: latency multipliers m
     to draw from; one larger than the stretch is taken as its whole length. Only stretches need them. batch_seconds:
-    audio of a batch. examples: thoughts of a step, shared out over its batches (None: as many as the audio has).
-    excerpts, thoughts: what this stage's are like, where the training's own are not meant.
+    audio of a batch (of clips: target speech). examples: thoughts of a step, shared out over its batches (None: as many
+    as the audio has). excerpts, thoughts, clips: what this stage's are like, where the training's own are not meant.
     schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
     """
 
@@ -43,6 +44,7 @@ class Stage:
     multipliers: Sequence[int] = (1,)
     excerpts: ExcerptConfig | None = None
     thoughts: ThoughtConfig | None = None
+    clips: ClipConfig | None = None
     examples: int | None = None
     warmup_steps: int = 60
     schedule: Literal["constant", "linear", "cosine"] = "linear"

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from zoo import audio
 from zoo.backbones.base import FeatureNormalising
@@ -20,21 +19,34 @@ from zoo.backbones.wav2text.backbone import Wav2Text
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts
+from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Talk
+from zoo.data.units import UnitFitting
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
-from zoo.training.batches import ExcerptSupply, Stretches, StretchSupply, Supply, ThoughtSupply, TrainingData
+from zoo.training.batches import (
+    ClipSupply,
+    ExcerptSupply,
+    Stretches,
+    StretchSupply,
+    Supply,
+    ThoughtSupply,
+    TrainingData,
+)
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
 from zoo.training.strategy import check_resumable, read
+from zoo.training.trainer import make_trainer, savers
 
-PIECES = {Stretch: "stretches", Excerpt: "excerpts", Thought: "thoughts"}  # what batches are made of
-Told = TypeVar("Told", ExcerptConfig, ThoughtConfig)
+# What batches are made of
+PIECES = {Stretch: "stretches", Excerpt: "excerpts", Thought: "thoughts", Clip: "clips"}
+Told = TypeVar("Told", ExcerptConfig, ThoughtConfig, ClipConfig)
 NORMALISED = 32  # talks, at most, that statistics of features come from
+QUANTISED = 600  # clips, at most, that units come from
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 
@@ -44,8 +56,8 @@ class TrainingSettings:
 
     utterances: share of the steps that see single utterances, which begin in speech at once, instead of robust segments
     (1: the paper's Table 2). encode_once: what the encoder hears is computed before the first step and kept in the
-    cache folder, for all runs with this encoder; no stage may train it then. excerpts, thoughts: what those are like
-    that objectives take. vocabulary_size: of the tokenizer that is trained on the talks where the backbone names
+    cache folder, for all runs with this encoder; no stage may train it then. excerpts, thoughts, clips: what those are
+    like that objectives take. vocabulary_size: of the tokenizer that is trained on the talks where the backbone names
     neither a tokenizer nor a checkpoint that has one (None: never).
     """
 
@@ -57,6 +69,7 @@ class TrainingSettings:
     encode_once: bool = False
     excerpts: ExcerptConfig | None = None
     thoughts: ThoughtConfig | None = None
+    clips: ClipConfig | None = None
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -105,6 +118,7 @@ class TrainingSettings:
             for piece, own, common in (
                 (Excerpt, stage.excerpts, self.excerpts),
                 (Thought, stage.thoughts, self.thoughts),
+                (Clip, stage.clips, self.clips),
             ):
                 if takes is piece and own is common is None:
                     raise ZooError(
@@ -152,13 +166,20 @@ def fit(
     """
     lightning.seed_everything(seed, workers=True)
     thoughts = thought_supplies(system, talks, settings)  # talks that lack something are told before weights are read
+    clips = clip_supplies(system, talks, settings)
     evaluation = StreamingEvaluation(
         talks=dev,
         every_steps=settings.evaluate_every_steps,
         first_step=settings.evaluate_from_step,
         last_step=settings.curriculum.steps if settings.evaluate_last else None,
     )
-    last, best = savers(settings, folder, evaluation.monitor(system))
+    last, best = savers(
+        folder / CHECKPOINTS,
+        save_every_steps=settings.save_every_steps,
+        evaluate_every_steps=settings.evaluate_every_steps,
+        monitor=evaluation.monitor(system),
+        keep=settings.keep_best,
+    )
     trainer = make_trainer(
         trainer_options,
         max_steps=settings.curriculum.steps,
@@ -169,7 +190,7 @@ def fit(
         default_root_dir=str(folder),
     )
     settings.curriculum.shared(trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches)
-    prepare(system, talks, settings)
+    prepare(system, talks, settings, next((supply.clips for supply in clips.values()), None))
     module = Training(
         system=system,
         curriculum=settings.curriculum,
@@ -179,7 +200,7 @@ def fit(
         log_every_steps=settings.log_every_steps,
     )
     data = TrainingData(
-        supplies=thoughts | supplies(system, talks, settings, device),
+        supplies=thoughts | clips | supplies(system, talks, settings, device),
         curriculum=settings.curriculum,
         objectives=settings.objectives,
         seed=seed,
@@ -215,6 +236,18 @@ def thought_supplies(system: StreamingSystem, talks: Sequence[Talk], settings: T
         thoughts = Thoughts(talks, system.target_language, config, chunk_seconds=system.chunk_seconds)
         made[stage.name] = ThoughtSupply(thoughts)
     return made
+
+
+def clip_supplies(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> dict[str, ClipSupply]:
+    """Clips of the stages that take them, by the stage's name, spoken now where the cache lacks them.
+
+    Raises ZooError for talks that lack something and for voices that espeak-ng does not know.
+    """
+    made = {
+        stage.name: Clips(talks, system.target_language, told(stage.clips, settings.clips))
+        for stage in settings.stages(Clip)
+    }
+    return {name: ClipSupply(clips) for name, clips in made.items()}
 
 
 def stretch_supply(
@@ -260,56 +293,25 @@ def excerpt_supply(
     return ExcerptSupply(excerpts, encoded, backbone.block_chunks)
 
 
-def prepare(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> None:
-    """Create the network and what the objectives need. Raises ZooError for a part or a label that is not there."""
+def prepare(
+    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, clips: Clips | None = None
+) -> None:
+    """Create the network and what the objectives need. clips: whose speech units are taken from.
+
+    Raises ZooError for a part or a label that is not there.
+    """
     system.configure_model()
     if isinstance(system.backbone, FeatureNormalising):
         some = talks[:: -(-len(talks) // NORMALISED) or 1]
         system.backbone.fit_features(audio.load(t.file, start=t.offset, duration=t.duration) for t in some)
+    if clips is not None and isinstance(system.backbone, UnitFitting):
+        system.backbone.fit_units(clips[index].samples for index in range(min(len(clips), QUANTISED)))
     for stage in settings.curriculum.stages:
         system.backbone.trainable(stage.trains)  # told now, not when its stage begins
     system.backbone.requires_grad_(True)
     system.train()  # what was loaded may be in eval mode, and Lightning leaves modes as they are
     for objective in settings.objectives.values():
         objective.prepare(talks, system.backbone)
-
-
-def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
-    """A Trainer with the user's ``options``. Raises ZooError for those that Lightning refuses, and for its DeepSpeed.
-
-    Stages leave parts of the network without gradients, so DDP is told to look for them.
-    """
-    strategy = options.get("strategy", "auto")
-    if isinstance(strategy, str) and strategy.startswith("deepspeed"):
-        raise ZooError(f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, which resumes.")
-    if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
-        strategy = "ddp_find_unused_parameters_true"
-    try:
-        return lightning.Trainer(**{**options, "strategy": strategy}, **given)
-    except (MisconfigurationException, TypeError, ValueError) as error:
-        raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
-
-
-def savers(settings: TrainingSettings, folder: Path, monitor: str) -> tuple[ModelCheckpoint, ModelCheckpoint]:
-    """The last state, to go on from, and the best by development BLEU."""
-    last = ModelCheckpoint(
-        dirpath=folder / CHECKPOINTS,
-        filename="last",
-        every_n_train_steps=settings.save_every_steps,
-        enable_version_counter=False,
-        save_on_train_epoch_end=False,
-    )
-    best = ModelCheckpoint(
-        dirpath=folder / CHECKPOINTS,
-        filename="best-{step}",
-        monitor=monitor,
-        mode="max",
-        save_top_k=settings.keep_best,
-        every_n_train_steps=settings.evaluate_every_steps,
-        save_on_train_epoch_end=False,
-        save_weights_only=True,
-    )
-    return last, best
 
 
 def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
