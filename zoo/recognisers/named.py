@@ -84,8 +84,10 @@ class NamedRecogniser:
         hub.check(NOUN, self.name)
         try:
             settings, _ = PreTrainedConfig.get_config_dict(self.name)
-        except UNREADABLE as error:
-            raise ZooError(f"There is no {NOUN} in {self.name} (no config.json that can be read).") from error
+        except UNREADABLE:
+            settings = {}
+        if not settings:
+            raise ZooError(f"There is no {NOUN} in {self.name} (no config.json that can be read).")
         classes = settings.get("architectures") or ["nothing known"]
         for kind in KINDS:
             if str(classes[0]).endswith(kind):
@@ -131,9 +133,8 @@ class NamedRecogniser:
         if not self._generating:
             paths = best_paths(self._network, self._extractor, waves)
             return [str(self._tokenizer.decode(path.tolist())) for path in paths]
-        given = features(self._extractor, waves)
-        name = self._network.main_input_name
-        heard = given[name].to(self._network.device, self.dtype)
-        mask = given["attention_mask"].to(self._network.device) if "attention_mask" in given else None
+        given = features(self._extractor, waves, return_attention_mask=True)
+        heard = given[self._network.main_input_name].to(self._network.device, self.dtype)
+        mask = given["attention_mask"].to(self._network.device)
         ids = self._network.generate(heard, attention_mask=mask, do_sample=False, num_beams=1, **self._told)
         return [str(text) for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]

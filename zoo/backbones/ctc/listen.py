@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Samples
@@ -43,8 +44,9 @@ def frames(network: Any, lengths: Tensor, most: int) -> Tensor:
     return (lengths * most / lengths.max()).ceil().long()
 
 
-def features(extractor: Any, waves: Sequence[Tensor]) -> Any:
-    """What the network takes of waves (n,), filled up with zeros to the longest."""
-    filled = [torch.nn.functional.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
+def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
+    """What a network takes of waves (n,), filled up with zeros to the longest, or to the 30 s of a Whisper."""
+    filled = [F.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
     arrays = [wave.cpu().float().numpy() for wave in filled]
-    return extractor(arrays, sampling_rate=SAMPLE_RATE, padding=True, return_tensors="pt")
+    padding = "max_length" if hasattr(extractor, "n_samples") else True
+    return extractor(arrays, sampling_rate=SAMPLE_RATE, padding=padding, return_tensors="pt", **options)

@@ -1,0 +1,60 @@
+"""Tiny random recognisers in folders, as Transformers writes them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import Wav2Vec2Config, Wav2Vec2FeatureExtractor, Wav2Vec2ForCTC
+
+from benchmarks import tiny_checkpoints
+from zoo.backbones.ctc.spelling import character_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
+    """A wav2vec 2.0 for CTC of frames of 20 ms; with ``group_norm``, one that must not hear padding."""
+    tokenizer = character_tokenizer("abcdefg")
+    config = Wav2Vec2Config(
+        conv_dim=[8, 8],
+        conv_kernel=[40, 8],
+        conv_stride=[40, 8],
+        feat_extract_norm="group" if group_norm else "layer",
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=1.0,
+    )
+    torch.manual_seed(0)
+    Wav2Vec2ForCTC(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    Wav2Vec2FeatureExtractor(return_attention_mask=not group_norm).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CTC model that masks padding."""
+    return ctc_folder(tmp_path_factory.mktemp("masked"))
+
+
+@pytest.fixture(scope="session")
+def unmasked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CTC model that does not, as wav2vec2-base."""
+    return ctc_folder(tmp_path_factory.mktemp("unmasked"), group_norm=True)
+
+
+@pytest.fixture(scope="session")
+def whisper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Whisper of several languages."""
+    folder = tmp_path_factory.mktemp("whisper")
+    tiny_checkpoints.KINDS["whisper"](folder)
+    return folder

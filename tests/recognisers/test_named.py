@@ -1,0 +1,113 @@
+"""Recognisers by name: the network's own words, alone or in company, and what is told of those that are missing."""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import AutoProcessor, Wav2Vec2ForCTC, WhisperForConditionalGeneration, WhisperProcessor
+
+from zoo.config import build, compose
+from zoo.errors import ZooError
+from zoo.recognisers.base import Recogniser
+from zoo.recognisers.named import NamedRecogniser
+from zoo.recognisers.pieces import pieces
+from zoo.types import SAMPLE_RATE
+
+
+def wave(seconds: float, seed: int = 0) -> Tensor:
+    return 0.1 * torch.randn(round(seconds * SAMPLE_RATE), generator=torch.Generator().manual_seed(seed))
+
+
+def loaded(folder: Path, **options: object) -> NamedRecogniser:
+    made = NamedRecogniser(name=str(folder), **options)  # type: ignore[arg-type]
+    assert made.missing() is None
+    made.load()
+    return made
+
+
+def collapsed(folder: Path, samples: Tensor) -> str:
+    """What a wav2vec 2.0 says, by hand."""
+    network = Wav2Vec2ForCTC.from_pretrained(folder).eval()
+    values = (samples - samples.mean()) / (samples.var(unbiased=False) + 1e-7).sqrt()
+    with torch.no_grad():
+        labels = network(values[None]).logits[0].argmax(-1).tolist()
+    pieces = {number: piece for piece, number in json.loads((folder / "vocab.json").read_text()).items()}
+    said = [pieces[label] for label, _ in groupby(labels)]
+    return "".join(" " if piece == "|" else piece for piece in said if piece != "<pad>").strip()
+
+
+@pytest.mark.parametrize("kind", ["masked", "unmasked"])
+def test_a_ctc_model_says_its_best_path(kind: str, request: pytest.FixtureRequest) -> None:
+    folder = request.getfixturevalue(kind)
+    samples = wave(1.3)
+    [text] = loaded(folder).transcribe([samples])
+    assert len(text) > 5
+    assert text == collapsed(folder, samples)
+
+
+@pytest.mark.parametrize("kind", ["masked", "unmasked", "whisper"])
+def test_company_changes_nothing(kind: str, request: pytest.FixtureRequest) -> None:
+    options = {"language": "de"} if kind == "whisper" else {}
+    recogniser = loaded(request.getfixturevalue(kind), batch_size=3, dtype="float64", **options)
+    waves = [wave(seconds, seed) for seed, seconds in enumerate((0.7, 1.9, 0.05, 1.1))]
+    together = recogniser.transcribe(waves)
+    assert together == [recogniser.transcribe([one])[0] for one in waves]
+    assert len(set(together)) > 2
+
+
+def test_whisper_is_told_its_language(whisper: Path) -> None:
+    samples = wave(2.0)
+    network = WhisperForConditionalGeneration.from_pretrained(whisper)
+    processor: WhisperProcessor = AutoProcessor.from_pretrained(whisper)
+    given = processor(samples.numpy(), sampling_rate=SAMPLE_RATE, return_tensors="pt", return_attention_mask=True)
+    said = {}
+    for language in ("de", "es"):
+        ids = network.generate(**given, language=language, task="transcribe", do_sample=False, num_beams=1)
+        [text] = processor.batch_decode(ids, skip_special_tokens=True)
+        said[language] = text.strip()
+        assert loaded(whisper, language=language).transcribe([samples]) == [text.strip()]
+    assert said["de"] != said["es"]
+
+
+def test_long_speech_is_heard_in_pieces(masked: Path) -> None:
+    samples = torch.cat([wave(1.2, 1), torch.zeros(SAMPLE_RATE // 2), wave(1.5, 2)])
+    recogniser = loaded(masked, piece_seconds=2.0)
+    first, second = pieces(samples, 2 * SAMPLE_RATE)
+    assert recogniser.transcribe([samples]) == [" ".join(recogniser.transcribe([first, second]))]
+
+
+def test_silence_says_nothing(masked: Path) -> None:
+    assert loaded(masked).transcribe([torch.zeros(0), torch.zeros(SAMPLE_RATE), wave(0.5)])[:2] == ["", ""]
+    assert loaded(masked).transcribe([]) == []
+
+
+def test_one_that_may_be_missing_says_what_goes_without_it(tmp_path: Path) -> None:
+    name = str(tmp_path / "recogniser_minitalks_es")
+    told = NamedRecogniser(name=name, optional=True).missing()
+    assert told is not None
+    assert name in told
+    with pytest.raises(ZooError, match="No recogniser could be loaded"):
+        NamedRecogniser(name=name).missing()
+
+
+def test_what_is_no_recogniser_is_told(tmp_path: Path, whisper: Path) -> None:
+    with pytest.raises(ZooError, match=r"no config\.json"):
+        NamedRecogniser(name=str(tmp_path)).missing()
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
+    with pytest.raises(ZooError, match="is no recogniser but LlamaForCausalLM"):
+        NamedRecogniser(name=str(tmp_path)).missing()
+    with pytest.raises(ZooError, match=r"does not hear 'ro'; choose recogniser\.language from: de, en, es, ja, zh"):
+        loaded(whisper, language="ro")
+    with pytest.raises(ZooError, match="piece_seconds from 1 to 30"):
+        NamedRecogniser(name="any", piece_seconds=40)
+
+
+@pytest.mark.parametrize("choice", ["minitalks", "named"])
+def test_a_configuration_builds_one(choice: str) -> None:
+    made = build(compose("evaluate", [f"+recogniser={choice}"]).recogniser)
+    assert isinstance(made, Recogniser)
+    assert made.language == "de"
+    assert made.optional == (choice == "minitalks")
