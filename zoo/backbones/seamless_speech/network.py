@@ -99,9 +99,13 @@ def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dt
 
 
 def save_network(network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None) -> None:
-    """Write the network (in ``dtype``; None: as it is), tokenizer and feature extractor to ``folder``."""
+    """Write the network (in ``dtype``; None: as it is), tokenizer and feature extractor to ``folder``.
+
+    Buffers stay as they are: rounded rotary frequencies would turn late positions by radians.
+    """
+    learned = {name for name, _ in network.named_parameters(remove_duplicate=False)}
     state = {
-        name: weight.detach().to(dtype) if dtype is not None and weight.is_floating_point() else weight.detach()
+        name: weight.detach().to(dtype or weight.dtype) if name in learned else weight
         for name, weight in network.state_dict().items()
     }
     before = network.config.dtype
