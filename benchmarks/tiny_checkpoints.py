@@ -27,6 +27,7 @@ from transformers import (
     SeamlessM4TConfig,
     SeamlessM4TFeatureExtractor,
     SeamlessM4TForSpeechToText,
+    SeamlessM4TModel,
     SeamlessM4TProcessor,
     SeamlessM4TTokenizer,
     SeamlessM4Tv2Config,
@@ -57,6 +58,28 @@ WHISPER_LANGUAGES = ("en", "zh", "de", "es", "ja")
 DEPTH = 4  # decoder layers: the backbones' YAML names the fourth for alignments
 SPREAD = 0.35  # of random weights: large enough that audio changes what is said
 CLOSING = 2.0  # how much larger the weights of the closing token are, so that texts end now and then
+
+UNITS = 12
+SPEAKING: dict[str, Any] = {  # fields of a SeamlessM4TConfig
+    "t2u_vocab_size": 4 + UNITS + 9,
+    "t2u_encoder_layers": 1,
+    "t2u_encoder_ffn_dim": 24,
+    "t2u_encoder_attention_heads": 2,
+    "t2u_decoder_layers": 2,
+    "t2u_decoder_ffn_dim": 24,
+    "t2u_decoder_attention_heads": 2,
+    "unit_hifi_gan_vocab_size": UNITS,
+    "unit_embed_dim": 8,
+    "lang_embed_dim": 4,
+    "spkr_embed_dim": 4,
+    "vocoder_num_langs": 9,
+    "vocoder_num_spkrs": 2,
+    "upsample_initial_channel": 16,
+    "upsample_rates": [10, 8, 4],
+    "upsample_kernel_sizes": [20, 16, 8],
+    "resblock_kernel_sizes": [3, 5],
+    "resblock_dilation_sizes": [[1, 3], [1, 3]],
+}
 
 OMNI_TOKENS = {
     "audio_start_token_id": "<|audio_bos|>",
@@ -172,6 +195,14 @@ def seamless_m4t_v2(folder: Path, *, seed: int = 0) -> None:
     _seamless(folder, SeamlessM4Tv2Config, SeamlessM4Tv2ForSpeechToText, seed)
 
 
+def seamless_m4t_speech(folder: Path, *, seed: int = 24) -> None:
+    """A whole SeamlessM4T of the first version: it writes and speaks, but not every language that it writes.
+
+    With this seed its speech ends by itself, after different units for different texts.
+    """
+    _seamless(folder, SeamlessM4TConfig, SeamlessM4TModel, seed)
+
+
 def phi4_multimodal(folder: Path, *, seed: int = 0) -> None:
     """A Phi-4-Multimodal as Transformers saves it; ``<sep>`` is plain text to its tokenizer."""
     audio, end, pad = "<|endoftext11|>", "<|end|>", "<|endoftext|>"
@@ -234,7 +265,15 @@ def qwen2_5_omni(folder: Path, *, seed: int = 0) -> None:
 
 KINDS: dict[str, Callable[..., None]] = {
     maker.__name__: maker
-    for maker in (speech_to_text, whisper, seamless_m4t, seamless_m4t_v2, phi4_multimodal, qwen2_5_omni)
+    for maker in (
+        speech_to_text,
+        whisper,
+        seamless_m4t,
+        seamless_m4t_v2,
+        seamless_m4t_speech,
+        phi4_multimodal,
+        qwen2_5_omni,
+    )
 }
 
 
@@ -257,17 +296,28 @@ def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: in
         speech_encoder_attention_heads=2,
         speech_encoder_intermediate_size=24,
         max_position_embeddings=256,
-        t2u_encoder_layers=1,
-        t2u_decoder_layers=1,
+        **(SPEAKING if network is SeamlessM4TModel else {"t2u_encoder_layers": 1, "t2u_decoder_layers": 1}),
         tie_word_embeddings=False,
         initializer_range=SPREAD,
     )
     model = _random(network, config, seed)
-    ids = {code: tokenizer.convert_tokens_to_ids(f"__{code}__") for code in SEAMLESS_LANGUAGES}
+    maps: dict[str, dict[str, int]] = {"text_decoder_lang_to_code_id": _language_ids(tokenizer)}
+    if network is SeamlessM4TModel:
+        spoken = SEAMLESS_LANGUAGES[: SPEAKING["vocoder_num_langs"]]
+        maps["t2u_lang_code_to_id"] = {code: 4 + UNITS + place for place, code in enumerate(spoken)}
+        maps["vocoder_lang_code_to_id"] = {code: place for place, code in enumerate(spoken)}
+        with torch.no_grad():
+            scores = model.t2u_model.lm_head.weight
+            scores[[0, 1, 3, *maps["t2u_lang_code_to_id"].values()]] = 0  # Transformers would say them and break
+            scores[config.t2u_eos_token_id] *= CLOSING
     model.generation_config = GenerationConfig(
-        decoder_start_token_id=3, bos_token_id=2, eos_token_id=3, pad_token_id=0, text_decoder_lang_to_code_id=ids
+        decoder_start_token_id=3, bos_token_id=2, eos_token_id=3, pad_token_id=0, **maps
     )
     _save(folder, model, SeamlessM4TProcessor(SeamlessM4TFeatureExtractor(), tokenizer))
+
+
+def _language_ids(tokenizer: SeamlessM4TTokenizer) -> dict[str, int]:
+    return {code: tokenizer.convert_tokens_to_ids(f"__{code}__") for code in SEAMLESS_LANGUAGES}
 
 
 def _random(network: type[PreTrainedModel], config: Any, seed: int) -> PreTrainedModel:
