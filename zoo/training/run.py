@@ -310,8 +310,8 @@ def prepare(
         system.backbone.trainable(stage.trains)  # told now, not when its stage begins
     system.backbone.requires_grad_(True)
     system.train()  # what was loaded may be in eval mode, and Lightning leaves modes as they are
-    for objective in settings.objectives.values():
-        objective.prepare(talks, system.backbone)
+    for name in dict.fromkeys(stage.objective for stage in settings.stages()):
+        settings.objectives[name].prepare(talks, system.backbone)
 
 
 def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
