@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+import torch
 
 from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
@@ -21,7 +22,8 @@ from zoo.report.markup import headline, json_block
 from zoo.report.page import ReportSegment, ReportStream, write_report
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.results import KnobValue, Row
-from zoo.types import Instance
+from zoo.report.speech_files import mix_file, write_speech
+from zoo.types import Instance, Spoken
 
 HOSTILE = "</script><b>bold</b>&amp;"
 CONTEXT = {"command": "python evaluate.py a=<b>", "git commit": "0123abc"}
@@ -203,6 +205,33 @@ def test_a_talk_of_nothing_and_no_rows_are_legal(tmp_path: Path, talk: Talk) -> 
     assert written(tmp_path / "report.html", [], []).data["rows"] == []
 
 
+@pytest.fixture
+def speaking(stream: ReportStream) -> ReportStream:
+    """The second piece waits for the first and goes on after the talk."""
+    speech = (
+        Spoken(torch.ones(48_000), 2.0, 2.25, 0, f"eins zwei {HOSTILE}"),
+        Spoken(torch.ones(24_000), 4.75, 9.0, 1, "drei"),
+    )
+    return replace(stream, instance=replace(stream.instance, talk="talk <1>", speech=speech))
+
+
+def test_target_speech_is_played_from_files_beside_the_page(tmp_path: Path, speaking: ReportStream) -> None:
+    there = replace(row(), instances="instances/00-simulu f2/instances.log")
+    page = written(tmp_path / "report.html", [there], [speaking])
+    folder = "instances/00-simulu%20f2/speech/"  # addresses: the file's own % is escaped, too
+    assert page.data["streams"][0]["speech"] == {
+        "target": f"{folder}talk%20%253C1%253E.target.wav",
+        "both": f"{folder}talk%20%253C1%253E.mix.wav",
+        "pieces": [[2.0, 3.0, 2.25, f"eins zwei {HOSTILE}"], [5.0, 1.5, 9.0, "drei"]],
+    }
+    unheard = replace(speaking, talk=replace(speaking.talk, audio=None))
+    assert payload([there], [unheard])["streams"][0]["speech"]["both"] is None
+
+
+def test_a_row_that_only_writes_has_no_speech(stream: ReportStream) -> None:
+    assert payload([row()], [stream])["streams"][0]["speech"] is None
+
+
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 PROBE = """<script>
 addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
@@ -232,3 +261,41 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     assert "StreamLAAL_CA, seconds" in dom
     assert len(re.findall('<span class="word lag-[0-4]', dom)) == 4
     assert "0:06 / 0:06" in dom
+    assert '<fieldset class="switch" id="listen" hidden="">' in dom
+    assert 'class="voice' not in dom
+
+
+SPEAKING = """<script>
+addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
+addEventListener("securitypolicyviolation", (event) => document.body.setAttribute("data-refused", event.blockedURI));
+addEventListener("load", async () => {
+  const heard = [];
+  const note = () => document.querySelector("#sound-note").textContent;
+  document.querySelector("#timeline .voice").click();
+  for (const side of ["source", "target", "both"]) {
+    document.querySelector(`input[name="listen"][value="${side}"]`).click();
+    await new Promise((done) => setTimeout(done, 300));
+    heard.push(`${side} ${document.querySelector("#time").textContent} ${note() ? "missing" : "there"}`);
+  }
+  document.body.setAttribute("data-heard", heard.join(", "));
+});
+</script></head>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_speech_is_heard_and_drawn_in_a_browser(tmp_path: Path, speaking: ReportStream) -> None:
+    path = tmp_path / "report.html"
+    there = replace(row(), instances="instances/00-simulu f2/instances.log")
+    written(path, [there], [speaking])
+    log = tmp_path / there.instances
+    log.parent.mkdir(parents=True)
+    write_speech(log.parent, [speaking.instance], [speaking.talk])
+    (log.parent / mix_file("talk <1>")).unlink()
+    path.write_text(path.read_text(encoding="utf-8").replace("</head>", SPEAKING, 1), encoding="utf-8")
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=4000", "--dump-dom", path.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert not re.search("<body[^>]*data-(failed|refused)", dom)
+    # A click on the first piece goes to 2 s, and there the position stays; the mix is the file that was taken away.
+    assert 'data-heard="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"' in dom
+    assert len(re.findall('<span class="voice', dom)) == 2

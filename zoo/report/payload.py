@@ -3,15 +3,23 @@
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 from zoo.data.talks import Talk
 from zoo.report.results import Row
+from zoo.report.speech_files import mix_file, target_file
 from zoo.report.table import by_test_set, knob_label, test_set, test_set_label
+from zoo.streaming.playback import intervals
 from zoo.types import Instance, Seconds
 
-QUALITY = ("BLEU", "chrF", "COMET", "XCOMET")
-LATENCY = ("StreamLAAL", "LongYAAL")  # offered first; others follow where they have a computation-aware twin
+QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
+LATENCY = (
+    "StreamLAAL",
+    "LongYAAL",
+    "StartOffset",
+)  # offered first; others follow where they have a computation-aware twin
 AWARE = "_CA"
 Json = Any
 
@@ -67,7 +75,10 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
     talks: dict[Hashable, int] = {}
     references: dict[tuple[str, ...], int] = {}
     sets = list(by_test_set(rows))
-    encoded = [_stream(stream, talks=talks, references=references) for stream in streams]
+    encoded = [
+        {**_stream(stream, talks=talks, references=references), "speech": _speech(stream, rows[stream.row])}
+        for stream in streams
+    ]
     first = {talk_key(stream): stream for stream in reversed(streams)}
     return {
         "sets": [test_set_label(key) for key in sets],
@@ -149,6 +160,25 @@ def _stream(
         "lags": [lag if lag is None else round(lag, 2) for lag in lags(stream)],
         "counts": counts,
         "hypotheses": None if counts is not None else [segment.hypothesis for segment in stream.segments],
+    }
+
+
+def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
+    """Addresses of the files relative to the page, and pieces: start, duration, start with computation, text."""
+    instance = stream.instance
+    if not instance.speech:
+        return None
+    folder = PurePosixPath(row.instances).parent
+    aware = intervals(instance.speech, aware=True)
+    return {
+        "target": quote(str(folder / target_file(instance.talk))),
+        "both": quote(str(folder / mix_file(instance.talk))) if stream.talk.audio is not None else None,
+        "pieces": [
+            [round(start, 3), round(duration, 3), round(later, 3), spoken.text]
+            for (start, duration), (later, _), spoken in zip(
+                intervals(instance.speech), aware, instance.speech, strict=True
+            )
+        ],
     }
 
 

@@ -16,6 +16,8 @@ function makeView(stream) {
     }
     first += count;
   }
+  view.pieces = (stream.speech?.pieces ?? []).map(([start, duration, later, text]) => ({ start: aware ? later : start, duration, text }));
+  view.end = Math.max(talk.duration, ...view.pieces.slice(-1).map((piece) => piece.start + piece.duration));
   view.times = aware ? view.elapsed : view.delays;
   view.lags = stream.lags.map((lag, unit) => (lag === null ? null : lag + view.times[unit] - view.delays[unit]));
   (stream.counts ?? []).forEach((count, segment) => { for (let unit = 0; unit < count; unit += 1) view.segmentOf.push(segment); });
@@ -26,17 +28,22 @@ function showStream() {
   const stream = data.streams.find((entry) => entry.talk === state.talk && entry.row === state.row);
   const row = data.rows[state.row];
   const at = state.view && clock.talk === state.talk ? clock.time : 0;
-  if (clock.talk !== state.talk) loadTalk(state.talk);
   state.view = makeView(stream);
+  loadStream(stream, state.view.end);
   document.querySelector('input[name="clock"]').closest("fieldset").hidden = !stream.aware;
   byId("talk-flag").textContent = row.flags.length ? `Flagged: ${row.flags.join("; ")}.` : "";
   byId("seek").max = clock.duration;
-  byId("audio-note").textContent = data.talks[state.talk].audio ? "" : "The page has no audio of this talk (none was given, or it would be too large); the clock runs in silence.";
+  byId("audio-note").textContent = audioNote(stream);
   drawOverview(state.view, seek);
   drawSegments(state.view);
   showTimeline(state.view, at);
   tell();
   history.replaceState(null, "", `#talk=${state.talk}&row=${state.row}&clock=${state.mode}`);
+}
+
+function audioNote(stream) {
+  if (!data.talks[stream.talk].audio && !stream.speech) return "The page has no audio of this talk (none was given, or it would be too large); the clock runs in silence.";
+  return stream.speech && state.mode === "aware" ? "The files of the target speech are on the ideal clock; the bars show when computation would let it be heard." : "";
 }
 
 function listRows() {

@@ -1,8 +1,8 @@
-// The timeline: spoken words above, written words below at the moment they were written. Only what is near the
-// visible window is in the document.
+// The timeline: spoken words above, written words below at the moment they were written, target speech between them.
+// Only what is near the visible window is in the document.
 const LANE = 22;
 const TOP = 40; // axis and segment numbers
-const timeline = { zoom: innerWidth < 600 ? 96 : 128, view: null, layout: null, from: 0, to: 0, words: [], head: null };
+const timeline = { zoom: innerWidth < 600 ? 96 : 128, view: null, layout: null, from: 0, to: 0, words: [], voices: [], head: null };
 
 function showTimeline(view, keep = null) {
   const holder = byId("timeline");
@@ -11,14 +11,16 @@ function showTimeline(view, keep = null) {
   const centre = keep ?? 0;
   const source = layoutSource(view.words, timeline.zoom, font);
   const written = layoutWritten(view, timeline.zoom, font);
-  const split = TOP + (view.words.length ? source.lanes : 1) * LANE + 26;
-  Object.assign(timeline, { view, layout: { source, written, split, height: split + 20 + (written.lanes + (written.writes.some((write) => write.folded) ? 1 : 0)) * LANE } });
+  const voice = TOP + (view.words.length ? source.lanes : 1) * LANE + 26;
+  const split = voice + (view.pieces.length ? LANE + 24 : 0);
+  Object.assign(timeline, { view, layout: { source, written, voice, split, height: split + 20 + (written.lanes + (written.writes.some((write) => write.folded) ? 1 : 0)) * LANE } });
   holder.replaceChildren();
-  const last = Math.max(view.duration, ...written.items.slice(-40).map((item) => (item.x + item.width) / timeline.zoom));
+  const last = Math.max(view.end, ...written.items.slice(-40).map((item) => (item.x + item.width) / timeline.zoom));
   timeline.sheet = build(holder, "div", { class: "sheet", style: `width:${Math.ceil(last * timeline.zoom) + 24}px;height:${timeline.layout.height}px` });
   timeline.content = build(timeline.sheet, "div");
   timeline.head = build(timeline.sheet, "div", { class: "playhead" });
-  for (const [text, top] of [["spoken", TOP - 2 - 18], ["written", split - 4]]) {
+  const lanes = [["spoken", TOP - 2 - 18], ["target speech", voice - 4], ["written", split - 4]];
+  for (const [text, top] of view.pieces.length ? lanes : [lanes[0], lanes[2]]) {
     build(timeline.sheet, "span", { class: "lane-name", style: `margin-top:${top}px` }, text);
   }
   timeline.from = timeline.to = 0;
@@ -41,6 +43,7 @@ function renderWindow() {
   drawBands(parts, seen);
   drawSource(parts, seen);
   drawWrites(parts, seen);
+  timeline.voices = drawVoices(parts, seen);
   timeline.words = timeline.layout.written.items.filter((item) => seen(item.x, item.x + item.width)).map((item) => drawWord(parts, item));
   timeline.content.replaceChildren(parts);
   markWritten(clock.time);
@@ -49,7 +52,7 @@ function renderWindow() {
 function drawRuler(parts) {
   const { zoom, view, from, to } = timeline;
   const step = [0.5, 1, 2, 5, 10, 30, 60].find((size) => size * zoom >= 84) ?? 60;
-  for (let mark = Math.floor(from / zoom / step) * step; mark <= Math.min(to / zoom, view.duration); mark += step) {
+  for (let mark = Math.floor(from / zoom / step) * step; mark <= Math.min(to / zoom, view.end); mark += step) {
     const label = step < 1 && mark % 1 ? `${minutes(mark)}.5` : minutes(mark);
     build(parts, "span", { class: "ruler", style: `left:${mark * zoom}px` }, label);
   }
@@ -88,6 +91,19 @@ function drawWrites(parts, seen) {
   }
 }
 
+// Pieces of target speech, each as long as it is heard, with the text it says.
+function drawVoices(parts, seen) {
+  const { zoom, view, layout } = timeline;
+  const near = view.pieces.filter(({ start, duration }) => seen(start * zoom, (start + duration) * zoom));
+  return near.map((piece) => {
+    const { start, duration, text } = piece;
+    const node = build(parts, "span", { class: "voice", lang: view.target, dir: "auto", style: `left:${start * zoom}px;top:${layout.voice + 18}px;width:${duration * zoom}px` }, text);
+    node.addEventListener("click", () => seek(start));
+    tipFor(node, () => [text, `heard ${seconds(start)} to ${seconds(start + duration)}`]);
+    return { node, start };
+  });
+}
+
 function drawWord(parts, item) {
   const { view, layout } = timeline;
   const top = layout.split + 18 + item.lane * LANE;
@@ -124,6 +140,7 @@ function tipFor(node, lines, also = () => {}) {
 }
 
 function markWritten(time) {
+  for (const { node, start } of timeline.voices) node.classList.toggle("future", clock.started && start > time + 0.001);
   for (const node of timeline.words) node.classList.toggle("future", clock.started && timeline.view.times[node.dataset.unit] > time + 0.001);
 }
 
