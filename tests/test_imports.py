@@ -54,9 +54,14 @@ def test_policies_and_histories_import_no_network_library() -> None:
     assert [name for _, name in found if within(name, {"transformers", "lightning", "torch.nn"})] == []
 
 
-def test_backbones_import_no_policy_history_or_system() -> None:
+def test_backbones_and_synthesizers_import_no_policy_history_or_system() -> None:
     others = {f"zoo.{noun}" for noun in ("policies", "history", "systems", "metrics", "evaluation", "report")}
-    assert [(file, name) for file, name in imports("zoo/backbones") if within(name, others)] == []
+    found = [*imports("zoo/backbones"), *imports("zoo/synthesizers")]
+    assert [(file, name) for file, name in found if within(name, others)] == []
+
+
+def test_a_synthesizer_may_know_a_backbone_and_no_backbone_a_synthesizer() -> None:
+    assert [(file, name) for file, name in imports("zoo/backbones") if within(name, {"zoo.synthesizers"})] == []
 
 
 def test_types_and_streaming_memory_know_nothing_above_them() -> None:
