@@ -134,6 +134,24 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     assert headline([row(3, StreamLAAL=None)]) == ["minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."]
 
 
+def test_the_page_s_table_and_axes_have_speech_where_it_was_scored(tmp_path: Path) -> None:
+    spoken = row(4, ASR_BLEU=40.0, StartOffset=1.25, StartOffset_CA=1.5, SpeechOverlap=10.0)
+    page = written(tmp_path / "report.html", [spoken, row(2)], [])
+    heads = [a["data-score"] for tag, a in page.tags if tag == "button" and a.get("data-score")]
+    assert heads[:8] == [
+        "BLEU",
+        "chrF",
+        "ASR_BLEU",
+        "ASR_WER",
+        "StreamLAAL",
+        "StreamLAAL_CA",
+        "LongYAAL",
+        "StartOffset",
+    ]
+    assert page.data["axes"] == {"quality": ["BLEU", "ASR_BLEU"], "latency": ["StreamLAAL", "StartOffset"]}
+    assert "ASR_BLEU" not in written(tmp_path / "text.html", [row()], []).text
+
+
 def test_an_oracle_s_ellipses_are_explained(tmp_path: Path) -> None:
     sentence = "… stands where a word hangs on speech that it has not heard yet"
     assert sentence in written(tmp_path / "with.html", [row(), row(3, kind="oracle")], []).text

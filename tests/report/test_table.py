@@ -70,3 +70,14 @@ def test_test_sets_are_never_mixed() -> None:
     text = printed(100, (*ROWS, other))
     places = [text.index(found) for found in ("minitalks tst, en-de", "offline", "mustc tst, en-es", "30.0")]
     assert places == sorted(places)
+
+
+def test_columns_of_speech_stand_only_where_a_system_speaks() -> None:
+    spoken = row("simulu", 4, ASR_BLEU=71.26, ASR_WER=2.5, StartOffset=1.875)
+    text = printed(100, (*ROWS, spoken))
+    assert max(map(len, text.splitlines())) <= 100
+    line = next(line for line in text.splitlines() if "simulu" in line)
+    assert line.split() == ["simulu", "m=4", "80.0", "88.8", "71.3", "2.5", "1.23", "1.90", "1.10", "1.88", "0.25"]
+    assert "ASR" not in printed(100)
+    narrow = next(line for line in printed(60, (spoken,)).splitlines() if "simulu" in line)
+    assert narrow.split() == ["simulu", "m=4", "80.0", "71.3", "1.23"]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from zoo.report.results import Row
-from zoo.report.table import COLUMNS, by_system, by_test_set, knob_label, number, test_set_label
+from zoo.report.table import COLUMNS, by_system, by_test_set, columns, knob_label, number, test_set_label
 
 KINDS = {"system": "", "oracle": "oracle, knows the references", "ceiling": "offline upper bound, no latency"}
 ORACLE = "The oracle never guesses: … stands where a word hangs on speech that it has not heard yet."
@@ -65,8 +65,9 @@ def tables(rows: Sequence[Row]) -> str:
 
 
 def _table(group: Sequence[Row], places: Mapping[int, int], *, label: str) -> str:
-    extra = sorted({score for row in group for score in row.scores} - set(DIGITS))
-    scores = [*((score, "") for score in DIGITS), *((score, ' class="extra"') for score in extra)]
+    first = [column.score for column in columns(group)]
+    extra = sorted({score for row in group for score in row.scores} - set(first))
+    scores = [*((score, "") for score in first), *((score, ' class="extra"') for score in extra)]
     heads = "".join(
         f'<th scope="col"{style}><button type="button" data-score="{html.escape(score)}">'
         f"{_breakable(score)}</button></th>"

@@ -1,6 +1,7 @@
 """Quality-latency curves as PNG and SVG (matplotlib). Knows rows of results and no instance log."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ COLORS = (
 MANY = 4  # systems; of more, only the ends of each curve are labelled
 MARKERS = "osD^vPX*"
 GREY = "#8a8a86"
-PANELS = (("StreamLAAL", "ideal"), ("StreamLAAL_CA", "computation-aware"))
+WIDTH = 4  # inches per panel
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": ["DejaVu Sans"],
@@ -36,20 +37,32 @@ STYLE: dict[Any, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One set of axes: ``quality`` against ``latency`` (seconds)."""
+
+    title: str
+    latency: str
+    quality: str
+
+
 def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tuple[Path, Path]:
     """Write ``<stem>.png`` and ``<stem>.svg``: ``quality`` against StreamLAAL and StreamLAAL_CA (s), side by side.
 
-    One line per system with its knob at every point, the offline upper bound as a dashed line, oracles in grey; a
-    flagged row is hollow. One pair of panels per test set, below each other.
+    Where rows have an ASR_BLEU, a third panel shows it against the StartOffset of the speech. One line per system with
+    its knob at every point, the offline upper bound as a dashed line, oracles in grey; a flagged row is hollow. One
+    line of panels per test set, below each other.
     """
+    panels = panels_of(rows, quality)
     groups = by_test_set(rows)
     with matplotlib.rc_context(STYLE):
         scale = 1.4 if len({row.system for row in rows if row.kind == "system"}) > MANY else 1.0
-        figure = Figure(figsize=(8 * scale, 4 * scale * max(1, len(groups))), layout="constrained")
+        size = WIDTH * scale * len(panels), 4 * scale * max(1, len(groups))
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.subplots(max(1, len(groups)), len(PANELS), sharex="row", sharey="row", squeeze=False)
+        axes = figure.subplots(max(1, len(groups)), len(panels), squeeze=False)
         for line, (key, group) in zip(axes, groups.items(), strict=False):
-            _panels(line, group, title=test_set_label(key), quality=quality)
+            _panels(line, panels, group, title=test_set_label(key))
         _legend(figure, axes.flat, flagged=any(row.flags for row in rows))
         paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
         figure.savefig(paths[0], dpi=160)
@@ -57,15 +70,27 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
     return paths
 
 
-def _panels(axes: Sequence[Axes], rows: Sequence[Row], *, title: str, quality: str) -> None:
-    for axis, (latency, name) in zip(axes, PANELS, strict=True):
-        axis.set_title(f"{title}: {name}", loc="left", fontsize=10, color="#33332f")
-        axis.set_xlabel(f"{latency} (s)")
+def panels_of(rows: Sequence[Row], quality: str) -> list[Panel]:
+    """Text by its ideal and its computation-aware latency; speech as well, where some was recognised."""
+    panels = [Panel("ideal", "StreamLAAL", quality), Panel("computation-aware", "StreamLAAL_CA", quality)]
+    heard = any(row.scores.get("ASR_BLEU") is not None for row in rows)
+    return [*panels, Panel("speech", "StartOffset", "ASR_BLEU")] if heard else panels
+
+
+def _panels(axes: Sequence[Axes], panels: Sequence[Panel], rows: Sequence[Row], *, title: str) -> None:
+    axes[1].sharex(axes[0])
+    axes[1].sharey(axes[0])
+    for axis, panel in zip(axes, panels, strict=True):
+        axis.set_title(f"{title}: {panel.title}", loc="left", fontsize=10, color="#33332f")
+        axis.set_xlabel(f"{panel.latency} (s)")
         axis.grid(color="#e6e6e1", linewidth=0.7)
         axis.set_axisbelow(True)
-        _curves(axis, rows, latency=latency, quality=quality)
+        _curves(axis, rows, latency=panel.latency, quality=panel.quality)
         axis.margins(x=0.12, y=0.14)
-    axes[0].set_ylabel(quality)
+        if axis is axes[1]:
+            axis.tick_params(labelleft=False)
+        else:
+            axis.set_ylabel(panel.quality)
 
 
 def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:

@@ -15,23 +15,32 @@ DASH = "–"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A score and how it is written. priority: columns with the largest are left out first on a narrow terminal."""
+    """A score and how it is written. priority: columns with the largest are left out first on a narrow terminal.
+
+    speech: shown only where a system speaks.
+    """
 
     score: str
     header: str
     digits: int
     unit: str = ""
     priority: int = 0
+    speech: bool = False
 
 
 COLUMNS = (
     Column("BLEU", "BLEU", 1),
     Column("chrF", "chrF", 1, priority=3),
+    Column("ASR_BLEU", "ASR\nBLEU", 1, speech=True),
+    Column("ASR_WER", "ASR\nWER", 1, priority=4, speech=True),
     Column("StreamLAAL", "Stream\nLAAL", 2, "s"),
     Column("StreamLAAL_CA", "Stream\nLAAL_CA", 2, "s", priority=1),
     Column("LongYAAL", "Long\nYAAL", 2, "s", priority=4),
+    Column("StartOffset", "Start\nOffset", 2, "s", priority=1, speech=True),
     Column("RTF", "RTF", 2, priority=2),
 )
+SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # a row with one of them is of a system that speaks
+SPEECH_WIDTH = 20  # terminal columns that the columns of speech take
 _WIDTHS = ((76, 4), (68, 3), (60, 2), (52, 1), (0, 0))  # terminal columns at least, largest priority shown
 
 TestSet = tuple[str, str, str, str]  # data, split, source and target language
@@ -42,6 +51,17 @@ def number(value: float | None, digits: int) -> str:
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return DASH
     return f"{value:.{digits}f}"
+
+
+def speaks(row: Row) -> bool:
+    """Whether what was scored is speech, beside the text."""
+    return any(score in row.scores for score in SPEECH_SCORES)
+
+
+def columns(rows: Sequence[Row]) -> list[Column]:
+    """The columns of a table of these rows, those of speech only where one speaks."""
+    speech = any(speaks(row) for row in rows)
+    return [column for column in COLUMNS if speech or not column.speech]
 
 
 def knob_label(row: Row) -> str:
@@ -96,13 +116,13 @@ def print_table(rows: Sequence[Row], *, console: Console | None = None) -> None:
 
 
 def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) -> Table:
-    columns = _fitting(width)
+    shown = _fitting(rows, width)
     table = Table(
         title=f"{escape(title)} (times in seconds)", title_justify="left", title_style="bold", box=None, padding=(0, 1)
     )
     table.add_column("system", vertical="bottom", overflow="fold")
     table.add_column("knob", no_wrap=True)
-    for column in columns:
+    for column in shown:
         table.add_column(column.header, justify="right", no_wrap=True)
     table.add_column("flags", style="yellow", no_wrap=True)
     for order, group in enumerate(by_system(rows)):
@@ -110,7 +130,7 @@ def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) 
             table.add_row()
         for place, row in enumerate(group):
             mark = _note(row, notes)
-            cells = [number(row.scores.get(column.score), column.digits) for column in columns]
+            cells = [number(row.scores.get(column.score), column.digits) for column in shown]
             name = escape(row.system) if place == 0 else ""
             table.add_row(name, escape(knob_label(row)), *cells, mark, style="dim" if row.kind != "system" else "")
     return table
@@ -125,6 +145,8 @@ def _note(row: Row, notes: list[str]) -> str:
     return "! " + ",".join(marks) if marks else ""
 
 
-def _fitting(width: int) -> list[Column]:
-    most = next(priority for least, priority in _WIDTHS if width >= least)
-    return [column for column in COLUMNS if column.priority <= most]
+def _fitting(rows: Sequence[Row], width: int) -> list[Column]:
+    wanted = columns(rows)
+    room = width - SPEECH_WIDTH if any(column.speech for column in wanted) else width
+    most = next(priority for least, priority in _WIDTHS if max(room, 0) >= least)
+    return [column for column in wanted if column.priority <= most]
