@@ -54,7 +54,7 @@ def monotone(scores: Tensor) -> Tensor:
     the unit on where path less running sum was best. Of equally good paths, the one that stays longest.
     """
     units, tokens = scores.shape
-    sums = torch.cat([scores.new_zeros(1, tokens), scores.cumsum(dim=0)])
+    sums = torch.cat([scores.new_zeros(1, tokens), scores]).double().cumsum(dim=0)
     best = sums[:, 0]
     begins = [torch.zeros(units + 1, dtype=torch.long, device=scores.device)]
     for token in range(1, tokens):
