@@ -1,0 +1,50 @@
+"""A tiny CTC recogniser with random weights in double precision."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from zoo.backbones.ctc.backbone import CTC
+
+TINY = {
+    "conv_dim": [8, 8],
+    "conv_kernel": [40, 8],
+    "conv_stride": [40, 8],
+    "feat_extract_norm": "layer",
+    "do_stable_layer_norm": True,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "num_conv_pos_embeddings": 4,
+    "num_conv_pos_embedding_groups": 2,
+    "hidden_dropout": 0.0,
+    "attention_dropout": 0.0,
+    "feat_proj_dropout": 0.0,
+    "activation_dropout": 0.0,
+    "final_dropout": 0.0,
+    "layerdrop": 0.0,
+    "mask_time_prob": 0.0,
+    "initializer_range": 1.0,
+}
+
+Make = Callable[..., CTC]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def make() -> Make:
+    """Build and load a backbone."""
+
+    def build(*, seed: int = 0, **options: object) -> CTC:
+        torch.manual_seed(seed)
+        backbone = CTC(**({"name": None, "config": TINY, "letters": "abcde", "dtype": "float64"} | options))  # type: ignore[arg-type]
+        backbone.load()
+        return backbone
+
+    return build

@@ -1,0 +1,135 @@
+"""CTC: batches as if alone, what was written is not said again, weights there and back, the loss by hand, mistakes."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoModelForCTC
+
+from zoo.backbones.ctc.backbone import CTC, Heard
+from zoo.errors import ZooError
+from zoo.history.keep_all import KeepAll
+from zoo.languages import language
+from zoo.policies.local_agreement import LocalAgreement
+from zoo.streaming.session import Session
+from zoo.streaming.simulate import Source, simulate
+from zoo.streaming.text import TextStream
+from zoo.systems.base import StreamingSystem
+from zoo.types import Request, SpeechChunk, Stage
+
+Make = Any
+
+
+def wave(samples: int, seed: int = 0) -> Tensor:
+    return torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+
+
+def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> Session:
+    german = language("de")
+    made = Session("talk", german, german, backbone.frame_samples, TextStream(decode=backbone.text, separator=" "))
+    made.receive(SpeechChunk(samples))
+    made.prefix = torch.tensor(prefix or [], dtype=torch.long)
+    return made
+
+
+def test_a_batch_says_what_each_says_alone(make: Make) -> None:
+    backbone = make()
+    streams = [session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))]
+    requests = [Request(stage=Stage.TRANSCRIPT)] * 3
+    together = backbone.decode(streams, requests, frozenset())
+    alone = [backbone.decode([stream], requests[:1], frozenset())[0] for stream in streams]
+    assert [one.transcript for one in together] == [one.transcript for one in alone]
+    assert len(together[1].transcript or "") > 5
+    assert together[0].transcript != together[1].transcript
+
+
+def test_what_was_written_is_not_said_again(make: Make) -> None:
+    backbone = make()
+    samples = wave(16_000)
+    [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
+    ids = whole.token_ids.tolist()
+    [rest] = backbone.decode([session(backbone, samples, ids[:3])], [Request()], frozenset())
+    assert rest.prefix == 3
+    assert rest.token_ids.tolist() == ids[3:]
+    space = backbone.spelling.space
+    assert rest.word_starts.tolist() == [place == 0 or label == space for place, label in enumerate(ids)]
+    [short] = backbone.decode([session(backbone, samples, [*ids, 3])], [Request()], frozenset())
+    assert short.new == 0
+    [transcript] = backbone.decode(
+        [session(backbone, samples, ids[:3])], [Request(stage=Stage.TRANSCRIPT)], frozenset()
+    )
+    assert transcript.prefix == 0
+    assert transcript.token_ids.tolist() == ids
+
+
+def test_it_streams(make: Make) -> None:
+    backbone = make()
+    system = StreamingSystem(
+        name="letters",
+        backbone=backbone,
+        policy=LocalAgreement(n=2),
+        history=KeepAll(),
+        source_language="de",
+        target_language="de",
+        chunk_seconds=0.5,
+    )
+    system.eval()
+    samples = wave(24_000)
+    [instance] = simulate(system, [Source("talk", samples.split(system.chunk_samples))])
+    [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
+    assert len(instance.text) == len((whole.transcript or "").strip())  # of what is revised, only what follows
+
+
+def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
+    backbone = make()
+    backbone.save(tmp_path)
+    again = make(seed=1, name=str(tmp_path), config=None)
+    samples = wave(16_000)
+    said = [
+        model.decode([session(model, samples)], [Request()], frozenset())[0].transcript for model in (backbone, again)
+    ]
+    assert said[0] == said[1]
+    halved = tmp_path / "halved"
+    backbone.save(halved, torch.bfloat16)
+    assert {tensor.dtype for tensor in load_file(halved / "model.safetensors").values()} == {torch.bfloat16}
+    assert AutoModelForCTC.from_pretrained(halved).config.vocab_size == 8
+
+
+def test_forward_hears_what_decode_hears(make: Make) -> None:
+    backbone = make()
+    waves = [wave(8_000), wave(6_000, 1)]
+    given = backbone.extractor([one.numpy() for one in waves], sampling_rate=16_000, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        heard = backbone(given["input_values"].double(), given["attention_mask"])
+    for row, samples in enumerate(waves):
+        ids = backbone.spelling.collapsed(heard.logits[row, : heard.lengths[row]].argmax(-1))
+        [answer] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
+        assert ids.tolist() == answer.token_ids.tolist()
+    assert len(heard.hidden) == 3  # before the first layer, and after each of two
+
+
+def test_the_loss_is_that_of_all_paths_per_letter(make: Make) -> None:
+    """Two frames, one letter: the paths are a blank, blank a and a a."""
+    backbone = make()
+    scores = torch.tensor([[0.5, 0.1, 0.1, 0.3], [0.2, 0.1, 0.1, 0.6]]).log()
+    heard = Heard(torch.tensor([2]), scores[None], ())
+    loss = backbone.loss(heard, torch.tensor([3]), torch.tensor([1]))
+    assert float(loss) == pytest.approx(-math.log(0.3 * 0.2 + 0.5 * 0.6 + 0.3 * 0.6))
+
+
+def test_what_a_frame_hears(make: Make) -> None:
+    """Kernels of 40 and 8 with strides of 40 and 8: seven hops of 40 more."""
+    assert make().span == (40 + 7 * 40, 320)
+
+
+def test_mistakes(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(ZooError, match="different letters in lower case, not 'aab'"):
+        make(letters="aab")
+    with pytest.raises(ZooError, match=r"Unknown field of backbone\.config 'layers'"):
+        make(config={"layers": 2})
+    with pytest.raises(ZooError, match="tokenizer"):
+        make(name=str(tmp_path), config=None)

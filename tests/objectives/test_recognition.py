@@ -1,0 +1,147 @@
+"""Recognition: labels of frames by hand, batches that are a function of their clips, losses that teach, mistakes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.ctc.backbone import CTC
+from zoo.data.clips import Clip
+from zoo.data.excerpts import Excerpt
+from zoo.data.talks import Talk, Word
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.objectives.recognition import IGNORED, PHONEMES, Recognition, Spoiling, frame_phonemes
+from zoo.types import SAMPLE_RATE
+
+TINY = {
+    "conv_dim": [8, 16],
+    "conv_kernel": [40, 8],  # 320 samples to a frame, and no more
+    "conv_stride": [40, 8],
+    "feat_extract_norm": "layer",
+    "do_stable_layer_norm": True,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "num_conv_pos_embeddings": 4,
+    "num_conv_pos_embedding_groups": 2,
+    "mask_time_prob": 0.0,
+    "layerdrop": 0.0,
+    "hidden_dropout": 0.0,
+    "attention_dropout": 0.0,
+    "feat_proj_dropout": 0.0,
+    "final_dropout": 0.0,
+}
+TONES = {"a": 300.0, "b": 1200.0}  # hertz
+CLEAN = Spoiling(share=0.0, gain=0.0)
+
+
+def clip(words: tuple[str, ...]) -> Clip:
+    """Each letter is a tone of 0.1 s, which is its phoneme; 0.05 s of silence before each word."""
+    wave: list[Tensor] = []
+    phonemes = []
+    for word in words:
+        wave.append(torch.zeros(800))
+        for letter in word.lower().strip("."):
+            start = sum(map(len, wave)) / SAMPLE_RATE
+            wave.append(0.3 * torch.sin(torch.arange(1600) * 2 * torch.pi * TONES[letter] / SAMPLE_RATE))
+            phonemes.append(Word(letter, start, start + 0.1))
+    talk = Talk("talk", Path("talk.wav"), 10.0, "en", ())
+    return Clip(Excerpt(talk, 0.0, 1.0, (), words, language("de")), torch.cat(wave), (), tuple(phonemes), "de")
+
+
+CLIPS = [clip(("Ab", "ba.")), clip(("b", "ab", "a")), clip(("Abab.",))]
+
+
+def prepared(**options: object) -> tuple[Recognition, CTC]:
+    torch.manual_seed(0)
+    backbone = CTC(name=None, config=TINY, letters="ab")
+    backbone.load()
+    objective = Recognition(**options)  # type: ignore[arg-type]
+    objective.prepare([], backbone)
+    backbone.train()
+    return objective, backbone
+
+
+def test_the_label_of_a_frame_is_what_sounds_in_its_middle() -> None:
+    """Frames of 400 samples every 320: their middles are 200, 520, 840, ... samples."""
+    phonemes = [Word("a", 521 / SAMPLE_RATE, 1160 / SAMPLE_RATE), Word("b", 1160 / SAMPLE_RATE, 9.0)]
+    labels = frame_phonemes(phonemes, 1680, (400, 320))
+    assert len(labels) == 5  # the sixth would end at sample 2000
+    assert labels[:2].tolist() == [0, 0]
+    assert labels[2] > 0
+    assert labels[3] == labels[4] > 0
+    assert labels[2] != labels[3]
+    assert int(labels.max()) < PHONEMES
+
+
+def test_a_batch_holds_letters_and_phonemes() -> None:
+    objective, backbone = prepared(spoiling=CLEAN)
+    batch = objective.batch(CLIPS, 1)
+    assert backbone.spelling.text(batch.letters.tolist()) == "ab bab ab aabab"
+    assert batch.counts.tolist() == [5, 6, 4]
+    samples = [len(one.samples) for one in CLIPS]
+    assert batch.mask.sum(1).tolist() == samples
+    assert batch.phonemes.shape == (3, max(samples) // 320)
+    assert (batch.phonemes != IGNORED).sum(1).tolist() == [n // 320 for n in samples]  # of 320 samples each
+    row = batch.values[0, : samples[0]]
+    assert float(row.mean()) == pytest.approx(0.0, abs=1e-4)
+    assert float(row.std()) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_equal_clips_make_equal_batches_and_others_are_spoiled_otherwise() -> None:
+    objective, _ = prepared(spoiling=Spoiling(share=1.0))
+    first, again = objective.batch(CLIPS, 1), objective.batch(CLIPS, 1)
+    assert torch.equal(first.values, again.values)
+    swapped = objective.batch(CLIPS[::-1], 1)
+    assert not torch.equal(first.values[0], swapped.values[2])
+
+
+def test_what_spoiling_does() -> None:
+    samples = CLIPS[2].samples
+    assert torch.equal(CLEAN(samples, np.random.default_rng(0)), samples)
+    louder = Spoiling(share=0.0, gain=6.0)(samples, np.random.default_rng(0))
+    factor = float(louder.abs().max() / samples.abs().max())
+    assert 0.5 < factor < 2.0
+    assert torch.allclose(louder, factor * samples, atol=1e-6)
+    noisy = Spoiling(share=1.0, gain=0.0, noise=(20.0, 20.0), notch=0.0, phases=0.0)(samples, np.random.default_rng(0))
+    rest = (noisy - samples)[400:-400]
+    assert 20 * float(torch.log10(samples.std() / rest.std())) == pytest.approx(20.0, abs=0.3)
+    turned = Spoiling(share=1.0, gain=0.0, noise=(99.0, 99.0), notch=0.0)(samples, np.random.default_rng(0))
+    assert len(turned) == len(samples)
+    assert 0.1 < float((turned - samples).std() / samples.std()) < 2.0
+
+
+def test_it_learns_letters_and_phonemes() -> None:
+    objective, backbone = prepared(spoiling=CLEAN, phoneme_layer=1)
+    batch = objective.batch(CLIPS, 1)
+    optimizer = torch.optim.AdamW([*backbone.parameters(), *objective.parameters()], lr=5e-3)
+    torch.manual_seed(1)
+    first = None
+    for _ in range(120):
+        losses = objective.losses(backbone, batch)
+        first = first or {name: float(value.detach()) for name, value in losses.items()}
+        optimizer.zero_grad()
+        losses["loss"].backward()
+        optimizer.step()
+    last = {name: float(value.detach()) for name, value in losses.items()}
+    assert last["loss"] == pytest.approx(last["letters"] + last["phonemes"], rel=1e-5)
+    assert last["phoneme_accuracy"] > 0.9 > first["phoneme_accuracy"]
+    assert last["letters"] < 0.3 * first["letters"]
+
+
+def test_weights_of_the_losses() -> None:
+    objective, backbone = prepared(spoiling=CLEAN, letters=0.5, phonemes=2.0)
+    with torch.no_grad():
+        losses = objective.losses(backbone.eval(), objective.batch(CLIPS, 1))
+    assert float(losses["loss"]) == pytest.approx(0.5 * float(losses["letters"]) + 2 * float(losses["phonemes"]))
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ZooError, match="phoneme_layer is one of 1 to 2, not 3"):
+        prepared(phoneme_layer=3)
+    with pytest.raises(ZooError, match="trains CTC recognisers, not Other"):
+        Recognition().prepare([], type("Other", (), {})())
