@@ -10,7 +10,7 @@ from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, Seamles
 
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.seamless_speech.network import random_network, save_network
-from zoo.backbones.seamless_speech.published import check_version, take_vocoder
+from zoo.backbones.seamless_speech.published import check_version, spoken, take_vocoder
 from zoo.backbones.seamless_speech.speaker import Languages, UnitSpeaker
 from zoo.backbones.seamless_speech.training import SpeechTraining
 from zoo.backbones.search import SearchConfig
@@ -80,12 +80,13 @@ class SeamlessM4TSpeech(SpeechTraining):
 
         Raises ZooError for the second version, whose text-to-unit model attends to no text.
         """
+        if self.name is not None:
+            check_version(self.name)
         self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.tokenizer_source)
         if self.name is None:
             network = random_network(self.config, self.tokenizer, dtype=self.dtype)
             self.spectrogram = Filterbank(network.config.feature_projection_input_dim // STRIDE)
             return network
-        check_version(self.name)
         self.hear_as(self.name)
         return weights(SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech, self.name, self.dtype)
 
@@ -94,13 +95,10 @@ class SeamlessM4TSpeech(SpeechTraining):
         super().take(network)
         if self.vocoder_source is not None:
             take_vocoder(network, self.vocoder_source, self.dtype)
-        told = network.generation_config.to_dict()
         self.speaker = UnitSpeaker(
             network.t2u_model,
             network.vocoder,
-            languages=Languages(
-                self.title, units=told.get("t2u_lang_code_to_id"), voices=told.get("vocoder_lang_code_to_id")
-            ),
+            languages=Languages.told(self.title, network.generation_config),
             voice=self.voice,
             max_units=self.max_units,
         )
@@ -124,6 +122,11 @@ class SeamlessM4TSpeech(SpeechTraining):
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write network, tokenizer and feature extractor as Transformers lays them out."""
         save_network(self._whole[0], self.tokenizer, folder, dtype)
+
+    def check_speech(self, language: Language) -> None:
+        """Raise ZooError for a language that it does not speak, as far as is known without weights."""
+        if self.name is not None:
+            spoken(self.name, self.vocoder_source).code(language)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """What was kept for the end of the text is not needed any more."""

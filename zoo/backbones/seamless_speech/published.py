@@ -1,10 +1,12 @@
 """Published SeamlessM4T models that speak: is it one, and another one's vocoder. Knows no stream."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from transformers import GenerationConfig, SeamlessM4TCodeHifiGan, SeamlessM4TConfig
 
+from zoo.backbones.seamless_speech.speaker import Languages
 from zoo.backbones.seq2seq.pretrained import model_type, part, weights
 from zoo.backbones.seq2seq.seamless import NETWORKS
 from zoo.errors import ZooError
@@ -38,6 +40,20 @@ def check_version(name: str) -> None:
         )
 
 
+def spoken(name: str, vocoder: str | None = None) -> Languages:
+    """What the model ``name`` speaks, by its generation_config.json alone. vocoder: another model, whose voices count.
+
+    Raises ZooError where nothing is told.
+    """
+    told = Languages.told(name, generation(name))
+    return told if vocoder is None else replace(told, voices=Languages.told(vocoder, generation(vocoder)).voices)
+
+
+def generation(name: str) -> GenerationConfig:
+    """The generation_config.json of a model. Raises ZooError where there is none."""
+    return part("generation_config.json", GenerationConfig.from_pretrained, name)
+
+
 def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
     """Give a network the vocoder of the model ``name``, with the settings that belong to it.
 
@@ -51,5 +67,4 @@ def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
     network.vocoder = weights(SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""})
     for field in VOCODER:
         setattr(network.config, field, getattr(config, field))
-    told = part("generation_config.json", GenerationConfig.from_pretrained, name).to_dict()
-    network.generation_config.vocoder_lang_code_to_id = told.get("vocoder_lang_code_to_id")
+    network.generation_config.vocoder_lang_code_to_id = dict(Languages.told(name, generation(name)).voices)

@@ -5,11 +5,13 @@ repeated: they are never said.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import GenerationConfig
 
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.search import Context, SearchConfig, search
@@ -22,29 +24,37 @@ from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples
 
 
+@dataclass(frozen=True, slots=True)
 class Languages:
-    """What is spoken. units: the text-to-unit model's id of a language by SeamlessM4T's code; voices: the vocoder's.
+    """Ids of languages by SeamlessM4T's code: the text decoder's, the text-to-unit model's and the vocoder's.
 
-    name: whose they are, for messages. Raises ZooError where there are none.
+    name: whose they are, for messages.
     """
 
-    def __init__(self, name: str, *, units: Mapping[str, int] | None, voices: Mapping[str, int] | None) -> None:
-        if not units or not voices:
+    name: str
+    text: Mapping[str, int]
+    units: Mapping[str, int]
+    voices: Mapping[str, int]
+
+    @classmethod
+    def told(cls, name: str, told: GenerationConfig) -> "Languages":
+        """As a generation_config.json tells them. Raises ZooError where it tells none."""
+        keys = ("text_decoder_lang_to_code_id", "t2u_lang_code_to_id", "vocoder_lang_code_to_id")
+        maps = [told.to_dict().get(key) or {} for key in keys]
+        if not all(maps):
             raise ZooError(
-                f"The generation_config.json of {name} tells no languages that are spoken (t2u_lang_code_to_id, "
-                "vocoder_lang_code_to_id); take it from the SeamlessM4T on the hub that this one comes from."
+                f"The generation_config.json of {name} does not tell which languages are spoken ({', '.join(keys)}); "
+                "take it from the SeamlessM4T on the hub that this one comes from."
             )
-        self.name = name
-        self.units = units
-        self.voices = voices
+        return cls(name, *maps)
 
     def code(self, language: Language) -> str:
         """SeamlessM4T's code of a language. Raises ZooError for one that is not spoken."""
-        code = CODES.get(language.code)
-        if code is None or code not in self.units or code not in self.voices:
-            spoken = [ours for ours, theirs in CODES.items() if theirs in self.units and theirs in self.voices]
-            raise ZooError(f"{self.name} does not speak {language.name}; choose one of: {', '.join(spoken)}.")
-        return code
+        spoken = self.text.keys() & self.units.keys() & self.voices.keys()
+        if CODES.get(language.code) not in spoken:
+            choices = ", ".join(ours for ours, theirs in CODES.items() if theirs in spoken)
+            raise ZooError(f"{self.name} does not speak {language.name}; choose one of: {choices}.")
+        return CODES[language.code]
 
 
 class UnitSpeaker(nn.Module):
