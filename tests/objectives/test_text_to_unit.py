@@ -60,6 +60,19 @@ def test_texts_are_open_or_closed_and_heard_or_read(speaking: SeamlessM4TSpeech,
             assert [token == speaking.end for token in last] == [open == 0.0] * 2
 
 
+def test_speech_is_heard_beyond_the_words_as_far_as_the_talk_goes(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
+    """Of a talk of 2 s the excerpts hear 0.2 to 1.5 s: 64 features of 20 ms, 89 up to its end."""
+    lengths = {}
+    for ahead in (0.0, 100.0):
+        objective = TextToUnit(speech=1.0, ahead=ahead)
+        objective.prepare([], speaking)
+        lengths[ahead] = objective.batch(clips, 1).lengths.tolist()
+    assert lengths[0.0] == [64, 64]
+    assert max(lengths[100.0]) == 89
+
+
 def test_the_same_clips_make_the_same_batch(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
     objective = TextToUnit()
     objective.prepare([], speaking)
@@ -92,7 +105,7 @@ def test_it_learns_the_units_and_leaves_the_rest_as_it_is(speaking: SeamlessM4TS
 
 
 def test_a_batch_of_padded_clips_costs_what_they_cost_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
-    objective = TextToUnit(speech=1.0, open=0.0, label_smoothing=0.0)
+    objective = TextToUnit(speech=1.0, ahead=0.0, open=0.0, label_smoothing=0.0)
     objective.prepare([], speaking)
     speaking.eval()
     both = objective.batch(clips, 1)
@@ -115,7 +128,7 @@ def test_without_weight_there_is_no_guide(speaking: SeamlessM4TSpeech, clips: li
 def test_what_cannot_be_trained_is_refused(speaking: SeamlessM4TSpeech) -> None:
     with pytest.raises(ZooError, match="open is a share"):
         TextToUnit(open=1.5)
-    with pytest.raises(ZooError, match="weight of at least 0"):
+    with pytest.raises(ZooError, match="guide is at least 0"):
         TextToUnit(guide=-0.1)
     speaking.codebook = None
     with pytest.raises(ZooError, match="has no codebook"):

@@ -7,7 +7,7 @@ streams is training-free. Knows no policy, and no waveform but by the units of a
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -27,7 +27,7 @@ from zoo.data.units import Codebook, collapsed
 from zoo.errors import ZooError
 from zoo.objectives.base import Objective
 from zoo.objectives.text_copy import IGNORED, Texts, padded, reading, remembered, written_states
-from zoo.types import SAMPLE_RATE, Samples, UnitKind
+from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
 
 LEAST_MASS = 1e-4  # of attention; below, the guide pulls no harder
 
@@ -61,7 +61,8 @@ class TextToUnit(Objective):
     """Cross-entropy on the collapsed units of clips, and guided attention.
 
     speech: share of the clips whose text decoder hears their source audio; the others have the memory of the text
-    encoder, as TTS has. open: share whose text has no end, as what is written in the middle of a talk has none.
+    encoder, as TTS has. ahead: most seconds that are heard beyond the words, as the speech that is not translated yet.
+    open: share whose text has no end, as what is written in the middle of a talk has none.
     label_smoothing: of the cross-entropy. guide: weight of -log of the last layer's attention (mean of its heads) to
     the tokens of the word that is spoken; 0: no guide.
     Clips go down to one word: cascades that speak nothing but new words have learned to, and are compared fairly.
@@ -70,15 +71,23 @@ class TextToUnit(Objective):
     takes = Clip
 
     def __init__(
-        self, *, speech: float = 0.5, open: float = 0.5, label_smoothing: float = 0.05, guide: float = 0.2
+        self,
+        *,
+        speech: float = 0.5,
+        ahead: Seconds = 1.5,
+        open: float = 0.5,
+        label_smoothing: float = 0.05,
+        guide: float = 0.2,
     ) -> None:
         super().__init__()
         for name, share in (("speech", speech), ("open", open), ("label_smoothing", label_smoothing)):
             if not 0 <= share <= 1:
                 raise ZooError(f"text_to_unit.{name} is a share, from 0 to 1, not {share}.")
-        if guide < 0:
-            raise ZooError(f"text_to_unit.guide is a weight of at least 0, not {guide}.")
+        for name, least in (("ahead", ahead), ("guide", guide)):
+            if least < 0:
+                raise ZooError(f"text_to_unit.{name} is at least 0, not {least}.")
         self.speech = speech
+        self.ahead = ahead
         self.open = open
         self.label_smoothing = label_smoothing
         self.guide = guide
@@ -92,13 +101,19 @@ class TextToUnit(Objective):
             speaking.speaker.t2u.set_attn_implementation("eager")  # the other ones tell no weights
 
     def batch(self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None) -> UnitBatch:
-        """Which clips are heard and which are open follows from the clips alone."""
+        """Which clips are heard, how far beyond their words, and which are open follows from the clips alone."""
         assert self._collate is not None, "prepare comes first"
         seed = zlib.crc32(" ".join(clip.excerpt.text for clip in stretches).encode())
         random = np.random.default_rng(seed)
-        clips = [stretches[place] for place in random.permutation(len(stretches))]
+        clips = [self._further(stretches[place], random) for place in random.permutation(len(stretches))]
         opened = random.random(len(clips)) < self.open
         return self._collate(clips, heard=int(random.binomial(len(clips), self.speech)), opened=opened.tolist())
+
+    def _further(self, clip: Clip, random: np.random.Generator) -> Clip:
+        """The clip whose source goes on for a while, as far as its talk does."""
+        excerpt = clip.excerpt
+        end = min(excerpt.end + random.uniform(0, self.ahead), max(excerpt.end, excerpt.talk.duration))
+        return replace(clip, excerpt=replace(excerpt, end=end))
 
     def losses(self, backbone: Backbone, batch: UnitBatch) -> dict[str, Tensor]:
         """``loss``, of ``units`` and, where there is one, ``guide``; ``unit_accuracy`` over units and their end."""
