@@ -298,3 +298,15 @@ def test_weights_are_loaded_once() -> None:
     system.configure_model()
     system.configure_model()
     assert system.backbone.loads == 1
+
+
+def test_speech_cut_off_a_longer_wave_does_not_keep_the_rest() -> None:
+    class Cutting(Synthesizer):
+        """Speaks everything so far and cuts off the old."""
+
+        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+            return [torch.zeros(10_000)[-10:] for _ in writes]
+
+    [action] = (system := build(synthesizer=Cutting())).step([system.open("talk")], [SpeechChunk(speak([1]))])
+    assert action.speech is not None
+    assert action.speech.untyped_storage().nbytes() == 4 * 10

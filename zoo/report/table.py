@@ -17,7 +17,7 @@ DASH = "–"
 class Column:
     """A score and how it is written. priority: columns with the largest are left out first on a narrow terminal.
 
-    speech: shown only where a system speaks.
+    speech: shown only where a system speaks and is scored so.
     """
 
     score: str
@@ -59,9 +59,9 @@ def speaks(row: Row) -> bool:
 
 
 def columns(rows: Sequence[Row]) -> list[Column]:
-    """The columns of a table of these rows, those of speech only where one speaks."""
-    speech = any(speaks(row) for row in rows)
-    return [column for column in COLUMNS if speech or not column.speech]
+    """The columns of a table of these rows, those of speech only where one speaks and has the score."""
+    said = {name for row in rows if speaks(row) for name, value in row.scores.items() if value is not None}
+    return [column for column in COLUMNS if not column.speech or column.score in said]
 
 
 def knob_label(row: Row) -> str:

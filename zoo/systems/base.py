@@ -186,7 +186,8 @@ class StreamingSystem(lightning.LightningModule):
         """Speech of the writes, by stream."""
         writes = {stream: asked for stream, asked in questions.items() if isinstance(asked, Write)}
         waves = self.synthesizer.speak(list(writes.values())) if self.synthesizer and writes else []
-        return {stream: wave.float().cpu() for stream, wave in zip(writes, waves, strict=True)}
+        # Copies: a tail cut off a longer wave would keep all of it alive until the stream ends.
+        return {stream: wave.float().cpu().clone() for stream, wave in zip(writes, waves, strict=True)}
 
     def _turn(self, session: Session) -> Turn:
         """All that one stream does after one chunk: find the onset, flush ended segments, decide, write, forget."""
