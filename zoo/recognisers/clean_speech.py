@@ -24,7 +24,7 @@ def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> 
             raise ZooError(f"Talk {talk.name!r} has no {target.name} references to speak.")
     texts = [segment.targets[target.code].text for segment in talk.segments]
     audible = [place for place, text in enumerate(texts) if any(map(str.isalnum, text))]
-    utterances = spoken([_line(texts[place], target) for place in audible], cache=cache) if audible else None
+    utterances = spoken([line(texts[place], target) for place in audible], cache=cache) if audible else None
     waves = [torch.zeros(0)] * len(texts)
     for index, place in enumerate(audible):
         assert utterances is not None
@@ -32,7 +32,8 @@ def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> 
     return waves
 
 
-def _line(text: str, target: Language) -> Line:
+def line(text: str, target: Language) -> Line:
+    """How a text is spoken."""
     voice = ClipConfig()
     return Line(
         words=tuple(text.split()),

@@ -1,0 +1,92 @@
+"""python benchmarks/recogniser.py [--split tst] [--talks N] [override ...]: how well does the recogniser hear?
+
+The references of a split, sentence by sentence, spoken by espeak-ng: as training clips are by default (this is the
+ASR_WER of evaluations), with the words of each in random order, in a voice that training clips do not have, and in
+white noise. Word and character error rates in percent, texts normalised as in evaluations. The last line is one JSON
+object.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from zoo.config import build, compose
+from zoo.data.utterances import Line, spoken
+from zoo.errors import ZooError, run_script
+from zoo.languages import Language, language
+from zoo.metrics.asr import speech_errors
+from zoo.recognisers.base import Recogniser
+from zoo.recognisers.clean_speech import line
+
+UNSEEN = "f3"  # variant of the language's voice
+NOISE = 15.0  # decibels below the speech
+
+
+def forms(texts: Sequence[str], target: Language) -> dict[str, list[Line]]:
+    """How the texts are spoken, by name."""
+    clean = [line(text, target) for text in texts]
+    random = np.random.default_rng(0)
+    shuffled = [replace(one, words=tuple(random.permutation(one.words).tolist())) for one in clean]
+    other = [replace(one, voice=f"{one.voice}+{UNSEEN}", pitch=50, pitch_range=50) for one in clean]
+    return {"clean": clean, "shuffled words": shuffled, "unseen voice": other, "noise": clean}
+
+
+def heard(name: str, lines: Sequence[Line]) -> list[Tensor]:
+    """(n,) waves of the lines, spoken under this name."""
+    utterances = spoken(lines)
+    waves = [torch.from_numpy(utterances.speech(index)) for index in range(len(lines))]
+    if name != "noise":
+        return waves
+    generator = torch.Generator().manual_seed(0)
+    factor = 10 ** (-NOISE / 20)
+    return [w + factor * w.square().mean().sqrt() * torch.randn(len(w), generator=generator) for w in waves]
+
+
+def measured(recogniser: Recogniser, texts: Sequence[str], target: Language) -> dict[str, dict[str, float]]:
+    """Error rates by form."""
+    found = {}
+    for name, lines in forms(texts, target).items():
+        transcripts = recogniser.transcribe(heard(name, lines))
+        said = [" ".join(one.words) for one in lines]
+        scores = speech_errors(transcripts, said, language=target, recogniser=recogniser.name)
+        found[name] = {kind: round(float(scores[f"Speech{kind}"].value or 0.0), 2) for kind in ("WER", "CER")}
+    return found
+
+
+def main() -> None:
+    """Speak, listen, print a table and the numbers."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--split", default="tst", help="whose references are spoken (default: tst)")
+    parser.add_argument("--talks", type=int, default=None, help="only the first talks (default: all)")
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
+    options = parser.parse_intermixed_args()
+    torch.set_num_threads(1)
+    cfg = compose("evaluate", options.overrides)
+    target = language(cfg.target_language)
+    recogniser: Recogniser = build(cfg.recogniser)
+    if missing := recogniser.missing():
+        raise ZooError(missing)
+    talks = build(cfg.data).talks(options.split, limit=options.talks)
+    texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
+    recogniser.load()
+    found = measured(recogniser, texts, target)
+    table = Table("speech", "WER (%)", "CER (%)", box=None)
+    for name, scores in found.items():
+        table.add_row(name, *(f"{score:.2f}" for score in scores.values()))
+    Console(width=120).print(table)
+    print(json.dumps({"benchmark": "recogniser", "split": options.split, "sentences": len(texts), "errors": found}))
+
+
+if __name__ == "__main__":
+    run_script(main)
