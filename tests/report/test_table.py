@@ -79,5 +79,8 @@ def test_columns_of_speech_stand_only_where_a_system_speaks() -> None:
     line = next(line for line in text.splitlines() if "simulu" in line)
     assert line.split() == ["simulu", "m=4", "80.0", "88.8", "71.3", "2.5", "1.23", "1.90", "1.10", "1.88", "0.25"]
     assert "ASR" not in printed(100)
+    unheard = printed(100, (row("simulu", 4, StartOffset=1.875, SpeechOverlap=9.0),))  # no recogniser was at hand
+    assert "ASR" not in unheard
+    assert "1.88" in unheard
     narrow = next(line for line in printed(60, (spoken,)).splitlines() if "simulu" in line)
     assert narrow.split() == ["simulu", "m=4", "80.0", "71.3", "1.23"]
