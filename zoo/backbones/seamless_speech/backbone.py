@@ -19,6 +19,8 @@ from zoo.backbones.seq2seq.continuation import Branch
 from zoo.backbones.seq2seq.features import Filterbank
 from zoo.backbones.seq2seq.pretrained import part, weights
 from zoo.backbones.seq2seq.seamless import ALIGNMENT, SEARCH, STRIDE, SeamlessM4T
+from zoo.data.units import FILE as UNITS_FILE
+from zoo.data.units import Codebook
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session, Write
@@ -37,6 +39,7 @@ class SeamlessM4TSpeech(SpeechTraining):
 
     exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
     weights_key = "name"
+    codebook: Codebook | None = None  # of a small model: the units of its target speech
 
     def __init__(
         self,
@@ -104,6 +107,9 @@ class SeamlessM4TSpeech(SpeechTraining):
         )
         if self.with_reader:
             self.reader = network.text_encoder
+        spoken_by = self.vocoder_source or self.name
+        if spoken_by is not None and (Path(spoken_by) / UNITS_FILE).is_file():
+            self.codebook = Codebook.read(Path(spoken_by))
         self._whole = (network,)  # of the same modules; not one of them a second time
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
@@ -119,9 +125,16 @@ class SeamlessM4TSpeech(SpeechTraining):
             parts["reader"] = [parameter for parameter in self.reader.parameters() if parameter not in shared]
         return parts
 
+    def fit_units(self, waves: Iterable[Tensor]) -> None:
+        """Take the codebook from target speech, waves (n,); a vocoder that was trained before keeps its own units."""
+        if self.name is None and self.vocoder_source is None:
+            self.codebook = Codebook.fit(waves, units=self.speaker.vocoder.config.unit_hifi_gan_vocab_size)
+
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write network, tokenizer and feature extractor as Transformers lays them out."""
+        """Write network, tokenizer and feature extractor as Transformers lays them out, and the codebook beside."""
         save_network(self._whole[0], self.tokenizer, folder, dtype)
+        if self.codebook is not None:
+            self.codebook.save(folder)
 
     def check_speech(self, language: Language) -> None:
         """Raise ZooError for a language that it does not speak, as far as is known without weights."""

@@ -84,6 +84,8 @@ def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dt
         with torch.no_grad():  # those of variance 1 that the decoders scale them to
             nn.init.normal_(embeddings.weight, std=embeddings.embedding_dim**-0.5)
             embeddings.weight[embeddings.padding_idx] = 0
+    with torch.no_grad():
+        network.vocoder.hifi_gan.conv_post.weight *= 0.1  # else it begins loud, where its tanh learns little
     network.tie_weights()
     network.generation_config = GenerationConfig(
         pad_token_id=tokenizer.pad_token_id,
