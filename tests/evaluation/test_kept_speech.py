@@ -1,0 +1,49 @@
+"""What a row of a speaking system leaves in the run folder, and what the page gets of it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.contract.scripted import TurnTaker
+from tests.evaluation.test_runner import DE, evaluator, system, talk
+from tests.evaluation.test_speaking import Pronouncer
+from zoo import audio
+from zoo.evaluation.runner import Evaluator
+from zoo.report.instance_log import read_log
+from zoo.report.payload import payload
+from zoo.streaming.playback import intervals, timeline
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> Evaluator:
+    """Two talks through a system that speaks, and its upper bound."""
+    made = evaluator([talk(tmp_path, "one"), talk(tmp_path, "two")], tmp_path, knob_values=[1])
+    assert len(list(made.run(system(TurnTaker(), synthesizer=Pronouncer())))) == 2
+    return made
+
+
+def test_the_speech_of_every_row_is_read_again_from_its_files(evaluated: Evaluator) -> None:
+    row, ceiling = evaluated.evaluation.rows
+    for found, count in ((row, 2), (ceiling, 4)):
+        again = read_log(evaluated.folder / found.instances, language=DE)
+        assert len(again) == count
+        assert all(instance.speech for instance in again)
+    [first, _] = read_log(evaluated.folder / row.instances, language=DE)
+    assert [spoken.text for spoken in first.speech] == list(first.units)  # a word per write
+    assert [spoken.delay for spoken in first.speech] == list(first.delays)
+    target = audio.load((evaluated.folder / row.instances).parent / "speech" / "one.target.wav")
+    assert torch.equal(target, timeline(first))
+
+
+def test_the_page_gets_the_times_and_the_addresses_but_no_sound(evaluated: Evaluator) -> None:
+    row = evaluated.evaluation.rows[0]
+    [stream, _] = evaluated.evaluation.streams
+    assert sum(spoken.samples.untyped_storage().nbytes() for spoken in stream.instance.speech) <= 4 * 11
+    shown = payload(evaluated.evaluation.rows, evaluated.evaluation.streams)["streams"][0]["speech"]
+    assert (evaluated.folder / shown["target"]).is_file()
+    assert (evaluated.folder / shown["both"]).is_file()
+    [instance, _] = read_log(evaluated.folder / row.instances, language=DE)
+    assert [piece[:2] for piece in shown["pieces"]] == [
+        pytest.approx(piece, abs=0.001) for piece in intervals(instance.speech)
+    ]
