@@ -198,7 +198,7 @@ def seamless_m4t_v2(folder: Path, *, seed: int = 0) -> None:
 def seamless_m4t_speech(folder: Path, *, seed: int = 24) -> None:
     """A whole SeamlessM4T of the first version: it writes and speaks, but not every language that it writes.
 
-    With this seed its speech ends by itself, after different units for different texts.
+    With this seed texts and speech end by themselves, after different units for different texts.
     """
     _seamless(folder, SeamlessM4TConfig, SeamlessM4TModel, seed)
 
@@ -310,6 +310,7 @@ def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: in
             scores = model.t2u_model.lm_head.weight
             scores[[0, 1, 3, *maps["t2u_lang_code_to_id"].values()]] = 0  # Transformers would say them and break
             scores[config.t2u_eos_token_id] *= CLOSING
+            model.lm_head.weight[config.eos_token_id] *= -0.7  # the other way: with this seed some texts end
     model.generation_config = GenerationConfig(
         decoder_start_token_id=3, bos_token_id=2, eos_token_id=3, pad_token_id=0, **maps
     )
