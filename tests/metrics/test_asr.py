@@ -132,7 +132,9 @@ def test_errors_of_speech_by_hand() -> None:
     # "der" for "das": 2 of 19 characters; "nein": 4 of 4
     assert scores["SpeechCER"].value == pytest.approx(100 * 6 / 23)
     assert scores["SpeechWER"].signature.startswith("SpeechWER|unit:word|asr:t|normalizer:whisper-basic|simulzoo")
-    own = recogniser_errors(["eins zwo"], ["Eins, zwei."], language=DE, recogniser="/some/where/small_de")
+    own = recogniser_errors(
+        ["eins zwo", "beifall"], ["Eins, zwei.", "(Beifall)"], language=DE, recogniser="/some/where/small_de"
+    )
     assert own["ASR_WER"].value == 50.0
     assert "|asr:small_de|" in own["ASR_WER"].signature
     assert speech_errors(["ja"], ["!"], language=DE, recogniser="t")["SpeechWER"].value is None

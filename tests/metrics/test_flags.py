@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import torch
+
 from zoo.metrics.flags import flags, longest_loop
 from zoo.metrics.signature import Score
-from zoo.types import ChunkTime, Instance
+from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
 
 
 def stream(units: str, delays: list[float], elapsed: list[float] | None = None, reference: str = "") -> Instance:
@@ -72,3 +74,35 @@ def test_scores_that_cannot_be() -> None:
     )  # seen: a unit past the end left the mean
     assert "negative" in flags([HEALTHY], scores(StreamLAAL=-0.5))[0]
     assert "not defined" in flags([HEALTHY], scores(StreamLAAL=None))[0]
+
+
+def speaking(seconds: float, *, level: float = 0.5, text: str = "eins zwei drei vier") -> Instance:
+    wave = torch.full((round(seconds * SAMPLE_RATE),), level)
+    talk = stream(text, [10.0, 30.0, 60.0, 90.0])
+    return replace(talk, speech=(Spoken(wave, 10.0, 10.0, 0, text),) if seconds else ())
+
+
+def test_speech_that_is_empty() -> None:
+    assert flags([speaking(1.2)], {}, speaking=True) == []
+    for mute in (speaking(0.0), speaking(1.2, level=1e-4)):
+        assert flags([speaking(1.2), mute], {}, speaking=True) == ["says nothing for 1 of 2 streams (talk)"]
+    assert flags([speaking(0.0)], {}) == [], "a system that does not speak"
+
+
+def test_speech_that_does_not_fit_its_text() -> None:
+    """16 characters take 0.32 to 4 s; the stretch may be one second longer."""
+    assert flags([speaking(4.9)], {}, speaking=True) == []
+    assert flags([speaking(5.1)], {}, speaking=True) == ["speaks 5 s for a text of 16 characters (talk)"]
+    assert flags([speaking(0.3)], {}, speaking=True) == ["speaks 0 s for a text of 16 characters (talk)"]
+    chinese = replace(speaking(5.1), unit="char")
+    assert flags([chinese], {}, speaking=True) == []
+
+
+def test_a_recogniser_that_mishears_clean_speech() -> None:
+    assert flags([HEALTHY], scores(ASR_WER=10.0)) == []
+    assert "mishears clean speech (12 % WER)" in flags([HEALTHY], scores(ASR_WER=12.0))[0]
+
+
+def test_compute_can_close_gaps() -> None:
+    assert flags([HEALTHY], scores(DiscontinuitySum=5.0, DiscontinuitySum_CA=1.0)) == []
+    assert "below EndOffset" in flags([HEALTHY], scores(EndOffset=5.0, EndOffset_CA=1.0))[0]

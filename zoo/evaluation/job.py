@@ -17,8 +17,9 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown
 from zoo.evaluation import smoke
+from zoo.evaluation.heard import Listeners
 from zoo.evaluation.recorded import InstanceSource, matched
-from zoo.evaluation.runner import Evaluator, Settings, knob_values, viewed
+from zoo.evaluation.runner import Evaluator, Settings, knob_values, speaks, viewed
 from zoo.evaluation.sources import check_talks
 from zoo.report.page import write_report
 from zoo.report.plots import plot_curves
@@ -31,16 +32,18 @@ from zoo.tracking.tracker import Tracker, track
 from zoo.types import SAMPLE_RATE
 
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
-PARTS = ("system", "backbone", "policy", "history", "source_language", "target_language")  # what `compare` may change
+# what `compare` may change
+PARTS = ("system", "backbone", "policy", "history", "synthesizer", "source_language", "target_language")
 SUSPICIOUS = 1  # exit code of a smoke test that found something
 TABLE_WIDTH = 100  # columns, where no terminal says how wide it is
 
 
 def evaluate(cfg: Config) -> None:
     """Evaluate what is configured and print the table and where everything lies. Raises ZooError on bad input."""
+    entries = chosen(cfg)  # first: building a part resolves the links of what it links to, for good
     settings: Settings = build(cfg.evaluation)
     device, logger = machine(cfg), build(cfg.logger)
-    choices = {build(choice.system): choice for choice in chosen(cfg)}
+    choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
     if not isinstance(cfg.smoke, bool):
         raise unknown("value of smoke", cfg.smoke, ("true", "false"))
@@ -48,11 +51,15 @@ def evaluate(cfg: Config) -> None:
         torch.manual_seed(cfg.seed)
         smoke_test(choices, corpus, settings, device)
         return
+    listeners = listening(choices, settings)
     talks = prepare(list(choices), corpus, settings)
+    listeners.load(device)
     run = open_run(run_folder(), kind="evaluate", multirun=is_multirun())
     facts = {"corpus_hash": content_hash(talks), "convention": settings.convention, "batch_size": settings.batch_size}
     with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger) as tracker:
-        evaluator = Evaluator(corpus=corpus.name, talks=talks, settings=settings, folder=run.folder)
+        evaluator = Evaluator(
+            corpus=corpus.name, talks=talks, settings=settings, folder=run.folder, listeners=listeners
+        )
         heard_whole: list[object] = []
         for system, choice in choices.items():
             torch.manual_seed(cfg.seed)
@@ -68,7 +75,21 @@ def evaluate(cfg: Config) -> None:
         for target, source in dict.fromkeys((system.target_language, system.source_language) for system in choices):
             for row in evaluator.oracles(target, source):
                 log_row(tracker, row, compared=True)
+        if listeners.notes:
+            facts |= {"not scored": " ".join(listeners.notes)}
         publish(evaluator, tracker, run.folder, facts)
+        print("\n".join(listeners.notes), end="\n" if listeners.notes else "")
+
+
+def listening(choices: Mapping[StreamingSystem | InstanceSource, Config], settings: Settings) -> Listeners:
+    """Who hears the systems that speak: a recogniser per target language, as each choice configures it.
+
+    Reads no recogniser's weights. Raises ZooError for one that is missing and must not be.
+    """
+    spoken = {system.target_language.code: choice for system, choice in choices.items() if speaks(system)}
+    return Listeners.found(
+        {code: build(choice.evaluation).recogniser for code, choice in spoken.items()}, settings.utmos
+    )
 
 
 def network_of(config: Mapping[str, Any]) -> object:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown
+from zoo.evaluation.heard import Listeners, SpeechScorer
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
@@ -23,6 +24,7 @@ from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import rules_named
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
+from zoo.recognisers.base import Recogniser
 from zoo.report.instance_log import write_log
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
@@ -43,7 +45,8 @@ class Settings:
     split, talks: which talks (None: all of the split). view: whole recordings, or their reference segments one by one.
     knob_values: None takes the system's own list. batch_size: streams in lockstep. upper_bound: a row that hears each
     segment whole before it writes. rules: whose counting (``zoo.metrics.rules``). oracle_k: rows of a gold-word wait-k
-    oracle (needs word times).
+    oracle (needs word times). recogniser: what hears systems that speak (None: their speech is not scored by its
+    words). utmos: path of a network that judges how natural it sounds (``zoo/metrics/naturalness.py``).
     """
 
     split: str = "tst"
@@ -56,6 +59,8 @@ class Settings:
     rules: str = "zoo"
     upper_bound: bool = True
     oracle_k: Sequence[int] = (3, 5, 7)
+    recogniser: Recogniser | None = None
+    utmos: str | None = None
 
     def __post_init__(self) -> None:
         for noun, value, choices in (
@@ -100,15 +105,26 @@ class Evaluation:
 class Evaluator:
     """Evaluates systems on the same talks and keeps the run folder up to date after every row.
 
-    corpus: its name. talks: recordings with references. folder: where logs and ``results.json`` go.
+    corpus: its name. talks: recordings with references. folder: where logs and ``results.json`` go. listeners: who
+    hears what systems say (None: nobody).
     """
 
-    def __init__(self, *, corpus: str, talks: Sequence[Talk], settings: Settings, folder: Path) -> None:
+    def __init__(
+        self,
+        *,
+        corpus: str,
+        talks: Sequence[Talk],
+        settings: Settings,
+        folder: Path,
+        listeners: Listeners | None = None,
+    ) -> None:
         self.corpus = corpus
         self.settings = settings
         self.folder = folder
         self.talks = viewed(talks, settings)
         self.evaluation = Evaluation()
+        self.listeners = listeners or Listeners()
+        self._speech = SpeechScorer(self.listeners, self.talks, settings.resegmentation, settings.rules)
 
     def run(self, system: StreamingSystem | InstanceSource, *, upper_bound: bool = True) -> Iterator[Row]:
         """A row per knob setting, then the system's upper bound; one row for what is recorded. Raises ZooError.
@@ -122,7 +138,7 @@ class Evaluator:
             return
         instances, talks = matched(system, self.talks, all_streams=self.settings.talks is None)
         row = self._row(system.name, None, system.source_language, system.target_language)
-        yield self._scored(row, instances, talks, system.target_language)
+        yield self._scored(row, instances, talks, system.target_language, speaking=speaks(system))
 
     def _knob_rows(self, system: StreamingSystem) -> Iterator[Row]:
         system.eval()
@@ -133,13 +149,13 @@ class Evaluator:
             name = system.name if knob is None else f"{system.name} {knob.name}={knob.value:g}"
             instances = self._stream(system, self.talks, name, chunk_samples=system.chunk_samples)
             row = self._row(system.name, knob, system.source_language, system.target_language)
-            yield self._scored(row, instances, self.talks, system.target_language)
+            yield self._scored(row, instances, self.talks, system.target_language, speaking=speaks(system))
 
     def _upper_bound(self, system: StreamingSystem) -> Row:
         whole = sentences(self.talks) if self.settings.view == "talks" else self.talks
         instances = self._stream(system, whole, f"{system.name} offline", chunk_samples=None)
         row = self._row(f"{system.name} offline", None, system.source_language, system.target_language, "ceiling")
-        return self._ceiling(row, instances, whole, system.target_language)
+        return self._ceiling(row, instances, whole, system.target_language, speaking=speaks(system))
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
         """The wait-k oracle's rows; none on talks without word times."""
@@ -175,7 +191,9 @@ class Evaluator:
             done = simulate(system, streams, batch_size=self.settings.batch_size, on_chunk=report)
             return sorted(done, key=lambda instance: instance.index)
 
-    def _scored(self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language) -> Row:
+    def _scored(
+        self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language, *, speaking: bool = False
+    ) -> Row:
         references = [reference_segments(talk, target) for talk in talks]
         result = score_talks(
             instances,
@@ -184,24 +202,33 @@ class Evaluator:
             convention=self.settings.convention,
             resegmentation=self.settings.resegmentation,
             rules=self.settings.rules,
+            speaking=speaking,
         )
         scores = dict(result.scores)
         if all(len(segments) == 1 for segments in references):  # each stream is a sentence: sentence metrics hold too
-            scores |= self._sentence_scores(instances, [segment.text for (segment,) in references], target)
-        problems = flags(instances, scores) if row.kind == "system" else ()
+            texts = [segment.text for (segment,) in references]
+            scores |= self._sentence_scores(instances, texts, target, speaking=speaking)
+        if speaking:
+            wanted = [[segment.text for segment in segments] for segments in references]
+            scores |= self._speech.scores(instances, wanted, target)
+        problems = flags(instances, scores, speaking=speaking) if row.kind == "system" else ()
         return self._keep(row, instances, talks, scores, flagged=tuple(problems), segments=result.segments)
 
-    def _ceiling(self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language) -> Row:
+    def _ceiling(
+        self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language, *, speaking: bool
+    ) -> Row:
         texts = [target.join(segment.text for segment in reference_segments(talk, target)) for talk in talks]
-        scores = self._sentence_scores(instances, texts, target)
+        scores = self._sentence_scores(instances, texts, target, speaking=speaking)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
+        if speaking:
+            quality |= self._speech.scores(instances, [[text] for text in texts], target)
         return self._keep(row, instances, talks, quality, flagged=(), segments=None)
 
     def _sentence_scores(
-        self, instances: Sequence[Instance], texts: Sequence[str], target: Language
+        self, instances: Sequence[Instance], texts: Sequence[str], target: Language, *, speaking: bool
     ) -> dict[str, Score]:
         convention, rules = self.settings.convention, self.settings.rules
-        return score_sentences(instances, texts, language=target, convention=convention, rules=rules)
+        return score_sentences(instances, texts, language=target, convention=convention, rules=rules, speaking=speaking)
 
     def _keep(
         self,
@@ -253,6 +280,13 @@ def report_streams(
             for segment, scored in zip(talk.segments, remaining, strict=False)
         )
         yield ReportStream(row, instance, talk, shown)
+
+
+def speaks(system: StreamingSystem | InstanceSource) -> bool:
+    """Whether target speech is to be expected. Raises ZooError for a recording that cannot be read."""
+    if isinstance(system, StreamingSystem):
+        return system.synthesizer is not None
+    return any(instance.speech for instance in system.instances())
 
 
 def viewed(talks: Sequence[Talk], settings: Settings) -> list[Talk]:

@@ -137,8 +137,11 @@ def speech_errors(
 def recogniser_errors(
     transcripts: Sequence[str], texts: Sequence[str], *, language: Language, recogniser: str
 ) -> dict[str, Score]:
-    """ASR_WER in percent: the recogniser's own error on clean speech of ``texts``."""
-    return {"ASR_WER": _Errors(language, recogniser, False).score("ASR_WER", transcripts, texts)}
+    """ASR_WER in percent: the recogniser's own error on clean speech of ``texts``; one without a word is left out."""
+    normaliser = Normaliser.of(language)
+    pairs = [pair for pair in zip(transcripts, texts, strict=True) if normaliser.text(pair[1])]
+    columns = [heard for heard, _ in pairs], [text for _, text in pairs]
+    return {"ASR_WER": _Errors(language, recogniser, False).score("ASR_WER", *columns)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,27 +4,34 @@ from collections.abc import Mapping, Sequence
 
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
-from zoo.types import Instance, Seconds
+from zoo.types import Instance, Seconds, Spoken, UnitKind
 
 END_SHARE = 0.95  # of the source: what is written later is written at the end
 LATE_SHARE = 0.9  # of all units
 SHORT_SHARE, LONG_SHARE = 0.2, 2.0  # of the reference's length
+EITHER_WAY = ("DiscontinuitySum", "DiscontinuityAve", "DiscontinuityNum", "SpeechOverlap")  # compute can lower them
 LATE_CHUNKS = 2  # a stream of no more chunks has nowhere else to write
 LOOP_SPAN = 30  # longest n-gram looked for: whole sentences
 LOOP_TIMES = 6  # repetitions in a row that no text of ours has
 LOOP_UNITS = 12  # and units they cover
 TOLERANCE: Seconds = 1e-6
+SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {"word": (0.02, 0.25), "char": (0.06, 0.75)}  # per character
+SPEECH_PAUSE: Seconds = 1.0  # each stretch may be this much longer
+SILENCE = 1e-3  # no sample of full scale 1 is louder
+DEAF = 10.0  # percent: WER of a recogniser whose scores say little
 END_EFFECT: Seconds = 0.1  # AL and LAAL stop at the first unit after the end: compute can take late units out of them
 
 
-def flags(instances: Sequence[Instance], scores: Mapping[str, Score]) -> list[str]:
-    """One short sentence per finding; an empty list for a healthy row."""
+def flags(instances: Sequence[Instance], scores: Mapping[str, Score], *, speaking: bool = False) -> list[str]:
+    """One short sentence per finding; an empty list for a healthy row. speaking: there must be target speech too."""
     findings = [
         _empty(instances),
         _length(instances),
         _late(instances),
         _loops(instances),
         _impossible_times(instances),
+        *([_mute(instances), _pace(instances)] if speaking else []),
+        _deaf(scores),
         *_impossible_scores(scores),
     ]
     return [finding for finding in findings if finding]
@@ -76,6 +83,32 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
     return best
 
 
+def _mute(instances: Sequence[Instance]) -> str:
+    mute = [one.talk for one in instances if one.units and not any(map(_audible, one.speech))]
+    return f"says nothing for {len(mute)} of {len(instances)} streams ({mute[0]})" if mute else ""
+
+
+def _audible(spoken: Spoken) -> bool:
+    return bool(spoken.samples.abs().max() > SILENCE) if spoken.samples.numel() else False
+
+
+def _pace(instances: Sequence[Instance]) -> str:
+    """Speech that its text cannot take so long to say (a runaway), or not so short (most of it was not spoken)."""
+    for instance in instances:
+        seconds = sum(spoken.duration for spoken in instance.speech)
+        characters = len("".join(instance.text.split()))
+        shortest, longest = (pace * characters for pace in SPEECH_PACE[instance.unit])
+        if instance.speech and not shortest <= seconds <= longest + SPEECH_PAUSE * len(instance.speech):
+            return f"speaks {seconds:.0f} s for a text of {characters} characters ({instance.talk})"
+    return ""
+
+
+def _deaf(scores: Mapping[str, Score]) -> str:
+    error = scores["ASR_WER"].value if "ASR_WER" in scores else None
+    clean = error is None or error <= DEAF
+    return "" if clean else f"the recogniser mishears clean speech ({error:.0f} % WER): ASR scores say little"
+
+
 def _impossible_times(instances: Sequence[Instance]) -> str:
     for instance in instances:
         if any(after < before for before, after in zip(instance.delays, instance.delays[1:], strict=False)):
@@ -92,7 +125,7 @@ def _impossible_scores(scores: Mapping[str, Score]) -> list[str]:
     for name, score in scores.items():
         twin = scores.get(name.removesuffix("_CA"))
         if name.endswith("_CA") and score.value is not None and twin is not None and twin.value is not None:
-            if score.value < twin.value - END_EFFECT:
+            if twin.name not in EITHER_WAY and score.value < twin.value - END_EFFECT:
                 findings.append(f"{name} {score.value:.3f} is below {twin.name} {twin.value:.3f}")
         elif name == "StreamLAAL" and score.value is not None and score.value < 0:
             findings.append(f"StreamLAAL {score.value:.3f} s is negative")

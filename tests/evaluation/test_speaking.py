@@ -1,0 +1,220 @@
+"""A scripted system that speaks, and a recogniser that reads its waves: rows, scores and flags known beforehand."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.contract.scripted import TurnTaker, written
+from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.evaluation import heard
+from zoo.evaluation.heard import Listeners
+from zoo.evaluation.runner import Evaluator, Settings, speaks
+from zoo.languages import Language
+from zoo.recognisers.base import Recogniser
+from zoo.streaming.session import Write
+from zoo.synthesizers.base import Synthesizer
+
+SPOKEN = 1600  # samples of a word: 0.1 s
+
+
+def pronounce(text: str) -> Tensor:
+    """0.1 s per word w<number>en, at the level of its number."""
+    numbers = [float(number) for number in re.findall(r"w(\d+)en", text)]
+    return (torch.tensor(numbers) / 100).repeat_interleave(SPOKEN)
+
+
+class Pronouncer(Synthesizer):
+    """Says each word as it is written; ``slow`` times too long, or not at all."""
+
+    def __init__(self, slow: int = 1) -> None:
+        self.slow = slow
+
+    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+        return [pronounce(write.text).repeat_interleave(self.slow) for write in writes]
+
+
+class Ear:
+    """Understands what Pronouncer says, but for the words it takes for others; ``found`` false: is not there."""
+
+    name = "ear"
+    language: str | None = "de"
+
+    def __init__(self, *, found: bool = True, mistaken: Sequence[int] = ()) -> None:
+        self.found = found
+        self.mistaken = mistaken
+        self.asked = 0
+        self.loaded = 0
+
+    def missing(self) -> str | None:
+        return None if self.found else "Speech is not scored by its words: no ear."
+
+    def load(self, device: torch.device | None = None) -> None:
+        self.loaded += 1
+
+    def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
+        self.asked += 1
+        return [" ".join(map(self.word, wave[::SPOKEN].tolist())) for wave in waves]
+
+    def word(self, level: float) -> str:
+        number = round(level * 100)
+        return "W0en?" if number in self.mistaken else f"W{number}en,"
+
+
+@pytest.fixture
+def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Talk]:
+    """Two talks; the references are spoken as Pronouncer would."""
+
+    def clean(talk: Talk, target: Language) -> list[Tensor]:
+        return [pronounce(segment.targets[target.code].text) for segment in talk.segments]
+
+    monkeypatch.setattr(heard, "clean_speech", clean)
+    return [talk(tmp_path, "one"), talk(tmp_path, "two")]
+
+
+def evaluator(talks: Sequence[Talk], folder: Path, ear: Recogniser | None, **settings: Any) -> Evaluator:
+    listeners = Listeners.found({"de": ear}, settings.get("utmos"))
+    return Evaluator(
+        corpus="script",
+        talks=talks,
+        settings=Settings(**{"knob_values": [1], **settings}),
+        folder=folder,
+        listeners=listeners,
+    )
+
+
+def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
+    """A word per 0.128 s takes 0.1 s to say: it sounds when it is written, and every word is followed by a gap."""
+    ear = Ear()
+    speaking = system(TurnTaker(), synthesizer=Pronouncer())
+    assert speaks(speaking)
+    row, ceiling = evaluator(talks, tmp_path, ear).run(speaking)
+    words = sum(map(len, WORDS))
+    assert {name: row.scores[name] for name in ("BLEU", "ASR_BLEU", "ASR_chrF", "ASR_DocBLEU")} == pytest.approx(
+        {"BLEU": 100, "ASR_BLEU": 100, "ASR_chrF": 100, "ASR_DocBLEU": 100}
+    )
+    assert (row.scores["SpeechWER"], row.scores["SpeechCER"], row.scores["ASR_WER"]) == (0.0, 0.0, 0.0)
+    assert row.scores["StartOffset"] == pytest.approx(WORD)
+    source_length = talks[0].duration
+    last_word = source_length - WORD  # a silent word follows
+    assert row.scores["EndOffset"] == pytest.approx(last_word + 0.1 - source_length)
+    assert row.scores["DiscontinuityNum"] == words - 1
+    assert row.scores["DiscontinuitySum"] == pytest.approx(last_word - WORD - 0.1 * (words - 1))
+    assert row.scores["SpeechOverlap"] == pytest.approx(1.0)
+    assert row.scores["EndOffset_CA"] > row.scores["EndOffset"]
+    assert row.signatures["ASR_BLEU"].count("asr:ear|normalizer:whisper-basic|reseg:mwer") == 1
+    assert row.flags == ()
+    assert ceiling.scores["ASR_BLEU"] == pytest.approx(100)
+    assert not {"StartOffset", "DiscontinuitySum", "StreamLAAL"} & set(ceiling.scores)
+
+
+def test_the_recognisers_own_error_is_measured_once(talks: list[Talk], tmp_path: Path) -> None:
+    """It takes one word of eleven for another, in speech of systems as in clean speech: 9 % are below the limit."""
+    ear = Ear(mistaken=[3])
+    evaluated = evaluator(talks, tmp_path, ear, knob_values=[1, 3])
+    rows = list(evaluated.run(system(TurnTaker(), synthesizer=Pronouncer())))
+    assert len(rows) == 3
+    assert [row.scores["ASR_WER"] for row in rows] == pytest.approx([100 / 11] * 3)
+    assert [row.scores["SpeechWER"] for row in rows] == pytest.approx([100 / 11] * 3)
+    assert [row.flags for row in rows] == [()] * 3
+    asked_by_rows = 2 + 2 + 4  # a talk at a time; the ceiling hears segments
+    assert ear.asked == asked_by_rows + len(talks)
+
+
+def test_a_deaf_recogniser_is_flagged(talks: list[Talk], tmp_path: Path) -> None:
+    ear = Ear(mistaken=[3, 7])
+    (row,) = evaluator(talks, tmp_path, ear, upper_bound=False).run(system(TurnTaker(), synthesizer=Pronouncer()))
+    assert row.flags == ("the recogniser mishears clean speech (18 % WER): ASR scores say little",)
+
+
+def test_without_a_recogniser_there_are_no_asr_scores(talks: list[Talk], tmp_path: Path) -> None:
+    for ear, note in ((None, "evaluation.recogniser is null."), (Ear(found=False), "no ear.")):
+        evaluated = evaluator(talks, tmp_path / str(ear is None), ear, upper_bound=False)
+        (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
+        assert row.scores["StartOffset"] == pytest.approx(WORD)
+        assert not {"ASR_BLEU", "ASR_chrF", "ASR_DocBLEU", "ASR_WER", "SpeechWER", "SpeechCER"} & set(row.scores)
+        assert Listeners.found({"de": ear}, None).notes == [f"Speech is not scored by its words: {note}"]
+
+
+def test_a_language_that_nothing_speaks_has_no_own_error(
+    talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(talk: Talk, target: Language) -> list[Tensor]:
+        raise ZooError("espeak-ng has no voice 'de'.")
+
+    monkeypatch.setattr(heard, "clean_speech", refuse)
+    evaluated = evaluator(talks, tmp_path, Ear(), upper_bound=False)
+    (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
+    assert row.scores["ASR_BLEU"] == pytest.approx(100)
+    assert "ASR_WER" not in row.scores
+    (note,) = evaluated.listeners.notes
+    assert note == "The recogniser's own error in German is not known: espeak-ng has no voice 'de'."
+
+
+@pytest.mark.parametrize(
+    ("slow", "flag"),
+    [(0, "says nothing for 2 of 2 streams (one)"), (60, "speaks 66 s for a text of 46 characters (one)")],
+)
+def test_ill_speech_is_flagged(slow: int, flag: str, talks: list[Talk], tmp_path: Path) -> None:
+    evaluated = evaluator(talks, tmp_path, Ear(), upper_bound=False)
+    (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer(slow)))
+    assert flag in row.flags
+    assert (row.scores["ASR_BLEU"] == 0.0) == (slow == 0)
+    assert (row.scores["EndOffset"] is None) == (slow == 0)
+    assert slow or row.scores["SpeechWER"] == 100.0
+
+
+def test_systems_and_oracles_that_do_not_speak_pay_nothing(talks: list[Talk], tmp_path: Path) -> None:
+    ear = Ear()
+    evaluated = evaluator(talks, tmp_path, ear)
+    silent = system(TurnTaker())
+    assert not speaks(silent)
+    rows = [*evaluated.run(silent), *evaluated.oracles(DE, EN)]
+    assert ear.asked == 0
+    assert not any(name.startswith(("ASR", "Speech", "Disc")) for row in rows for name in row.scores)
+
+
+def test_sentences_have_a_token_delay(talks: list[Talk], tmp_path: Path) -> None:
+    evaluated = evaluator(talks, tmp_path, Ear(), view="segments", upper_bound=False)
+    (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
+    assert row.scores["SpeechATD"] is not None
+    assert row.scores["ASR_BLEU"] == pytest.approx(100)
+    assert "reseg" not in row.signatures["ASR_BLEU"]
+    assert row.scores["ASR_WER"] == 0.0
+
+
+class Loudness(nn.Module):
+    """An opinion that can be worked out by hand."""
+
+    def forward(self, wave: Tensor) -> Tensor:
+        return wave
+
+    @torch.jit.export
+    def score(self, wave: Tensor) -> Tensor:
+        return 1.0 + wave.abs().max().reshape(1)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_naturalness(talks: list[Talk], tmp_path: Path) -> None:
+    torch.jit.script(Loudness()).save(tmp_path / "loud.pt")
+    evaluated = evaluator(talks, tmp_path, None, upper_bound=False, utmos=str(tmp_path / "loud.pt"))
+    (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
+    assert row.scores["UTMOS"] == pytest.approx(1 + 11 / 100)
+    assert row.signatures["UTMOS"].startswith("UTMOS|network:loud.pt|")
+    with pytest.raises(ZooError, match="weights are not downloaded"):
+        Listeners.found({"de": None}, "nowhere.pt")
+    assert Listeners.found({}, "nowhere.pt").judge is None, "nobody speaks"
+
+
+def test_listeners_load_what_was_found(tmp_path: Path) -> None:
+    there, gone = Ear(), Ear(found=False)
+    listeners = Listeners.found({"de": there, "es": gone}, None)
+    listeners.load(torch.device("cpu"))
+    assert (there.loaded, gone.loaded) == (1, 0)
+    assert written(WORDS[0]) == "w1en w2en w3en w4en w5en"

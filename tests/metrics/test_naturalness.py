@@ -1,0 +1,56 @@
+"""UTMOS through a TorchScript file: plumbing with a stand-in network, and what is said where the file is none."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from zoo.errors import ZooError
+from zoo.metrics.naturalness import UTMOS, Judge
+
+
+class Loudness(nn.Module):
+    """An opinion that can be worked out by hand."""
+
+    def forward(self, wave: Tensor) -> Tensor:
+        return wave
+
+    @torch.jit.export
+    def score(self, wave: Tensor) -> Tensor:
+        return 1.0 + wave.abs().mean().reshape(1)
+
+
+class Mute(nn.Module):
+    """A network that judges nothing."""
+
+    def forward(self, wave: Tensor) -> Tensor:
+        return wave
+
+
+def saved(network: nn.Module, path: Path) -> Path:
+    torch.jit.script(network).save(path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
+    judge = Judge(saved(Loudness(), tmp_path / "loud.pt"))
+    judge.load()
+    metric, other = UTMOS(judge), UTMOS(judge)
+    metric.update([torch.ones(160), torch.full((320,), -3.0)])
+    other.update([torch.full((10,), 2.0)])
+    assert float(metric.compute()) == 3.0
+    metric.merge_state(other)
+    assert float(metric.compute()) == 3.0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ZooError, match=r"no file .*none\.pt for evaluation\.utmos; weights are not downloaded: save"):
+        Judge(tmp_path / "none.pt").load()
+    (tmp_path / "text.pt").write_text("words")
+    with pytest.raises(ZooError, match=r"text\.pt of evaluation\.utmos is no TorchScript file; save"):
+        Judge(tmp_path / "text.pt").load()
+    with pytest.raises(ZooError, match=r"mute\.pt of evaluation\.utmos has no method 'score'"):
+        Judge(saved(Mute(), tmp_path / "mute.pt")).load()
