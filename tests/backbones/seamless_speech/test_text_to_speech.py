@@ -47,7 +47,7 @@ def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> Non
         assert speech.samples.dtype == torch.float32
         [units] = voice.speaker.units(voice.states([text], GERMAN), [GERMAN], layer=0, opening=2)
         assert len(speech.durations) == len(units.ids)
-    assert len({len(speech.samples) for speech in together}) == 3
+    assert len({len(speech.samples) for speech in together}) > 1
     assert voice.speak([], GERMAN) == []
 
 
