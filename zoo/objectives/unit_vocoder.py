@@ -82,9 +82,11 @@ class UnitVocoder(Objective):
         assert self._codebook is not None, "prepare comes first"
         assert self._languages is not None
         units = [self._codebook.encode(clip.samples) for clip in stretches]
+        padded = pad_sequence(units, batch_first=True)
+        samples = pad_sequence([clip.samples for clip in stretches], batch_first=True)
         return VoiceBatch(
-            samples=pad_sequence([clip.samples for clip in stretches], batch_first=True),
-            units=pad_sequence(units, batch_first=True),
+            samples=functional.pad(samples, (0, FRAME * padded.shape[1] - samples.shape[1])),
+            units=padded,
             frames=torch.tensor([len(one) for one in units]),
             languages=torch.tensor(
                 [self._languages.voices[self._languages.code(clip.excerpt.language)] for clip in stretches]

@@ -1,0 +1,157 @@
+"""A small vocoder learns a buzz, how long its units last, and nothing about what it does not hear."""
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import SeamlessM4TCodeHifiGan
+
+from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.seq2seq import AlignmentConfig
+from zoo.data.clips import Clip
+from zoo.data.units import Codebook
+from zoo.errors import ZooError
+from zoo.objectives.unit_vocoder import UnitVocoder, distances, duration_error, magnitudes, spoken
+
+
+def buzz(seconds: float, hertz: float = 100.0) -> Tensor:
+    """Ten harmonics."""
+    time = torch.arange(round(16_000 * seconds)) / 16_000
+    return sum((0.1 * torch.sin(2 * math.pi * hertz * k * time) for k in range(1, 11)), torch.zeros(len(time)))
+
+
+@pytest.fixture
+def buzzing(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> tuple[SeamlessM4TSpeech, list[Clip]]:
+    """A wider vocoder, and two clips of 0.96 s whose first halves are silent."""
+    config = copy.deepcopy(speaking.speaker.vocoder.config)
+    config.update({"upsample_initial_channel": 64, "resblock_kernel_sizes": [3], "resblock_dilation_sizes": [[1, 3]]})
+    torch.manual_seed(0)
+    speaking.speaker.vocoder = SeamlessM4TCodeHifiGan(config)
+    wave = torch.cat([torch.zeros(7680), buzz(0.48)])
+    speaking.codebook = None
+    speaking.fit_units([wave, wave])
+    return speaking, [replace(clip, samples=wave) for clip in clips]
+
+
+def test_a_batch_has_the_units_of_whole_clips(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    objective = UnitVocoder()
+    objective.prepare([], speaking)
+    batch = objective.batch(clips, 1)
+    assert speaking.codebook is not None
+    assert batch.frames.tolist() == [38, 13]  # 12 000 and 4 000 samples
+    assert batch.units[1, :13].tolist() == speaking.codebook.encode(clips[1].samples).tolist()
+    assert batch.samples.shape == (2, 38 * 320)
+    assert torch.equal(batch.samples[1, :4000], clips[1].samples)
+    assert batch.languages.tolist() == [0, 0]
+
+
+def test_the_loss_falls_and_silence_is_told_from_sound(
+    buzzing: tuple[SeamlessM4TSpeech, list[Clip]],
+) -> None:
+    backbone, clips = buzzing
+    objective = UnitVocoder(pieces=2, frames=24)
+    objective.prepare([], backbone)
+    batch = objective.batch(clips, 1)
+    torch.manual_seed(0)
+    optimizer = torch.optim.AdamW(backbone.speaker.vocoder.parameters(), 1e-2)
+    seen = []
+    for _ in range(60):
+        losses = objective.losses(backbone, batch)
+        optimizer.zero_grad()
+        losses["loss"].backward()
+        optimizer.step()
+        seen.append({name: float(value.detach()) for name, value in losses.items()})
+    for name in ("loss", "spectrum", "mel", "duration"):
+        assert seen[-1][name] < 0.7 * seen[0][name], name
+    assert seen[-1]["loss"] == pytest.approx(
+        sum(seen[-1][n] * w for n, w in (("spectrum", 1), ("mel", 2), ("duration", 1)))
+    )
+    made = spoken(backbone.speaker.vocoder, batch.units[:1], batch.languages[:1], 0)[0]
+    assert made[9000:].std() > 4 * made[1000:6000].std()
+
+
+def test_pieces_line_up_with_what_was_spoken(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    """A vocoder that says each unit's number, on speech that says it too, has nothing to learn."""
+
+    ramp = torch.arange(8.0)
+    vocoder = speaking.speaker.vocoder
+    with torch.no_grad():
+        vocoder.unit_embedding.weight.copy_(ramp[:, None].expand(-1, 4) / 16)
+        vocoder.language_embedding.weight.fill_(0)
+    inputs: list[Tensor] = []
+
+    class Numbers(torch.nn.Module):
+        def forward(self, given: Tensor) -> Tensor:
+            inputs.append(given)
+            return given[:, 2].repeat_interleave(320, dim=-1)  # after the language's two
+
+    vocoder.hifi_gan = Numbers()
+    units = torch.tensor([0, 3, 3, 5, 1, 7, 7, 7, 2, 6])
+    objective = UnitVocoder(pieces=3, frames=4)
+    objective.prepare([], speaking)
+    batch = objective.batch([replace(clips[0], samples=torch.randn(3200))], 1)
+    batch.units = units[None]
+    batch.samples = (units / 16).repeat_interleave(320)[None]
+    losses = objective.losses(speaking, batch)
+    assert losses["spectrum"].item() == losses["mel"].item() == 0.0
+    assert inputs[0].shape == (3, 8, 4)
+
+
+def test_distances_are_those_of_spectra() -> None:
+    torch.manual_seed(0)
+    one, other = torch.randn(2, 6400), torch.randn(2, 6400)
+    same, mel = distances(one, one)
+    assert float(same) == float(mel) == 0.0
+    louder, louder_mel = distances(2 * one, one)
+    assert louder.item() == pytest.approx(math.log(2) + 1, rel=1e-3)  # in the logarithm; relative to it
+    assert float(louder_mel) == pytest.approx(math.log(2), rel=1e-3)
+    assert distances(other, one)[0] > 0.5
+    assert magnitudes(buzz(0.4)[None], 1024, 960, 240)[0, :, 10].argmax() in (6, 13, 19, 26, 32, 38, 45, 51, 58, 64)
+
+
+def test_durations_are_learned_in_the_logarithm(speaking: SeamlessM4TSpeech) -> None:
+    vocoder = speaking.speaker.vocoder
+    with torch.no_grad():
+        vocoder.dur_predictor.proj.weight.zero_()
+        vocoder.dur_predictor.proj.bias.fill_(math.log(3))  # two frames each
+    units = torch.tensor([4, 4, 1, 1, 1, 1])
+    wanted = (math.log(5) - math.log(3)) ** 2 / 2
+    assert float(duration_error(vocoder, units)) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_only_a_backbone_with_units_of_its_own_is_trained(speaking: SeamlessM4TSpeech) -> None:
+    speaking.codebook = None
+    with pytest.raises(ZooError, match="cannot train SeamlessM4TSpeech: it has no codebook"):
+        UnitVocoder().prepare([], speaking)
+    speaking.codebook = Codebook(torch.randn(8, 16), penalty=0.0)
+    speaking.speaker.unit_samples = 640
+    with pytest.raises(ZooError, match="have 320 samples each; this vocoder makes 640"):
+        UnitVocoder().prepare([], speaking)
+    with pytest.raises(ZooError, match="pieces and frames of at least 1, not 0 and 40"):
+        UnitVocoder(pieces=0)
+    with pytest.raises(ZooError, match="weights of at least 0, not -1"):
+        UnitVocoder(mel=-1)
+
+
+def test_the_codebook_stays_beside_its_vocoder(speaking: SeamlessM4TSpeech, tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    speaking.save(folder)
+    loaded = SeamlessM4TSpeech(name=str(folder), alignment=AlignmentConfig(layer=0))
+    joined = SeamlessM4TSpeech(
+        config=speaking.config, tokenizer=str(folder), vocoder=str(folder), alignment=AlignmentConfig(layer=0)
+    )
+    assert speaking.codebook is not None
+    for backbone in (loaded, joined):
+        backbone.load()
+        backbone.fit_units([buzz(1.0)])  # whose units come from elsewhere
+        assert backbone.codebook is not None
+        assert torch.equal(backbone.codebook.centroids, speaking.codebook.centroids)
+        ours, theirs = backbone.speaker.vocoder, speaking.speaker.vocoder
+        assert torch.equal(ours.unit_embedding.weight, theirs.unit_embedding.weight)
+    before = speaking.codebook.centroids
+    speaking.fit_units([buzz(1.0)])
+    assert not torch.equal(speaking.codebook.centroids, before)
