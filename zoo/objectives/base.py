@@ -14,7 +14,7 @@ from zoo.data.talks import Talk
 class Objective(nn.Module, ABC):
     """An objective may own heads that only training needs; they are never exported.
 
-    takes: what its batches are made of: stretches, excerpts or thoughts.
+    takes: what its batches are made of: stretches, excerpts, thoughts or clips.
     """
 
     takes: ClassVar[type] = Stretch
