@@ -1,5 +1,6 @@
 """A scripted system that speaks, and a recogniser that reads its waves: rows, scores and flags known beforehand."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.contract.scripted import TurnTaker, written
+from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
+from tests.recognisers.conftest import ctc_folder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import heard
@@ -110,6 +113,8 @@ def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
     assert row.scores["EndOffset_CA"] > row.scores["EndOffset"]
     assert row.signatures["ASR_BLEU"].count("asr:ear|normalizer:whisper-basic|reseg:mwer") == 1
     assert row.flags == ()
+    text = " ".join(f"W{word}en," for word in range(1, words + 1))
+    assert (tmp_path / row.instances).with_name("heard.txt").read_text() == f"one\t{text}\ntwo\t{text}\n"
     assert ceiling.scores["ASR_BLEU"] == pytest.approx(100)
     assert not {"StartOffset", "DiscontinuitySum", "StreamLAAL"} & set(ceiling.scores)
 
@@ -177,6 +182,7 @@ def test_systems_and_oracles_that_do_not_speak_pay_nothing(talks: list[Talk], tm
     assert not speaks(silent)
     rows = [*evaluated.run(silent), *evaluated.oracles(DE, EN)]
     assert ear.asked == 0
+    assert not list(tmp_path.rglob("heard.txt"))
     assert not any(name.startswith(("ASR", "Speech", "Disc")) for row in rows for name in row.scores)
 
 
@@ -218,3 +224,56 @@ def test_listeners_load_what_was_found(tmp_path: Path) -> None:
     listeners.load(torch.device("cpu"))
     assert (there.loaded, gone.loaded) == (1, 0)
     assert written(WORDS[0]) == "w1en w2en w3en w4en w5en"
+
+
+SPEAKING = ("synthesizer=espeak", "evaluation.talks=1", "evaluation.knob_values=[2]", "evaluation.upper_bound=false")
+
+
+def test_a_recogniser_by_name_from_the_command_to_the_report(
+    evaluate: Evaluate, mustc: list[str], here: Path, tmp_path: Path
+) -> None:
+    """Random weights hear nonsense: what is written is what the plumbing brings."""
+    folder = ctc_folder(tmp_path / "ctc")
+    done = evaluate(*mustc, *SPEAKING, "recogniser=named", f"recogniser.name={folder}")
+    assert done.code == 0, done.err
+    (results,) = here.rglob("results.json")
+    (row,) = json.loads(results.read_text())
+    assert set(row["scores"]) >= {"ASR_BLEU", "ASR_chrF", "ASR_WER", "SpeechWER", "SpeechCER", "EndOffset_CA"}
+    assert row["scores"]["ASR_WER"] > 10
+    assert "|asr:ctc|" in row["signatures"]["ASR_BLEU"]
+    assert any("mishears clean speech" in flag for flag in row["flags"])
+    assert str(tmp_path) not in json.dumps(row["signatures"])
+
+
+def test_what_is_not_scored_is_said(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+    done = evaluate(*mustc, *SPEAKING, "evaluation.recogniser=null")
+    assert done.code == 0, done.err
+    note = "Speech is not scored by its words: evaluation.recogniser is null."
+    assert done.out.endswith(note + "\n")
+    (page,) = here.rglob("report.html")
+    assert note in page.read_text()
+    (results,) = here.rglob("results.json")
+    (row,) = json.loads(results.read_text())
+    assert "ASR_BLEU" not in row["scores"]
+    assert "DiscontinuitySum" in row["scores"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("recogniser=named", "recogniser.name=/nowhere/ears"), "No recogniser could be loaded from /nowhere/ears"),
+        (("evaluation.utmos=/nowhere.pt",), "There is no file /nowhere.pt for evaluation.utmos"),
+    ],
+)
+def test_missing_listeners_are_told_before_weights_load(
+    given: tuple[str, ...], sentence: str, evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
+    result = evaluate(*mustc, *SPEAKING, *given, "backbone.checkpoint=/nowhere")
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert list(here.iterdir()) == []
+
+
+def test_nobody_is_looked_for_where_nobody_speaks(evaluate: Evaluate, mustc: list[str]) -> None:
+    missing = ("recogniser=named", "recogniser.name=/nowhere/ears", "evaluation.utmos=/nowhere.pt")
+    assert evaluate(*mustc, *SPEAKING[1:], *missing).code == 0

@@ -56,6 +56,14 @@ class Listeners:
             recogniser.load(device)
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Scores of speech by name, and what a recogniser understood of each stream (empty: there is none)."""
+
+    scores: dict[str, Score]
+    transcripts: Sequence[str] = ()
+
+
 @dataclass
 class SpeechScorer:
     """Scores what is heard of the speech of systems; a recogniser's own error is measured once per target language.
@@ -69,23 +77,26 @@ class SpeechScorer:
     rules: str
     _own: dict[str, dict[str, Score]] = field(default_factory=dict)
 
-    def scores(
-        self, instances: Sequence[Instance], references: Sequence[Sequence[str]], target: Language
-    ) -> dict[str, Score]:
+    def score(self, instances: Sequence[Instance], references: Sequence[Sequence[str]], target: Language) -> Heard:
         """ASR_BLEU, ASR_chrF, ASR_DocBLEU, SpeechWER, SpeechCER, ASR_WER and UTMOS, as far as there are listeners."""
         scores = self._natural(instances, target)
         recogniser = self.listeners.recognisers.get(target.code)
         if recogniser is None:
-            return scores
+            return Heard(scores)
         transcripts = hear(instances, recogniser, language=target)
+        scores |= quality_heard(
+            transcripts,
+            references,
+            language=target,
+            recogniser=recogniser.name,
+            resegmentation=self.resegmentation,
+            rules=self.rules,
+        )
         texts = [instance.text for instance in instances]
-        name = recogniser.name
-        cut = {"resegmentation": self.resegmentation, "rules": self.rules}
-        scores |= quality_heard(transcripts, references, language=target, recogniser=name, **cut)  # type: ignore[arg-type]
-        scores |= speech_errors(transcripts, texts, language=target, recogniser=name)
+        scores |= speech_errors(transcripts, texts, language=target, recogniser=recogniser.name)
         if target.code not in self._own:
             self._own[target.code] = self._own_error(recogniser, target)
-        return scores | self._own[target.code]
+        return Heard(scores | self._own[target.code], transcripts)
 
     def _own_error(self, recogniser: Recogniser, target: Language) -> dict[str, Score]:
         """ASR_WER on the references of all talks; a note where nothing speaks them."""

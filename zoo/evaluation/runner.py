@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown
-from zoo.evaluation.heard import Listeners, SpeechScorer
+from zoo.evaluation.heard import Heard, Listeners, SpeechScorer
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
@@ -208,11 +208,12 @@ class Evaluator:
         if all(len(segments) == 1 for segments in references):  # each stream is a sentence: sentence metrics hold too
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, speaking=speaking)
-        if speaking:
-            wanted = [[segment.text for segment in segments] for segments in references]
-            scores |= self._speech.scores(instances, wanted, target)
+        wanted = [[segment.text for segment in segments] for segments in references]
+        heard = self._speech.score(instances, wanted, target) if speaking else Heard({})
+        scores |= heard.scores
         problems = flags(instances, scores, speaking=speaking) if row.kind == "system" else ()
-        return self._keep(row, instances, talks, scores, flagged=tuple(problems), segments=result.segments)
+        row = self._keep(row, instances, talks, scores, flagged=tuple(problems), segments=result.segments)
+        return self._written(row, instances, heard)
 
     def _ceiling(
         self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language, *, speaking: bool
@@ -220,9 +221,16 @@ class Evaluator:
         texts = [target.join(segment.text for segment in reference_segments(talk, target)) for talk in talks]
         scores = self._sentence_scores(instances, texts, target, speaking=speaking)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
-        if speaking:
-            quality |= self._speech.scores(instances, [[text] for text in texts], target)
-        return self._keep(row, instances, talks, quality, flagged=(), segments=None)
+        heard = self._speech.score(instances, [[text] for text in texts], target) if speaking else Heard({})
+        row = self._keep(row, instances, talks, quality | heard.scores, flagged=(), segments=None)
+        return self._written(row, instances, heard)
+
+    def _written(self, row: Row, instances: Sequence[Instance], heard: Heard) -> Row:
+        """Write what a recogniser understood beside the row's log: a line per talk, after its name and a tab."""
+        lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, heard.transcripts, strict=False)]
+        if lines:
+            (self.folder / row.instances).with_name("heard.txt").write_text("".join(lines), encoding="utf-8")
+        return row
 
     def _sentence_scores(
         self, instances: Sequence[Instance], texts: Sequence[str], target: Language, *, speaking: bool
