@@ -151,11 +151,13 @@ class SeamlessM4TSpeech(SpeechTraining):
 
         The state that follows for the end is one more position of the text decoder, after the tokens that are written.
         """
-        states = [_states(write) for write in writes]
-        if close:
-            states = [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)]
         languages = [write.session.target for write in writes]
-        return self.speaker.units(states, languages, layer=layer, opening=OPENING)
+        return self.speaker.units(self.fed(writes, close=close), languages, layer=layer, opening=OPENING)
+
+    def fed(self, writes: Sequence[Write], *, close: bool) -> list[Tensor]:
+        """(opening + kept + written, width) each, and one more where it is closed: what text-to-unit models are fed."""
+        states = [_states(write) for write in writes]
+        return [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)] if close else states
 
     def _ends(self, writes: Sequence[Write]) -> list[Tensor]:
         """(1, width) each: what the text decoder makes of an end after the written tokens, a batch per look."""

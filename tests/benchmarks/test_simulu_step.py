@@ -1,0 +1,45 @@
+"""All forms say the same units; one that does not is found out."""
+
+import json
+import sys
+from types import ModuleType
+
+import pytest
+from torch import Tensor
+
+from zoo.errors import ZooError
+from zoo.streaming.session import Write
+
+TINY = ["--small", "--seconds", "1", "--prefix", "3", "--new", "3", "--units", "5", "--steps", "1"]
+
+
+def test_it_runs(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY])
+    script.main()
+    facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+    assert list(facts["ms"]) == list(script.FORMS)
+    assert (facts["units"], facts["unit_layers"]) == (5, 1)
+    assert all(set(parts) == set(script.PARTS) for parts in facts["ms"].values())
+    states = [parts["states"] for parts in facts["ms"].values()]
+    assert states[-1] == min(states)
+
+
+def test_a_form_that_says_something_else_is_found_out(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(backbone: object, write: Write) -> Tensor:
+        return script.kept(backbone, write)[:-1]
+
+    monkeypatch.setitem(script.FORMS, "wrong", wrong)
+    monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY, "--units", "30"])
+    with pytest.raises(ZooError, match="do not say the same units"):
+        script.main()
+
+
+@pytest.mark.parametrize("given", [["--steps", "0"], ["--hidden", "40"]])
+def test_sizes_that_make_no_sense_are_refused(
+    script: ModuleType, given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        script.arguments(given)
+    assert "must be" in capsys.readouterr().err
