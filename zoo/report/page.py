@@ -1,4 +1,4 @@
-"""``report.html``: one file with everything in it, for a browser without a network. Knows no metric and no model."""
+"""``report.html``: one file for a browser without a network; target speech lies beside it. Knows no metric, no model."""
 
 import base64
 import html
