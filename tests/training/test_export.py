@@ -5,14 +5,16 @@ from typing import Any
 
 from torch import nn
 
+from zoo.backbones.ctc.backbone import CTC
 from zoo.languages import language
 from zoo.training.export import card
 
 
-def made(**given: Any) -> str:
+def made(backbone: nn.Module | None = None, **given: Any) -> str:
     """The card of a linear layer from English to Spanish."""
+    backbone = backbone or nn.Linear(100, 100)
     system: Any = SimpleNamespace(
-        name="infinisst", backbone=nn.Linear(100, 100), source_language=language("en"), target_language=language("es")
+        name="infinisst", backbone=backbone, source_language=language("en"), target_language=language("es")
     )
     options = {"corpus": "minitalks", "trained": ["seed=1", "target_language=es"], "dtype": "bfloat16"}
     return card(system, **{**options, "evaluated": ["target_language=es"], **given})
@@ -30,3 +32,8 @@ def test_the_card_tells_synthetic_speech_from_a_corpus_of_ones_own() -> None:
     assert "built-in corpus minitalks: synthetic speech" in made()
     assert "\n\non mine. Evaluate it" in made(corpus="mine")
     assert "synthetic" not in made(corpus="mine")
+
+
+def test_a_recogniser_is_measured_on_target_speech() -> None:
+    text = made(backbone=CTC(name=None), key="name")
+    assert "`python benchmarks/recogniser.py recogniser.name=<this folder>`" in text

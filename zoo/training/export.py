@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import yaml
 
+from zoo.backbones.ctc.backbone import CTC
 from zoo.data.corpora import MiniTalks
 from zoo.errors import ZooError, unknown
 from zoo.systems.base import StreamingSystem
@@ -74,5 +75,12 @@ def card(
 
     python train.py {" ".join(trained)}
 
-{data} Evaluate it with `python evaluate.py {" ".join([*evaluated, f"backbone.{key}=<this folder>"])}`.
+{data} Evaluate it with `{evaluation(system, evaluated, f"{key}=<this folder>")}`.
 """
+
+
+def evaluation(system: StreamingSystem, evaluated: Sequence[str], weights: str) -> str:
+    """The command that measures what was trained. weights: overrides one key of a backbone or recogniser."""
+    if isinstance(system.backbone, CTC):  # it hears target speech
+        return f"python benchmarks/recogniser.py recogniser.{weights}"
+    return f"python evaluate.py {' '.join([*evaluated, f'backbone.{weights}'])}"

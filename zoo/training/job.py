@@ -28,7 +28,7 @@ from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import CARD, Run, RunIdentity, open_run, stamp
 from zoo.tracking.tracker import Tracker, track
-from zoo.training.export import DTYPES, export, weights_key
+from zoo.training.export import DTYPES, evaluation, export, weights_key
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
 # Overrides an evaluation must repeat begin so.
@@ -100,9 +100,9 @@ def finish(
 ) -> None:
     """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
     folder = run.folder / "export"
-    weights = f"backbone.{weights_key(cfg.backbone)}"
+    key = weights_key(cfg.backbone)
     repeated = choices_unlike("evaluate", ("system", "backbone"))
-    left_out = (weights, *TRAINED)
+    left_out = (f"backbone.{key}", *TRAINED)
     repeated += [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(left_out)]
     repeated = list(dict.fromkeys(repeated))
     if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
@@ -118,7 +118,7 @@ def finish(
         )
         stamp(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join([*repeated, f'{weights}={folder}'])}")
+    print(f"exported: {folder}\nevaluate: {evaluation(system, repeated, f'{key}={folder}')}")
 
 
 def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int) -> Path:
