@@ -1,4 +1,4 @@
-"""``report.html``: one file for a browser without a network; target speech lies beside it. Knows no metric, no model."""
+"""``report.html``: one file for a browser without a network; target speech lies beside it. No metric and no model."""
 
 import base64
 import html
