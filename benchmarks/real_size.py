@@ -47,7 +47,7 @@ from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.backbones.infinisst.turn import Turn
 from zoo.config import build, compose, machine
 from zoo.errors import ZooError, run_script
-from zoo.evaluation.runner import progress
+from zoo.evaluation.progress import progress
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance, Seconds

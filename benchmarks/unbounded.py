@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
-from zoo.evaluation.runner import progress
+from zoo.evaluation.progress import progress
 from zoo.evaluation.sources import talk_chunks
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate

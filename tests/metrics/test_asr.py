@@ -72,9 +72,9 @@ def test_a_gap_inside_a_word_is_none() -> None:
 
 def test_hearing_is_piece_by_piece() -> None:
     recogniser = Table("Eins", "zwei", "drei")
-    talks = [said((1.0, "eins zwei"), (3.0, "drei")), said()]
-    assert hear(talks, recogniser, language=DE) == ["Eins zwei drei", ""]
-    assert recogniser.asked == [1, 0]
+    assert hear(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE) == "Eins zwei drei"
+    assert hear(said(), recogniser, language=DE) == ""
+    assert recogniser.asked == [1], "silence is not heard"
 
 
 def test_bleu_of_what_was_heard_is_normalised_and_re_segmented() -> None:

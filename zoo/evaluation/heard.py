@@ -1,6 +1,6 @@
 """Who listens to systems that speak, and what is scored of it. Knows no knob and no row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import torch
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.evaluation.progress import progress
 from zoo.evaluation.sources import reference_segments
 from zoo.languages import Language
 from zoo.metrics.asr import hear, quality_heard, recogniser_errors, speech_errors
@@ -83,7 +84,7 @@ class SpeechScorer:
         recogniser = self.listeners.recognisers.get(target.code)
         if recogniser is None:
             return Heard(scores)
-        transcripts = hear(instances, recogniser, language=target)
+        transcripts = list(self._transcripts(instances, recogniser, target))
         scores |= quality_heard(
             transcripts,
             references,
@@ -98,12 +99,22 @@ class SpeechScorer:
             self._own[target.code] = self._own_error(recogniser, target)
         return Heard(scores | self._own[target.code], transcripts)
 
+    @staticmethod
+    def _transcripts(instances: Sequence[Instance], recogniser: Recogniser, target: Language) -> Iterator[str]:
+        seconds = [sum(spoken.duration for spoken in instance.speech) for instance in instances]
+        with progress("listening", sum(seconds)) as report:
+            for instance, length in zip(instances, seconds, strict=True):
+                yield hear(instance, recogniser, language=target)
+                report(length)
+
     def _own_error(self, recogniser: Recogniser, target: Language) -> dict[str, Score]:
         """ASR_WER on the references of all talks; a note where nothing speaks them."""
         heard: list[str] = []
         try:
-            for talk in self.talks:
-                heard += recogniser.transcribe(clean_speech(talk, target))
+            with progress("recogniser on clean speech", sum(talk.duration for talk in self.talks)) as report:
+                for talk in self.talks:
+                    heard += recogniser.transcribe(clean_speech(talk, target))
+                    report(talk.duration)
         except ZooError as error:
             self.listeners.notes.append(f"The recogniser's own error in {target.name} is not known: {error}")
             return {}

@@ -1,19 +1,16 @@
 """A system x talks -> streams -> scores -> rows. Knows no Hydra and no logger."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown
 from zoo.evaluation.heard import Heard, Listeners, SpeechScorer
+from zoo.evaluation.progress import progress
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
@@ -31,11 +28,10 @@ from zoo.report.results import KnobValue, Row, write_rows
 from zoo.report.speech_files import unloaded, write_speech
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import Convention, Instance, Samples, Seconds
+from zoo.types import Convention, Instance, Samples
 
 RowKind = Literal["system", "ceiling", "oracle"]
 View = Literal["talks", "segments"]
-Report = Callable[[Seconds], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,24 +306,6 @@ def convention_of(instances: Sequence[Instance], wanted: Convention) -> Conventi
     if any(instance.chunks for instance in instances):
         return wanted
     return next((instance.convention for instance in instances if instance.elapsed), None)
-
-
-@contextmanager
-def progress(name: str, seconds: Seconds) -> Iterator[Report]:
-    """A bar over the seconds of audio on a terminal; one line when done elsewhere."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} s"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=seconds)
-        yield lambda done: bar.advance(task, done)
-    if not console.is_terminal:
-        console.print(f"{name}: {seconds:.0f} s of audio", highlight=False, markup=False)
 
 
 def _slug(row: Row) -> str:

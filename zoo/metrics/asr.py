@@ -34,12 +34,10 @@ class Recogniser(Protocol):
         """What is said in each (n,) waveform at 16 kHz."""
 
 
-def hear(instances: Sequence[Instance], recogniser: Recogniser, *, language: Language) -> list[str]:
-    """What ``recogniser`` understands of the speech of each stream, piece by piece (``zoo/metrics/pieces.py``)."""
-    return [
-        language.join(text for text in recogniser.transcribe(pieces(instance, language=language)) if text)
-        for instance in instances
-    ]
+def hear(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:
+    """What ``recogniser`` understands of the speech of a stream, piece by piece (``zoo/metrics/pieces.py``)."""
+    said = pieces(instance, language=language)
+    return language.join(text for text in recogniser.transcribe(said) if text) if said else ""
 
 
 @dataclass(frozen=True, slots=True)
