@@ -12,9 +12,15 @@ from transformers import AutoModelForCTC
 
 from zoo.backbones.ctc.backbone import CTC, Heard
 from zoo.errors import ZooError
+from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
+from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import language
+from zoo.policies.base import Policy
 from zoo.policies.local_agreement import LocalAgreement
+from zoo.policies.read_all import ReadAll
+from zoo.policies.transcript_wait_k import TranscriptWaitK
+from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.text import TextStream
@@ -66,22 +72,32 @@ def test_what_was_written_is_not_said_again(make: Make) -> None:
     assert transcript.token_ids.tolist() == ids
 
 
-def test_it_streams(make: Make) -> None:
-    backbone = make()
+def streaming(backbone: CTC, policy: Policy, history: History) -> StreamingSystem:
     system = StreamingSystem(
         name="letters",
         backbone=backbone,
-        policy=LocalAgreement(n=2),
-        history=KeepAll(),
+        policy=policy,
+        history=history,
         source_language="de",
         target_language="de",
         chunk_seconds=0.5,
     )
-    system.eval()
-    samples = wave(24_000)
-    [instance] = simulate(system, [Source("talk", samples.split(system.chunk_samples))])
-    [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
-    assert len(instance.text) == len((whole.transcript or "").strip())  # of what is revised, only what follows
+    return system.eval()
+
+
+@pytest.mark.parametrize("policy", [LocalAgreement(n=2), ReadAll(), WaitK(k=2), TranscriptWaitK(k=1, max_seconds=2)])
+@pytest.mark.parametrize("history", [KeepAll(), ReferenceSegments()])
+def test_it_streams_in_company_as_alone(make: Make, policy: Policy, history: History) -> None:
+    system = streaming(make(), policy, history)
+    waves = [wave(32_000), wave(41_000, 1)]
+    talks = [
+        Source(f"{place}", samples.split(system.chunk_samples), segments=((0.1, 1.2), (1.3, 2.0)))
+        for place, samples in enumerate(waves)
+    ]
+    together = {one.talk: one.text for one in simulate(system, talks, batch_size=2)}
+    assert together == {one.talk: one.text for talk in talks for one in simulate(system, [talk])}
+    assert len(set(together.values())) == 2
+    assert min(map(len, together.values())) > 3
 
 
 def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
