@@ -88,6 +88,14 @@ def test_a_cut_end_leaves_what_may_be_written_by_then() -> None:
     assert lengths == {0, 1, 4}
 
 
+def test_each_word_knows_when_its_last_source_word_is_said() -> None:
+    for excerpt in (excerpt for batch in drawn(single=0.5, cut_starts=0.5, cut_ends=0.5) for excerpt in batch):
+        assert len(excerpt.spans) == len(excerpt.target)
+        for word, span in zip(excerpt.target, excerpt.spans, strict=True):
+            begin = 1 + 4 * "pqrstuv".index(word[0]) + {"A": 0, "C": 2, "B": 1, "D": 0}[word[1]]
+            assert span == (begin, begin + 1)
+
+
 def test_samples_are_those_of_the_talk(tmp_path: Path) -> None:
     audio.write(tmp_path / "talk.wav", torch.arange(32_000) / 64_000)
     talk = Talk("talk", tmp_path / "talk.wav", 1.0, "en", (), offset=0.5)

@@ -27,6 +27,8 @@ class Excerpt:
 
     start, end: seconds in the talk. source: the source words that lie in it whole. target: the words of its
     translation. given: how many of them were written before: they are forced, not learned. language: the target's.
+    spans: per word of ``target`` from when to when, in seconds of the talk, the last source word is said that it is
+    aligned to (None: to none); empty where they are not known.
     """
 
     talk: Talk
@@ -36,6 +38,7 @@ class Excerpt:
     target: tuple[str, ...]
     language: Language
     given: int = 0
+    spans: tuple[tuple[Seconds, Seconds] | None, ...] = ()
 
     @property
     def text(self) -> str:
@@ -128,7 +131,9 @@ class Excerpts:
         end = max(end, start + SHORTEST)
         segments = whole[first : last + 1]
         timed = [pair for segment in segments for pair in emission_times(segment, self.language.code)]
-        target = tuple(word for word, time in timed[skipped:] if time <= end or not cut)
+        said = [span for segment in segments for span in _spans_of(segment, self.language.code)]
+        kept = [place for place in range(skipped, len(timed)) if timed[place][1] <= end or not cut]
+        target = tuple(timed[place][0] for place in kept)
         return Excerpt(
             talk=self.talks[talk],
             start=start,
@@ -137,6 +142,7 @@ class Excerpts:
             target=target,
             language=self.language,
             given=min(GIVEN, len(target)) if skipped else 0,
+            spans=tuple(said[place] for place in kept),
         )
 
     def _margin(self, random: np.random.Generator) -> Seconds:
@@ -151,6 +157,12 @@ class Excerpts:
         sources = [place for places in translation.alignment[skipped:] for place in places]
         earliest = segment.words[min(sources, default=-1)]
         return skipped, max(0.0, random.uniform(earliest.start - self.config.jitter, earliest.end))
+
+
+def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | None]:
+    """Per target word when its last source word begins and ends."""
+    lasts = [max(sources, default=None) for sources in segment.targets[code].alignment]
+    return [None if last is None else (segment.words[last].start, segment.words[last].end) for last in lasts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from transformers.models.seamless_m4t.modeling_seamless_m4t import SeamlessM4TSp
 
 from zoo.backbones.seamless_speech.batch import IGNORED, Collator, SpeechBatch, heard
 from zoo.backbones.seq2seq.features import HOP, WINDOW
-from zoo.backbones.seq2seq.seamless import CODES, STRIDE, SeamlessM4T
+from zoo.backbones.seq2seq.seamless import CODES, STRIDE, SUBSAMPLING, SeamlessM4T
 from zoo.errors import unknown
 
 FRAME_SAMPLES = STRIDE * HOP  # 20 ms: of the conformer, before the adaptor
@@ -93,9 +93,15 @@ class SpeechTraining(SeamlessM4T):
         }
 
     def memories(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, F, 2 x bins), of which (B,) are no padding, to (B, frames, width) and (B, frames) 1 inside, 0 outside."""
+        """(B, F, 2 x bins), of which (B,) are no padding, to (B, frames, width) and (B, frames) 1 inside, 0 outside.
+
+        Without mixed precision where a row is shorter than the adaptor's stride: PyTorch 2.13 on CPU then gives
+        gradients of the adaptor's convolutions in bfloat16 that are no numbers, now and then.
+        """
         rows = [row[:length].to(self.dtype) for row, length in zip(features, lengths.tolist(), strict=True)]
-        with statistics(self.encoder, learned=False):
+        device = features.device.type
+        mixed = torch.is_autocast_enabled(device) and int(lengths.min()) >= SUBSAMPLING
+        with statistics(self.encoder, learned=False), torch.autocast(device, enabled=mixed):
             memories = self._encode(rows)
         frames = torch.tensor([len(memory) for memory in memories], device=features.device)
         memory = pad_sequence(memories, batch_first=True)

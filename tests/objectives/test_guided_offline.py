@@ -1,0 +1,89 @@
+"""Where words were said, as memory frames; what the guide pulls at; who is refused."""
+
+from pathlib import Path
+
+import pytest
+import soundfile
+import torch
+
+from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST
+from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.data.excerpts import Excerpt
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.objectives.guided_offline import GuidedOffline, guided
+
+GERMAN = language("de")
+
+
+@pytest.fixture
+def excerpts(tmp_path: Path) -> list[Excerpt]:
+    generator = torch.Generator().manual_seed(0)
+    soundfile.write(tmp_path / "talk.wav", 0.1 * torch.randn(48_000, generator=generator).numpy(), 16_000)
+    talk = Talk("talk", tmp_path / "talk.wav", 3.0, "en", ())
+    return [
+        Excerpt(talk, 0.5, 2.5, (), ("Das", "Haus", "fiel."), GERMAN, spans=((1.0, 1.5), None, (1.7, 2.0))),
+        Excerpt(talk, 0.5, 1.5, (), ("Oh",), GERMAN),
+    ]
+
+
+def test_positions_know_the_frames_of_the_word_they_predict(
+    speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
+) -> None:
+    objective = GuidedOffline(layer=0)
+    objective.prepare([], speaking)
+    batch = objective.batch([excerpts[0]], 1)
+    pieces = speaking.tokenizer.convert_ids_to_tokens(batch.speech.inputs[0].tolist())
+    starts = [place for place, piece in enumerate(pieces) if piece.startswith("▁")]
+    das, haus, fiel = starts
+    expected = torch.full((len(pieces),), -1)
+    expected[das - 1 : haus - 1] = int(0.5 / 0.16)  # from 0.5 s of the excerpt, of 160 ms
+    expected[fiel - 1 : len(pieces) - 1] = int(1.2 / 0.16)
+    assert batch.first[0].tolist() == expected.tolist()
+    assert int(batch.last[0, das - 1]) == int(1.0 / 0.16)
+    assert batch.first[0, -1] == -1  # the end was said nowhere
+
+
+def test_the_guide_is_the_mass_on_the_word_where_there_is_one() -> None:
+    attention = torch.tensor([[[0.1, 0.2, 0.7], [0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]])
+    first, last = torch.tensor([[1, -1, 2]]), torch.tensor([[2, -1, 2]])
+    expected = -(torch.tensor([0.9, 1e-4]).log().mean())
+    torch.testing.assert_close(guided(attention, first, last), expected)
+    assert guided(attention, torch.full((1, 3), -1), last) == 0
+
+
+def test_it_learns_where_to_look(speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]) -> None:
+    objective = GuidedOffline(layer=0, guide=1.0)
+    objective.prepare([], speaking)
+    speaking.trainable(["encoder", "adaptor", "decoder"])
+    learned = [parameter for parameter in speaking.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(learned, lr=3e-3)
+    batch = objective.batch(excerpts[:1], 1)
+    first = objective.losses(speaking, batch)
+    for _ in range(15):
+        optimizer.zero_grad()
+        losses = objective.losses(speaking, batch)
+        losses["loss"].backward()
+        optimizer.step()
+    torch.testing.assert_close(first["loss"], first["translation"] + first["guide"])
+    assert float(losses["guide"].detach()) < 0.8 * float(first["guide"].detach())
+
+
+def test_without_spans_there_is_no_guide(speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]) -> None:
+    objective = GuidedOffline(layer=0)
+    objective.prepare([], speaking)
+    with torch.no_grad():
+        losses = objective.losses(speaking, objective.batch(excerpts[1:], 1))
+    assert losses["guide"] == 0
+    assert losses["loss"] == losses["translation"]
+
+
+def test_who_is_refused(speaking: SeamlessM4TSpeech) -> None:
+    backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
+    with pytest.raises(ZooError, match="trains a SeamlessM4T that speaks, not InfiniSST"):
+        GuidedOffline().prepare([], backbone)
+    with pytest.raises(ZooError, match="names layer 5"):
+        GuidedOffline(layer=5).prepare([], speaking)
+    with pytest.raises(ZooError, match="at least 0"):
+        GuidedOffline(guide=-1.0)
