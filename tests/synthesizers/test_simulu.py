@@ -39,6 +39,9 @@ class Speaker(Scripted):
     def load(self) -> None:
         """Nothing to read."""
 
+    def check_speech(self, language: Language, *, layer: int | None) -> None:
+        """Any."""
+
     def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
         self.asked.append((len(writes), layer, close))
         return [self.units_of(write, close) for write in writes]

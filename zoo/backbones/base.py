@@ -125,6 +125,9 @@ class Speaking(Protocol):
 
     unit_samples: Samples  # per unit frame
 
+    def check_speech(self, language: Language, *, layer: int | None) -> None:
+        """Raise ZooError for a language that it does not speak, and for a layer (see below) that it lacks."""
+
     def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
         """Units of each stream's kept and written text, from ``hypothesis.states`` of both, never computed again.
 

@@ -79,6 +79,11 @@ class SimulU(Synthesizer):
             raise TypeError(f"{type(backbone).__name__} exposes speech and cannot speak.")
         self._voice = backbone
 
+    def open(self, session: Session) -> None:
+        """No state. Raises ZooError for a target language or a layer that the backbone lacks."""
+        assert self._voice is not None
+        self._voice.check_speech(session.target, layer=self.layer)
+
     def speak(self, writes: Sequence[Write]) -> list[Tensor]:
         """Steps 5 and 6: units of all kept text, their tokens, the waveform from where the new ones begin."""
         assert self._voice is not None

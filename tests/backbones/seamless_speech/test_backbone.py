@@ -139,10 +139,13 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
     assert len({tuple(units.ids.tolist()) for units in together}) == 3
 
 
-def test_a_language_that_is_written_but_not_spoken_is_refused(folder: Path, backbone: SeamlessM4TSpeech) -> None:
+def test_a_language_that_is_written_but_not_spoken_is_refused(backbone: SeamlessM4TSpeech) -> None:
     russian = r"does not speak Russian; choose one of: de, en, es, fr, it, nl, pt, ro, zh\."
+    backbone.check_speech(language("ro"), layer=1)
     with pytest.raises(ZooError, match=russian):
-        SeamlessM4TSpeech(name=str(folder)).check_speech(language("ru"))
+        backbone.check_speech(language("ru"), layer=None)
+    with pytest.raises(ZooError, match="the layers 0 to 1, not 2"):
+        backbone.check_speech(language("ro"), layer=2)
     session = opened(backbone, target="ru")
     [hypothesis] = looked(backbone, session)
     with pytest.raises(ZooError, match=russian):

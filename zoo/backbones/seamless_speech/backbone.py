@@ -10,7 +10,7 @@ from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, Seamles
 
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.seamless_speech.network import random_network, save_network
-from zoo.backbones.seamless_speech.published import check_version, spoken, take_vocoder
+from zoo.backbones.seamless_speech.published import check_version, take_vocoder
 from zoo.backbones.seamless_speech.speaker import Languages, UnitSpeaker
 from zoo.backbones.seamless_speech.training import SpeechTraining
 from zoo.backbones.search import SearchConfig
@@ -136,10 +136,9 @@ class SeamlessM4TSpeech(SpeechTraining):
         if self.codebook is not None:
             self.codebook.save(folder)
 
-    def check_speech(self, language: Language) -> None:
-        """Raise ZooError for a language that it does not speak, as far as is known without weights."""
-        if self.name is not None:
-            spoken(self.name, self.vocoder_source).code(language)
+    def check_speech(self, language: Language, *, layer: int | None) -> None:
+        """Raise ZooError for a language that it does not speak, and for a layer that it lacks."""
+        self.speaker.check(language, layer=layer)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """What was kept for the end of the text is not needed any more."""

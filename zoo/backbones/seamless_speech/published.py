@@ -1,6 +1,5 @@
 """Published SeamlessM4T models that speak: is it one, and another one's vocoder. Knows no stream."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -40,18 +39,9 @@ def check_version(name: str) -> None:
         )
 
 
-def spoken(name: str, vocoder: str | None = None) -> Languages:
-    """What the model ``name`` speaks, by its generation_config.json alone. vocoder: another model, whose voices count.
-
-    Raises ZooError where nothing is told.
-    """
-    told = Languages.told(name, generation(name))
-    return told if vocoder is None else replace(told, voices=Languages.told(vocoder, generation(vocoder)).voices)
-
-
-def generation(name: str) -> GenerationConfig:
-    """The generation_config.json of a model. Raises ZooError where there is none."""
-    return part("generation_config.json", GenerationConfig.from_pretrained, name)
+def spoken(name: str) -> Languages:
+    """What the model ``name`` speaks, by its generation_config.json alone. Raises ZooError where nothing is told."""
+    return Languages.told(name, part("generation_config.json", GenerationConfig.from_pretrained, name))
 
 
 def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
@@ -67,4 +57,4 @@ def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
     network.vocoder = weights(SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""})
     for field in VOCODER:
         setattr(network.config, field, getattr(config, field))
-    network.generation_config.vocoder_lang_code_to_id = dict(Languages.told(name, generation(name)).voices)
+    network.generation_config.vocoder_lang_code_to_id = dict(spoken(name).voices)

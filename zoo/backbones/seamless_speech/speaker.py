@@ -103,6 +103,12 @@ class UnitSpeaker(nn.Module):
         if theirs.sampling_rate != SAMPLE_RATE or any((kernel - rate) % 2 for kernel, rate in sizes):
             raise ZooError(f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit frame.")
 
+    def check(self, language: Language, *, layer: int | None) -> None:
+        """Raise ZooError for a language that is not spoken, and a layer that the text-to-unit decoder lacks."""
+        self.languages.code(language)
+        if layer is not None and not 0 <= layer < self.depth:
+            raise ZooError(f"The text-to-unit decoder has the layers 0 to {self.depth - 1}, not {layer}.")
+
     @property
     def depth(self) -> int:
         """Layers of the text-to-unit decoder."""
@@ -115,8 +121,8 @@ class UnitSpeaker(nn.Module):
 
         layer: whose cross-attention is told (None: mean of all layers). A batch; each is as if it were alone.
         """
-        if layer is not None and not 0 <= layer < self.depth:
-            raise ZooError(f"The text-to-unit decoder has the layers 0 to {self.depth - 1}, not {layer}.")
+        for language in languages:
+            self.check(language, layer=layer)
         codes = [self.languages.code(language) for language in languages]
         prompts = [[self.t2u.config.t2u_eos_token_id, self.languages.units[code]] for code in codes]
         layers = range(self.depth) if layer is None else [layer]
