@@ -23,6 +23,7 @@ from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
 from zoo.streaming.session import Write
 from zoo.synthesizers.base import Synthesizer
+from zoo.systems.replay import Replay
 
 SPOKEN = 1600  # samples of a word: 0.1 s
 
@@ -173,6 +174,19 @@ def test_ill_speech_is_flagged(slow: int, flag: str, talks: list[Talk], tmp_path
     assert (row.scores["ASR_BLEU"] == 0.0) == (slow == 0)
     assert (row.scores["EndOffset"] is None) == (slow == 0)
     assert slow or row.scores["SpeechWER"] == 100.0
+
+
+def test_a_replayed_log_is_heard_again(talks: list[Talk], tmp_path: Path) -> None:
+    (row,) = evaluator(talks, tmp_path / "run", Ear(), upper_bound=False).run(
+        system(TurnTaker(), synthesizer=Pronouncer())
+    )
+    log = tmp_path / "run" / row.instances
+    replay = Replay(log=log, source_language="en", target_language="de")
+    assert speaks(replay)
+    (again,) = evaluator(talks, tmp_path / "again", Ear()).run(replay)
+    assert set(again.scores) == set(row.scores)
+    for name in ("ASR_BLEU", "SpeechCER", "StartOffset", "EndOffset", "EndOffset_CA", "DiscontinuityAve_CA"):
+        assert again.scores[name] == pytest.approx(row.scores[name], abs=1e-6), name
 
 
 def test_systems_and_oracles_that_do_not_speak_pay_nothing(talks: list[Talk], tmp_path: Path) -> None:
