@@ -22,7 +22,7 @@ from zoo.policies.base import Policy
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.systems.binding import bind
-from zoo.types import Instance, Seconds
+from zoo.types import Capability, Instance, Seconds
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 TABLE = Path(__file__).with_name("compatibility.yaml")
@@ -41,6 +41,7 @@ OPTIONS = {  # so that a few seconds are enough for chunks to be counted and aud
     "voice_activity": ["history.min_seconds=1", "history.max_seconds=2.5"],
 }
 TURNS = ("infinisst", "infinisst_minitalks")
+UNSEARCHED = ("recogniser_minitalks",)  # it writes the best path of its frames
 AT_REAL_SIZE = ("infinisst",)  # the class of infinisst_minitalks; tests/backbones/infinisst/test_by_name.py
 
 Triple = tuple[str, str, str]  # backbone, policy, history
@@ -144,6 +145,20 @@ def chosen(triple: Triple) -> Overrides:
     return [*parts, *OPTIONS.get(policy, []), *OPTIONS.get(history, [])]
 
 
+@pytest.mark.parametrize("name", sorted(choices("backbone")))
+def test_simulu_speaks_with_what_exposes_speech_and_nothing_else(name: str) -> None:
+    fits = Capability.SPEECH in choices("backbone")[name].exposes  # type: ignore[attr-defined]
+    assert fits == (name in ("seamless_m4t_speech", "simulu_minitalks"))
+    given = ["system=streamatt", f"backbone={name}", "policy=read_all", "history=keep_all", "synthesizer=simulu"]
+    if fits:
+        assert build(compose("evaluate", given).system).synthesizer
+        return
+    if name in TURNS:
+        given = ["system=infinisst", f"backbone={name}", "synthesizer=simulu"]
+    with pytest.raises(ZooError, match=r"^Synthesizer SimulU needs speech, which backbone \w+ does not expose; "):
+        build(compose("evaluate", given).system)
+
+
 @pytest.mark.parametrize("triple", refusals().values(), ids=refusals())
 def test_what_does_not_fit_is_refused_and_told_what_would(triple: Triple) -> None:
     with pytest.raises(ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$") as refused:
@@ -182,9 +197,10 @@ def test_a_covering_set_writes_the_same_alone_and_in_batch(
 ) -> None:
     streamed: list[Instance] = []
     for place, triple in enumerate(triple for triple in COVERING if triple[0] == backbone):
-        exact = ["++backbone.dtype=float64", f"backbone.search.beams={1 + place % 2}"]
+        exact = ["++backbone.dtype=float64"]
+        exact += [f"backbone.search.beams={1 + place % 2}"] if backbone not in UNSEARCHED else []
         exact += ["++backbone.transcriber.dtype=float64"] if backbone.startswith("cascade") else []
-        limit = [] if backbone in TURNS else ["backbone.max_tokens=12"]
+        limit = [] if backbone in (*TURNS, *UNSEARCHED) else ["backbone.max_tokens=12"]
         system: StreamingSystem = build(compose("evaluate", [*chosen(triple), *tiny[backbone], *exact, *limit]).system)
         system.configure_model()
         alone = [next(simulate(system.eval(), [source])) for source in sources(system.chunk_samples)]

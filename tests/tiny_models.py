@@ -33,7 +33,11 @@ OURS = {  # whose weights are exported here: a system it fits, and the decoder's
     "lst_minitalks": ("streamatt", CAUSAL),
     "offline_minitalks": ("streamatt", CROSS),
 }
-NAMED = {"phi4_minitalks": "phi4_multimodal", "qwen_minitalks": "qwen2_5_omni"}  # the same classes
+NAMED = {  # the same classes
+    "phi4_minitalks": "phi4_multimodal",
+    "qwen_minitalks": "qwen2_5_omni",
+    "simulu_minitalks": "seamless_m4t_speech",
+}
 CASCADES = {"cascade": "whisper", "cascade_minitalks": "offline_minitalks"}  # and what transcribes
 TEXTS = (
     "Julia hat das Geld ausgegeben. Wenn die Bank klein ist, fragt die Frau nach dem Haus!",
@@ -53,14 +57,26 @@ def tiny_models(folder: Path) -> dict[str, Overrides]:
         chosen[kind] = [f"backbone.{key}={place}", *shape(kind)]
     key, place = exported("lst_minitalks", folder / "lst")
     chosen["lst"] = [f"backbone.{key}={place}"]  # whose shape stands beside its weights
-    for kind in NAMED.values():
+    for kind in ("phi4_multimodal", "qwen2_5_omni"):
         chosen[kind].append("backbone.alignment.layer=3")  # the tiny ones have four
     chosen |= {kind: chosen[same] for kind, same in NAMED.items()}
+    chosen["recogniser_minitalks"] = [f"backbone.name={_recogniser(folder / 'recogniser')}"]
     translator = _translator(folder / "translator")
     for kind, transcriber in CASCADES.items():
         heard = [given.replace("backbone.", "backbone.transcriber.", 1) for given in chosen[transcriber]]
         chosen[kind] = [f"backbone.name={translator}", *heard]
     return {kind: [f"backbone={kind}", *given] for kind, given in chosen.items()}
+
+
+def _recogniser(folder: Path) -> Path:
+    """A tiny recogniser of random weights, as its own class writes it."""
+    tiny = {"conv_dim": "[8,8,8,8]", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    given = ["backbone.name=null", *_below("backbone.config", tiny | {"intermediate_size": 16})]
+    torch.manual_seed(0)
+    backbone = build(compose("evaluate", ["system=local_agreement", "backbone=recogniser_minitalks", *given]).backbone)
+    backbone.load()
+    backbone.save(folder)
+    return folder
 
 
 def _translator(folder: Path) -> Path:
