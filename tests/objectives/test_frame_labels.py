@@ -1,5 +1,7 @@
 """Frame labels: as many of 20 ms as a frame of the encoder has."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,6 +9,7 @@ from torch import Tensor
 from zoo.backbones.base import Backbone
 from zoo.data.robust_segments import Stretch
 from zoo.data.talks import Segment, Talk, Word
+from zoo.errors import ZooError
 from zoo.objectives.frame_labels import FrameBatch, FrameLabels
 
 WORDS = (Word("Hello,", 0.04, 0.12), Word("world.", 0.12, 0.28))
@@ -47,7 +50,7 @@ def test_every_label_has_its_own_prediction(labels_per_frame: int, monkeypatch: 
     assert batch.phonemes[0].tolist() == [*[0] * 5, *[1] * 5, *[0] * 6]
     backbone.hidden = torch.eye(frames).expand(2, -1, -1)  # frame t is unit t, so that a head is a table
     with torch.no_grad():
-        head = objective.heads["words"]
+        head: Any = objective.heads["words"]
         table = torch.nn.functional.one_hot(batch.words[0], 3).float() * 20  # (labels, classes) of the whole stretch
         head.weight.copy_(table.reshape(frames, -1).T)
         head.bias.zero_()
@@ -56,3 +59,28 @@ def test_every_label_has_its_own_prediction(labels_per_frame: int, monkeypatch: 
     assert losses["word_accuracy"] == 1
     shifted = FrameBatch(batch.samples, batch.phonemes, batch.words.roll(3, dims=1), 1)
     assert objective.losses(backbone, shifted)["words"] > 1
+
+
+def test_the_top_layer_tells_the_time_of_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
+    objective, backbone = FrameLabels(hidden_size=8, labels_per_frame=2, places=[0.32, 4.0], place_weight=3.0), Told()
+    objective.prepare([TALK], backbone)
+    batch = objective.batch([Stretch(TALK, 0.0, 1, 0.32, TALK.segments)] * 2, 1)
+    backbone.hidden = torch.eye(8).expand(2, -1, -1)
+    with torch.no_grad():
+        seconds = 0.04 * torch.arange(8)
+        turns = torch.stack([2 * torch.pi * seconds / length for length in (0.32, 4.0)], dim=1)
+        head: Any = objective.heads["places"]
+        head.weight.copy_(torch.cat([turns.sin(), turns.cos()], dim=1).T)
+        head.bias.zero_()
+        losses = objective.losses(backbone, batch)
+        assert losses["places"] < 1e-9
+        head.bias += 0.5
+        wrong = objective.losses(backbone, batch)
+    torch.testing.assert_close(wrong["places"], torch.tensor(0.25))
+    torch.testing.assert_close(wrong["loss"], losses["loss"] + 0.75)
+
+
+def test_places_that_are_none_are_refused() -> None:
+    with pytest.raises(ZooError, match="places above 0 seconds"):
+        FrameLabels(hidden_size=8, places=[0.0])

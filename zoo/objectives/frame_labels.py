@@ -1,8 +1,10 @@
 """Frame-wise phonemes and words: teaches an encoder to hear before anything is translated.
 
 It stands where a small model has no pre-trained wav2vec 2.0. The labels are the synthesiser's own time stamps.
+An encoder whose decoder reads no positions may learn them here, too: where in its audio a frame is.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +20,7 @@ from zoo.data.spelling import spelling
 from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
 from zoo.objectives.base import Objective
-from zoo.types import SAMPLE_RATE, Samples
+from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
 @dataclass(slots=True)
@@ -39,13 +41,30 @@ class FrameLabels(Objective):
     """Cross-entropy of phonemes on a middle layer and of words on the top layer.
 
     hidden_size: width of the encoder. frame_samples: samples per label. labels_per_frame: of the encoder.
+    places: wavelengths of sines and cosines of the time that the top layer is to tell; none by default. place_weight:
+    of their mean squared error.
     """
 
-    def __init__(self, *, hidden_size: int, frame_samples: Samples = 320, labels_per_frame: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        hidden_size: int,
+        frame_samples: Samples = 320,
+        labels_per_frame: int = 1,
+        places: Sequence[Seconds] = (),
+        place_weight: float = 2.0,
+    ) -> None:
         super().__init__()
+        if any(length <= 0 for length in places) or place_weight < 0:
+            raise ZooError(
+                "frame_labels needs places above 0 seconds and a place_weight of at least 0, "
+                f"not {list(places)} and {place_weight}."
+            )
         self.hidden_size = hidden_size
         self.frame_samples = frame_samples
         self.labels_per_frame = labels_per_frame
+        self.places = tuple(places)
+        self.place_weight = place_weight
         self.classes: dict[str, dict[str, int]] = {}
         self.heads = nn.ModuleDict()
 
@@ -60,6 +79,8 @@ class FrameLabels(Objective):
         for name, labels in (("phonemes", phonemes), ("words", words)):
             self.classes[name] = {label: index for index, label in enumerate(sorted(labels), start=1)}
             self.heads[name] = nn.Linear(self.hidden_size, self.labels_per_frame * (len(labels) + 1))
+        if self.places:
+            self.heads["places"] = nn.Linear(self.hidden_size, 2 * len(self.places))
 
     def batch(
         self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None
@@ -76,7 +97,7 @@ class FrameLabels(Objective):
         return FrameBatch(samples, padded[0], padded[1], multiplier)
 
     def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
-        """``phonemes``, ``words`` and their sum; ``word_accuracy`` over frames that carry a word."""
+        """``loss`` of ``phonemes``, ``words`` and perhaps ``places``; ``word_accuracy`` over frames with a word."""
         assert isinstance(backbone, FrameEncoder), "prepare has checked it"
         hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
         phonemes = functional.cross_entropy(self._logits("phonemes", middle).flatten(0, 1), batch.phonemes.flatten())
@@ -84,7 +105,18 @@ class FrameLabels(Objective):
         words = functional.cross_entropy(logits.flatten(0, 1), batch.words.flatten())
         spoken = batch.words > 0
         accuracy = (logits.argmax(-1) == batch.words)[spoken].float().mean()
-        return {"loss": phonemes + words, "phonemes": phonemes, "words": words, "word_accuracy": accuracy}
+        losses = {"loss": phonemes + words, "phonemes": phonemes, "words": words, "word_accuracy": accuracy}
+        if self.places:
+            told = self.heads["places"](hidden).float()
+            seconds = torch.arange(told.shape[1], device=told.device) * self.labels_per_frame * self.frame_seconds
+            places = functional.mse_loss(told, waves(seconds, self.places).expand_as(told))
+            losses |= {"loss": losses["loss"] + self.place_weight * places, "places": places}
+        return losses
+
+    @property
+    def frame_seconds(self) -> Seconds:
+        """Of a label."""
+        return self.frame_samples / SAMPLE_RATE
 
     def _logits(self, kind: str, hidden: Tensor) -> Tensor:
         """(B, T, hidden) to (B, T x labels_per_frame, classes)."""
@@ -100,3 +132,9 @@ class FrameLabels(Objective):
                 label = word.text if kind == "phonemes" else spelling(word.text)
                 frames[first:last] = self.classes[kind].get(label, 0)
         return torch.from_numpy(frames)
+
+
+def waves(seconds: Tensor, lengths: Sequence[Seconds]) -> Tensor:
+    """(n,) times to (n, 2 x lengths): sines, then cosines of these wavelengths."""
+    turns = 2 * math.pi * seconds[:, None] / seconds.new_tensor(lengths)
+    return torch.cat([turns.sin(), turns.cos()], dim=1)
