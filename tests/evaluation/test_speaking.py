@@ -18,6 +18,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import heard
 from zoo.evaluation.heard import Listeners
+from zoo.evaluation.job import network_of
 from zoo.evaluation.runner import Evaluator, Settings, speaks
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
@@ -291,3 +292,10 @@ def test_missing_listeners_are_told_before_weights_load(
 def test_nobody_is_looked_for_where_nobody_speaks(evaluate: Evaluate, mustc: list[str]) -> None:
     missing = ("recogniser=named", "recogniser.name=/nowhere/ears", "evaluation.utmos=/nowhere.pt")
     assert evaluate(*mustc, *SPEAKING[1:], *missing).code == 0
+
+
+def test_each_synthesizer_has_its_own_upper_bound() -> None:
+    config = {"backbone": {"name": "x", "alignment": 1}, "source_language": "en", "target_language": "de"}
+    written_only, again, said = ({**config, "synthesizer": part} for part in (None, None, {"rate": 165}))
+    assert network_of(written_only) == network_of(again)
+    assert network_of(written_only) != network_of(said)

@@ -21,6 +21,8 @@ from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
 from zoo.types import Instance
 
+NO_RECOGNISER = "Speech is not scored by its words: evaluation.recogniser is null."
+
 
 @dataclass
 class Listeners:
@@ -44,9 +46,9 @@ class Listeners:
         if listeners.judge:
             listeners.judge.load()
         for code, recogniser in wanted.items():
-            missing = recogniser.missing() if recogniser else "Speech is not scored by its words: evaluation.recogniser"
-            if missing:
-                listeners.notes.append(missing if recogniser else f"{missing} is null.")
+            note = NO_RECOGNISER if recogniser is None else recogniser.missing()
+            if note:
+                listeners.notes.append(note)
             elif recogniser:
                 listeners.recognisers[code] = recogniser
         return listeners

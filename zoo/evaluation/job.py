@@ -93,9 +93,9 @@ def listening(choices: Mapping[StreamingSystem | InstanceSource, Config], settin
 
 
 def network_of(config: Mapping[str, Any]) -> object:
-    """What decides what is said of a segment heard whole: the backbone, but for its alignment, and the languages."""
+    """What decides what is said of a segment heard whole: backbone (but for its alignment), synthesizer, languages."""
     backbone = {key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"}
-    return backbone, config["source_language"], config["target_language"]
+    return backbone, config["synthesizer"], config["source_language"], config["target_language"]
 
 
 def smoke_test(
