@@ -1,7 +1,6 @@
 """Transformers' Qwen2.5-Omni thinker, with eyes that see nothing. Knows no stream and no search."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ from transformers import (
     Qwen2_5OmniThinkerConfig,
     Qwen2_5OmniThinkerForConditionalGeneration,
 )
-from transformers.utils import logging
 
 from zoo.backbones.infinisst.decoder import ATTENTION
 from zoo.backbones.lora import LoraConfig, inject
 from zoo.backbones.qwen2_5_omni.adapter import adapted
-from zoo.backbones.seq2seq.pretrained import check_fields, model_type, part, weights
+from zoo.backbones.seq2seq.pretrained import check_fields, model_type, part, quiet, weights
 from zoo.errors import ZooError
 
 TARGETS = (  # of a new adapter
@@ -82,17 +80,6 @@ def pretrained_network(
         network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
     adapted(network, Path(name), lora, TARGETS)
     return with_grouped_attention(network)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without Transformers' warnings about the talker and whatever else is left out."""
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
 
 
 def with_grouped_attention(

@@ -3,7 +3,8 @@
 Knows no stream. What cannot be loaded, or is something else, is one sentence.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import PreTrainedConfig
 from transformers.masking_utils import create_bidirectional_mask
+from transformers.utils import logging
 
 from zoo.backbones import hub
 from zoo.errors import ZooError, some, unknown
@@ -55,16 +57,28 @@ def weights(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
     """The network with its weights, in ``dtype``. Raises ZooError where some are missing, damaged or do not fit.
 
     Transformers takes safetensors where there are some, and reads the older format without running what is in it.
-    options: what else ``from_pretrained`` is told.
+    Weights of parts that this network lacks are left out. options: what else ``from_pretrained`` is told.
     """
     try:
-        model, told = network.from_pretrained(name, dtype=dtype, output_loading_info=True, **options)
+        with quiet():
+            model, told = network.from_pretrained(name, dtype=dtype, output_loading_info=True, **options)
     except UNREADABLE as error:
         raise ZooError(f"The weights of {name} cannot be loaded: {_short(error)}") from error
     missing = sorted(told["missing_keys"])
     if missing:
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {some(missing)}.")
     return model.eval()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Transformers' warnings about parts of a model that are left out."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def part(noun: str, load: Callable[[str], Part], name: str) -> Part:
