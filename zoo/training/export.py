@@ -39,7 +39,7 @@ def export(
     described: dict[str, Any] = {
         name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")
     }
-    beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer")  # all of it lies beside the config
+    beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer", "vocoder")  # all lie in the folder
     described["backbone"] = {
         **described["backbone"],
         **{name: None for name in beside if name in described["backbone"]},
