@@ -7,6 +7,10 @@ import pytest
 from zoo.config import build, compose
 from zoo.data.talks import Talk
 from zoo.evaluation.runner import Evaluator, Settings
+from zoo.languages import language
+from zoo.metrics.asr import recogniser_errors
+from zoo.recognisers.base import Recogniser
+from zoo.recognisers.clean_speech import clean_speech
 from zoo.report.results import Row
 from zoo.systems.base import StreamingSystem
 
@@ -66,3 +70,13 @@ def test_a_batch_of_talks_says_what_each_says_alone(system: StreamingSystem, tal
     system.float()
     quality = ("BLEU", "chrF", "StreamLAAL", "LongYAAL")
     assert [batch.scores[name] for name in quality] == pytest.approx([alone.scores[name] for name in quality], abs=1e-9)
+
+
+def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> None:
+    recogniser: Recogniser = build(compose("evaluate").recogniser)
+    recogniser.load()
+    german = language("de")
+    texts = [segment.targets["de"].text for talk in talks for segment in talk.segments]
+    heard = recogniser.transcribe([wave for talk in talks for wave in clean_speech(talk, german)])
+    [score] = recogniser_errors(heard, texts, language=german, recogniser=recogniser.name).values()
+    assert (score.value if score.value is not None else 100.0) <= 3.0
