@@ -1,6 +1,7 @@
 """Where words were said, as memory frames; what the guide pulls at; who is refused."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import soundfile
@@ -31,7 +32,7 @@ def excerpts(tmp_path: Path) -> list[Excerpt]:
 def test_positions_know_the_frames_of_the_word_they_predict(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
 ) -> None:
-    objective = GuidedOffline(layer=0)
+    objective = GuidedOffline(layer=0, own=0.0)
     objective.prepare([], speaking)
     batch = objective.batch([excerpts[0]], 1)
     pieces = speaking.tokenizer.convert_ids_to_tokens(batch.speech.inputs[0].tolist())
@@ -54,7 +55,7 @@ def test_the_guide_is_the_mass_on_the_word_where_there_is_one() -> None:
 
 
 def test_it_learns_where_to_look(speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]) -> None:
-    objective = GuidedOffline(layer=0, guide=1.0)
+    objective = GuidedOffline(layer=0, guide=1.0, own=0.0)
     objective.prepare([], speaking)
     speaking.trainable(["encoder", "adaptor", "decoder"])
     learned = [parameter for parameter in speaking.parameters() if parameter.requires_grad]
@@ -70,8 +71,33 @@ def test_it_learns_where_to_look(speaking: SeamlessM4TSpeech, excerpts: list[Exc
     assert float(losses["guide"].detach()) < 0.8 * float(first["guide"].detach())
 
 
+def test_the_layer_below_is_guided_to_the_word_that_is_fed(
+    speaking: SeamlessM4TSpeech, excerpts: list[Excerpt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = GuidedOffline(layer=1, guide=0.5, own=2.0)
+    speaking.decoder.depth = 2
+    objective.prepare([], speaking)
+    batch = objective.batch(excerpts[:1], 1)
+    frames = int(batch.last.max()) + 2
+    fed = torch.nn.functional.one_hot(batch.first.roll(1, dims=1).clamp_min(0), frames).float()
+    said = torch.nn.functional.one_hot(batch.first.clamp_min(0), frames).float()
+    states = torch.zeros(*batch.first.shape, speaking.decoder.width)
+    told = SimpleNamespace(last_hidden_state=states, cross_attentions=(fed[:, None], said[:, None]))
+    monkeypatch.setattr(speaking.decoder.module, "forward", lambda **given: told)
+    with torch.no_grad():
+        losses = objective.losses(speaking, batch)
+    torch.testing.assert_close(losses["guide"], torch.tensor(0.0))
+    torch.testing.assert_close(losses["own"], torch.tensor(0.0))
+    swapped = SimpleNamespace(last_hidden_state=states, cross_attentions=(said[:, None], said[:, None]))
+    monkeypatch.setattr(speaking.decoder.module, "forward", lambda **given: swapped)
+    with torch.no_grad():
+        wrong = objective.losses(speaking, batch)
+    assert wrong["own"] > 1
+    torch.testing.assert_close(wrong["loss"], wrong["translation"] + 2.0 * wrong["own"])
+
+
 def test_without_spans_there_is_no_guide(speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]) -> None:
-    objective = GuidedOffline(layer=0)
+    objective = GuidedOffline(layer=0, own=0.0)
     objective.prepare([], speaking)
     with torch.no_grad():
         losses = objective.losses(speaking, objective.batch(excerpts[1:], 1))
@@ -87,3 +113,5 @@ def test_who_is_refused(speaking: SeamlessM4TSpeech) -> None:
         GuidedOffline(layer=5).prepare([], speaking)
     with pytest.raises(ZooError, match="at least 0"):
         GuidedOffline(guide=-1.0)
+    with pytest.raises(ZooError, match="no layer below layer 0"):
+        GuidedOffline(layer=0)

@@ -40,17 +40,23 @@ class GuidedBatch:
 
 
 class GuidedOffline(Objective):
-    """Cross-entropy on the translation and, with weight ``guide``, -log of the attention of the decoder's ``layer``
-    (mean of its heads) to the last source word that the predicted word is aligned to."""
+    """Cross-entropy on the translation, and two guides of attention (mean of a layer's heads).
+
+    guide: weight of -log of what the decoder's ``layer`` gives the last source word that the predicted word is aligned
+    to. own: weight of the same in the layer below, for the word that is fed: where the text is now.
+    """
 
     takes = Excerpt
 
-    def __init__(self, *, layer: int = 1, guide: float = 0.3) -> None:
+    def __init__(self, *, layer: int = 1, guide: float = 0.3, own: float = 0.1) -> None:
         super().__init__()
-        if layer < 0 or guide < 0:
-            raise ZooError(f"guided_offline needs layer and guide of at least 0, not {layer} and {guide}.")
+        if layer < 0 or min(guide, own) < 0:
+            raise ZooError(f"guided_offline needs a layer and weights of at least 0, not {layer}, {guide} and {own}.")
+        if own and layer == 0:
+            raise ZooError("guided_offline has no layer below layer 0 that own could guide; set own to 0.")
         self.layer = layer
         self.guide = guide
+        self.own = own
         self._collate: Collator | None = None
         self._vocabularies: dict[UnitKind, Vocabulary] = {}
         self._frame_samples: Samples = 0
@@ -97,7 +103,7 @@ class GuidedOffline(Objective):
         return torch.tensor(spans, dtype=torch.long).view(-1, 2)[words]
 
     def losses(self, backbone: Backbone, batch: GuidedBatch) -> dict[str, Tensor]:
-        """``loss``, of ``translation`` and ``guide``, and ``token_accuracy``."""
+        """``loss``, of ``translation``, ``guide`` and ``own``, and ``token_accuracy``."""
         assert isinstance(backbone, SeamlessM4TSpeech), "prepare has checked it"
         speech = batch.speech
         memory, inside = backbone.memories(speech.features, speech.lengths)
@@ -111,15 +117,18 @@ class GuidedOffline(Objective):
         learned = speech.labels != IGNORED
         logits = backbone.decoder.head(written.last_hidden_state[learned]).float()
         labels = speech.labels[learned]
-        translation = functional.cross_entropy(logits, labels)
-        attention = written.cross_attentions[self.layer].float().mean(dim=1)
-        guide = guided(attention, batch.first, batch.last)
-        return {
-            "loss": translation + self.guide * guide,
-            "translation": translation,
-            "guide": guide,
+        attention = [layer.float().mean(dim=1) for layer in written.cross_attentions]
+        losses = {
+            "translation": functional.cross_entropy(logits, labels),
+            "guide": guided(attention[self.layer], batch.first, batch.last),
             "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
         }
+        losses["loss"] = losses["translation"] + self.guide * losses["guide"]
+        if self.own:
+            fed = [functional.pad(frames[:, :-1], (1, 0), value=-1) for frames in (batch.first, batch.last)]
+            losses["own"] = guided(attention[self.layer - 1], *fed)
+            losses["loss"] = losses["loss"] + self.own * losses["own"]
+        return losses
 
 
 def guided(attention: Tensor, first: Tensor, last: Tensor) -> Tensor:
