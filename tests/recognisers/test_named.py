@@ -107,7 +107,7 @@ def test_what_is_no_recogniser_is_told(tmp_path: Path, whisper: Path) -> None:
 
 @pytest.mark.parametrize("choice", ["minitalks", "named"])
 def test_a_configuration_builds_one(choice: str) -> None:
-    made = build(compose("evaluate", [f"+recogniser={choice}"]).recogniser)
+    made = build(compose("evaluate", [f"recogniser={choice}"]).recogniser)
     assert isinstance(made, Recogniser)
     assert made.language == "de"
     assert made.optional == (choice == "minitalks")

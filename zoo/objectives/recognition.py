@@ -108,9 +108,7 @@ class Recognition(Objective):
         if not 1 <= self.phoneme_layer <= depth:
             raise ZooError(f"phoneme_layer is one of 1 to {depth}, not {self.phoneme_layer}.")
         if backbone.network.config.layerdrop:
-            raise ZooError(
-                "The recognition objective needs backbone.config.layerdrop=0: each layer must be heard."
-            )
+            raise ZooError("The recognition objective needs backbone.config.layerdrop=0: each layer must be heard.")
         self._spelling, self._extractor, self._span = backbone.spelling, backbone.extractor, backbone.span
         self.head = nn.Linear(backbone.network.config.hidden_size, PHONEMES)
 
