@@ -12,6 +12,7 @@ import yaml
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
+from zoo.systems.base import StreamingSystem
 from zoo.training import run
 from zoo.training.job import RESUMED, check_same
 from zoo.training.run import last_checkpoint
@@ -116,6 +117,31 @@ def test_talks_and_shares_are_checked_before_weights_are_read(monkeypatch: pytes
                 device=torch.device("cpu"),
             )
         assert str(refusal.value).startswith(said)
+
+
+def test_a_training_streams_for_words_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Prepared(Exception):
+        """Weights would be read now."""
+
+    def prepare(system: StreamingSystem, *given: object) -> None:
+        assert system.synthesizer is None
+        raise Prepared
+
+    monkeypatch.setattr(run, "prepare", prepare)
+    cfg = compose("train", ["synthesizer=espeak", "backbone.tokenizer=unread", "device=cpu"])
+    system = build(cfg.system)
+    assert system.synthesizer is not None
+    with pytest.raises(Prepared):
+        run.fit(
+            system=system,
+            talks=[],
+            dev=[],
+            settings=build(cfg.training),
+            trainer_options=build(cfg.trainer),
+            folder=tmp_path,
+            seed=0,
+            device=torch.device("cpu"),
+        )
 
 
 @pytest.mark.parametrize("options", [{"strategy": "ddp"}, {}])

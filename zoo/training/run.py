@@ -162,8 +162,9 @@ def fit(
 ) -> list[Path]:
     """Train ``system`` on ``talks`` and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them.
 
-    Returns the checkpoints that top-k keeps, best first.
+    A training streams for words alone: a synthesizer is put away. Returns the checkpoints that top-k keeps, best first.
     """
+    system.synthesizer = None  # its speech would take time, its weights memory, and neither is scored or trained
     lightning.seed_everything(seed, workers=True)
     thoughts = thought_supplies(system, talks, settings)  # talks that lack something are told before weights are read
     clips = clip_supplies(system, talks, settings)
