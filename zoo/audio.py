@@ -84,7 +84,7 @@ def write(path: str | Path, samples: Tensor) -> None:
 
     Raises ZooError if it cannot.
     """
-    pcm = (samples.detach().cpu().double() * 32768).round().clamp(-32768, 32767).to(torch.int16)
+    pcm = (samples.detach().cpu() * 32768).round_().clamp_(-32768, 32767).to(torch.int16)  # exact: a power of two
     try:
         soundfile.write(Path(path), pcm.numpy(), SAMPLE_RATE, format="WAV", subtype="PCM_16")
     except (soundfile.LibsndfileError, OSError) as error:

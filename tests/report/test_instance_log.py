@@ -297,7 +297,13 @@ def test_a_log_of_another_format(tmp_path: Path, given: Any, message: str) -> No
 
 
 def test_values_that_are_none(tmp_path: Path) -> None:
-    for record in (changed(source_length="long"), changed(index="first"), changed(chunks=[1], chunk_of=[0, 0])):
+    one_chunk = changed(chunks=[[1000, 1]], chunk_of=[1] * len(RECORD["delays"]))
+    for record in (
+        changed(source_length="long"),
+        changed(index="first"),
+        changed(chunks=[1], chunk_of=[0, 0]),
+        one_chunk,
+    ):
         with pytest.raises(ZooError, match="is not a log in the format 'simuleval'"):
             read_log(log(tmp_path, record), language=DE)
     with pytest.raises(ZooError, match="is not a log in the format 'simulstream'"):

@@ -72,6 +72,20 @@ def test_the_files_are_on_the_time_line_of_the_source(tmp_path: Path, instance: 
     assert set(sides[2 * SAMPLE_RATE :, 0]) == {0.0}
 
 
+def test_a_talk_may_be_called_anything(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+    """A name that fits a disk (255 bytes) still does: its letters stay, what a path must not have is quoted."""
+    long = "气候变化与我们的未来" * 7
+    names = [long, "..", "50 %", "50 %25", "50%20%25", 'a"b\\c:d*e?|\n']
+    files = [Path(target_file(name)) for name in names]
+    assert len(set(files)) == len(names)
+    assert files[0].name == f"{long}.target.wav"
+    for name, file in zip(names, files, strict=True):
+        assert file.parent == Path("speech")
+        assert not set(file.name) & set('<>:"/\\|?*\n')
+        again = read_log(written(tmp_path, replace(instance, talk=name), replace(talk, name=name)), language=DE)
+        assert torch.equal(again[0].speech[0].samples, instance.speech[0].samples)
+
+
 def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, talk: Talk) -> None:
     written(tmp_path, instance, talk)
     record = json.loads((tmp_path / "speech" / "instances.log").read_text(encoding="utf-8"))

@@ -13,12 +13,10 @@ from zoo.languages import Language
 from zoo.metrics.elapsed import under
 from zoo.report.reference_files import recording_name
 from zoo.report.simulstream_log import Detokenizer, read_simulstream
-from zoo.report.speech_files import read_speech, speech_record
+from zoo.report.speech_files import MS, milliseconds, read_speech, speech_record
 from zoo.types import ChunkTime, Instance, Seconds
 
 LogFormat = Literal["simuleval", "omnisteval", "simulstream"]
-
-MS = 1000.0
 
 
 def write_log(path: Path, instances: Iterable[Instance]) -> None:
@@ -38,12 +36,12 @@ def _record(instance: Instance) -> dict[str, Any]:
     record: dict[str, Any] = {
         "index": instance.index,
         "prediction": prediction,
-        "delays": _milliseconds(instance.delays),
-        "elapsed": _milliseconds(logged.elapsed),
+        "delays": milliseconds(instance.delays),
+        "elapsed": milliseconds(logged.elapsed),
         "prediction_length": len(instance.units),
         "reference": instance.reference,
         "source": [f"{instance.talk}.wav"],
-        "source_length": _milliseconds([instance.source_length])[0],
+        "source_length": milliseconds([instance.source_length])[0],
         "talk": instance.talk,
         "convention": logged.convention,
         "batched": instance.batched,
@@ -51,15 +49,11 @@ def _record(instance: Instance) -> dict[str, Any]:
     if instance.text != prediction:
         record["text"] = instance.text
     if instance.chunks:
-        record["chunks"] = [_milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks]
+        record["chunks"] = [milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks]
         record["chunk_of"] = list(instance.chunk_of)
     if instance.speech:
         record["speech"] = speech_record(logged)
     return record
-
-
-def _milliseconds(times: Iterable[Seconds]) -> list[float]:
-    return [round(time * MS, 6) for time in times]
 
 
 def read_log(
@@ -78,7 +72,7 @@ def read_log(
             return read_simulstream(records, path, language=language, detokenize=detokenize)
         reader = _simuleval if format == "simuleval" else _omnisteval
         instances = [reader({"index": line, **record}, path, language) for line, record in enumerate(records)]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ZooError(f"{path} is not a log in the format {format!r} ({error!r}).") from error
     indices = [instance.index for instance in instances]
     twice = next((index for position, index in enumerate(indices) if index in indices[:position]), None)

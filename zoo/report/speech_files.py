@@ -6,7 +6,8 @@ SimulEval writes it for speech output (``SpeechOutputInstance``), of which each 
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,22 @@ from zoo.streaming.playback import begins, intervals, mix, timeline
 from zoo.types import Instance, Samples, Seconds, Spoken
 
 FOLDER = "speech"
+QUOTED = re.compile(r"[^\w .,+=@-]")  # letters of all scripts stay: quoted, they would make names that no disk takes
 MS = 1000.0
 
 
 def target_file(talk: str) -> str:
     """Path of a talk's target speech, from the folder of the log; any name of a talk gives a file of its own."""
-    return f"{FOLDER}/{quote(talk, safe=' ')}.target.wav"
+    return f"{FOLDER}/{_quoted(talk)}.target.wav"
 
 
 def mix_file(talk: str) -> str:
     """Path of source and target together, from the folder of the log."""
-    return f"{FOLDER}/{quote(talk, safe=' ')}.mix.wav"
+    return f"{FOLDER}/{_quoted(talk)}.mix.wav"
+
+
+def _quoted(talk: str) -> str:
+    return QUOTED.sub(lambda sign: quote(sign[0], safe=""), talk)
 
 
 def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Talk]) -> None:
@@ -60,13 +66,13 @@ def _simuleval(instance: Instance) -> dict[str, Any]:
     return {
         "index": instance.index,
         "prediction": Path(target_file(instance.talk)).name,
-        "delays": _milliseconds([spoken.delay for spoken in instance.speech]),
-        "durations": _milliseconds([spoken.duration for spoken in instance.speech]),
+        "delays": milliseconds([spoken.delay for spoken in instance.speech]),
+        "durations": milliseconds([spoken.duration for spoken in instance.speech]),
         "prediction_offset": 0.0,  # the file begins with the source
-        "elapsed": _milliseconds([spoken.elapsed for spoken in instance.speech]),
-        "intervals": [_milliseconds(piece) for piece in played],
+        "elapsed": milliseconds([spoken.elapsed for spoken in instance.speech]),
+        "intervals": [milliseconds(piece) for piece in played],
         "prediction_length": max(end, instance.source_length),
-        "source_length": _milliseconds([instance.source_length])[0],
+        "source_length": milliseconds([instance.source_length])[0],
         "reference": instance.reference,
         "source": [f"{instance.talk}.wav"],
     }
@@ -76,8 +82,8 @@ def speech_record(instance: Instance) -> list[dict[str, Any]]:
     """What :func:`read_speech` needs beside the file to know the pieces of speech again."""
     return [
         {
-            "delay": _milliseconds([spoken.delay])[0],
-            "elapsed": _milliseconds([spoken.elapsed])[0],
+            "delay": milliseconds([spoken.delay])[0],
+            "elapsed": milliseconds([spoken.elapsed])[0],
             "chunk": spoken.chunk,
             "samples": spoken.samples.numel(),
             "text": spoken.text,
@@ -114,5 +120,6 @@ def _silence(samples: Samples) -> Tensor:
     return torch.zeros(1).expand(samples)
 
 
-def _milliseconds(times: Sequence[Seconds]) -> list[float]:
+def milliseconds(times: Iterable[Seconds]) -> list[float]:
+    """Seconds as log files have them."""
     return [round(time * MS, 6) for time in times]
