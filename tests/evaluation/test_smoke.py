@@ -20,7 +20,7 @@ from zoo.languages import language
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Hypothesis, Instance, Request
+from zoo.types import Capability, Hypothesis, Instance, Request, Spoken
 
 SOURCES = ("The small house is old.", "We read the long letter.", "My sister never sleeps.")
 REFERENCES = ("Das kleine Haus ist alt.", "Wir lesen den langen Brief.", "Meine Schwester schläft nie.")
@@ -82,6 +82,18 @@ def test_each_check_sees_its_own(found: list[Heard], names: set[str]) -> None:
 
 def test_short_sentences_cannot_be_begun_early() -> None:
     assert wrong(heard(first=5.0), step=2.5) == set()
+
+
+def test_a_system_that_speaks_is_heard() -> None:
+    def said(seconds: float) -> list[Heard]:
+        speech = (Spoken(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
+        return [replace(one, instance=replace(one.instance, speech=speech)) for one in heard()]
+
+    for found, healthy in ((said(2.0), True), (said(30.0), False), (said(0.0), False), (heard(), False)):
+        assert [check.ok for check in smoke.examine(found, language("de"), 1.0, speaking=True)] == [True] * 8 + [
+            healthy
+        ]
+    assert len(smoke.examine(heard(), language("de"), 1.0)) == 8
 
 
 def test_characters_count_and_names_may_keep_their_letters() -> None:

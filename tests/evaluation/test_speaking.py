@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import heard
 from zoo.evaluation.heard import Listeners
-from zoo.evaluation.job import network_of
+from zoo.evaluation.job import log_curve, network_of
 from zoo.evaluation.runner import Evaluator, Settings, speaks
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
 from zoo.streaming.session import Write
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
+from zoo.tracking.tracker import Tracker
 
 SPOKEN = 1600  # samples of a word: 0.1 s
 
@@ -166,7 +168,7 @@ def test_a_language_that_nothing_speaks_has_no_own_error(
 
 @pytest.mark.parametrize(
     ("slow", "flag"),
-    [(0, "says nothing for 2 of 2 streams (one)"), (60, "speaks 66 s for a text of 46 characters (one)")],
+    [(0, "says nothing for 2 of 2 streams (one)"), (60, "speaks 66.0 s for a text of 46 characters (one)")],
 )
 def test_ill_speech_is_flagged(slow: int, flag: str, talks: list[Talk], tmp_path: Path) -> None:
     evaluated = evaluator(talks, tmp_path, Ear(), upper_bound=False)
@@ -201,13 +203,31 @@ def test_systems_and_oracles_that_do_not_speak_pay_nothing(talks: list[Talk], tm
     assert not any(name.startswith(("ASR", "Speech", "Disc")) for row in rows for name in row.scores)
 
 
+def test_curves_of_text_and_of_speech(talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(Tracker, "log_curve", lambda self, name, *, x, ys: drawn.update({name: (x, ys)}))
+    tracker = Tracker.__new__(Tracker)
+    rows = list(evaluator(talks, tmp_path, Ear(), upper_bound=False).run(system(TurnTaker(), synthesizer=Pronouncer())))
+    log_curve(tracker, rows)
+    (name, text), (spoken, speech) = drawn.items()
+    assert spoken == f"{name} speech"
+    assert text == (("StreamLAAL", (rows[0].scores["StreamLAAL"],)), {"BLEU": (rows[0].scores["BLEU"],)})
+    assert speech == (("StartOffset", (rows[0].scores["StartOffset"],)), {"ASR_BLEU": (rows[0].scores["ASR_BLEU"],)})
+    drawn.clear()
+    log_curve(tracker, [replace(row, scores={"BLEU": 1.0, "StreamLAAL": 2.0, "StartOffset": 1.0}) for row in rows])
+    assert list(drawn) == [name], "a system that writes"
+
+
 def test_sentences_have_a_token_delay(talks: list[Talk], tmp_path: Path) -> None:
-    evaluated = evaluator(talks, tmp_path, Ear(), view="segments", upper_bound=False)
+    ear = Ear()
+    evaluated = evaluator(talks, tmp_path, ear, view="segments", upper_bound=False)
     (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
     assert row.scores["SpeechATD"] is not None
     assert row.scores["ASR_BLEU"] == pytest.approx(100)
     assert "reseg" not in row.signatures["ASR_BLEU"]
     assert row.scores["ASR_WER"] == 0.0
+    sentences = sum(len(talk.segments) for talk in talks)
+    assert ear.asked == sentences + len(talks), "clean speech is that of whole talks, as in every other view"
 
 
 class Loudness(nn.Module):

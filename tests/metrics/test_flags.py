@@ -92,8 +92,8 @@ def test_speech_that_is_empty() -> None:
 def test_speech_that_does_not_fit_its_text() -> None:
     """16 characters take 0.32 to 4 s; the stretch may be one second longer."""
     assert flags([speaking(4.9)], {}, speaking=True) == []
-    assert flags([speaking(5.1)], {}, speaking=True) == ["speaks 5 s for a text of 16 characters (talk)"]
-    assert flags([speaking(0.3)], {}, speaking=True) == ["speaks 0 s for a text of 16 characters (talk)"]
+    assert flags([speaking(5.1)], {}, speaking=True) == ["speaks 5.1 s for a text of 16 characters (talk)"]
+    assert flags([speaking(0.3)], {}, speaking=True) == ["speaks 0.3 s for a text of 16 characters (talk)"]
     chinese = replace(speaking(5.1), unit="char")
     assert flags([chinese], {}, speaking=True) == []
 

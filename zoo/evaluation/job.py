@@ -78,7 +78,8 @@ def evaluate(cfg: Config) -> None:
         if listeners.notes:
             facts |= {"not scored": " ".join(listeners.notes)}
         publish(evaluator, tracker, run.folder, facts)
-        print("\n".join(listeners.notes), end="\n" if listeners.notes else "")
+        for note in listeners.notes:
+            print(note)
 
 
 def listening(choices: Mapping[StreamingSystem | InstanceSource, Config], settings: Settings) -> Listeners:
@@ -122,7 +123,7 @@ def smoke_test(
         heard = smoke.listen(system, talks)
         checks = [
             smoke.finite(system),
-            *smoke.examine(heard, system.target_language, system.chunk_samples / SAMPLE_RATE),
+            *smoke.examine(heard, system.target_language, system.chunk_samples / SAMPLE_RATE, speaking=speaks(system)),
         ]
         smoke.show(heard, checks, wide_console())
         healthy = healthy and all(check.ok for check in checks)
@@ -229,12 +230,13 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
-    """Quality over latency of one system, where both are defined."""
-    points = [(row.scores.get("StreamLAAL"), row.scores.get("BLEU")) for row in rows]
-    known = [(latency, quality) for latency, quality in points if latency is not None and quality is not None]
-    if known:
-        axis, values = zip(*known, strict=True)
-        tracker.log_curve(f"curves/{rows[0].system}", x=("StreamLAAL", axis), ys={"BLEU": values})
+    """Quality over latency of one system, of its text and of its speech, where both are defined."""
+    for latency, quality, suffix in (("StreamLAAL", "BLEU", ""), ("StartOffset", "ASR_BLEU", " speech")):
+        points = [(row.scores.get(latency), row.scores.get(quality)) for row in rows]
+        known = [(x, y) for x, y in points if x is not None and y is not None]
+        if known:
+            axis, values = zip(*known, strict=True)
+            tracker.log_curve(f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values})
 
 
 def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:

@@ -120,7 +120,7 @@ class Evaluator:
         self.talks = viewed(talks, settings)
         self.evaluation = Evaluation()
         self.listeners = listeners or Listeners()
-        self._speech = SpeechScorer(self.listeners, self.talks, settings.resegmentation, settings.rules)
+        self._speech = SpeechScorer(self.listeners, talks, settings.resegmentation, settings.rules)
 
     def run(self, system: StreamingSystem | InstanceSource, *, upper_bound: bool = True) -> Iterator[Row]:
         """A row per knob setting, then the system's upper bound; one row for what is recorded. Raises ZooError.
@@ -208,8 +208,15 @@ class Evaluator:
         heard = self._speech.score(instances, wanted, target) if speaking else Heard({})
         scores |= heard.scores
         problems = flags(instances, scores, speaking=speaking) if row.kind == "system" else ()
-        row = self._keep(row, instances, talks, scores, flagged=tuple(problems), segments=result.segments)
-        return self._written(row, instances, heard)
+        return self._keep(
+            row,
+            instances,
+            talks,
+            scores,
+            transcripts=heard.transcripts,
+            flagged=tuple(problems),
+            segments=result.segments,
+        )
 
     def _ceiling(
         self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language, *, speaking: bool
@@ -218,15 +225,7 @@ class Evaluator:
         scores = self._sentence_scores(instances, texts, target, speaking=speaking)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
         heard = self._speech.score(instances, [[text] for text in texts], target) if speaking else Heard({})
-        row = self._keep(row, instances, talks, quality | heard.scores, flagged=(), segments=None)
-        return self._written(row, instances, heard)
-
-    def _written(self, row: Row, instances: Sequence[Instance], heard: Heard) -> Row:
-        """Write what a recogniser understood beside the row's log: a line per talk, after its name and a tab."""
-        lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, heard.transcripts, strict=False)]
-        if lines:
-            (self.folder / row.instances).with_name("heard.txt").write_text("".join(lines), encoding="utf-8")
-        return row
+        return self._keep(row, instances, talks, quality | heard.scores, transcripts=heard.transcripts)
 
     def _sentence_scores(
         self, instances: Sequence[Instance], texts: Sequence[str], target: Language, *, speaking: bool
@@ -241,15 +240,14 @@ class Evaluator:
         talks: Sequence[Talk],
         scores: dict[str, Score],
         *,
-        flagged: tuple[str, ...],
-        segments: Sequence[ScoredSegment] | None,
+        transcripts: Sequence[str],
+        flagged: tuple[str, ...] = (),
+        segments: Sequence[ScoredSegment] | None = None,
     ) -> Row:
-        """Write log and speech, add the row and rewrite ``results.json``: a run that is stopped keeps what it has."""
+        """Write the row's files, add it and rewrite ``results.json``: a run that is stopped keeps what it has."""
         place = len(self.evaluation.rows)
         log = Path("instances") / f"{place:02d}-{_slug(row)}" / "instances.log"
-        (self.folder / log).parent.mkdir(parents=True, exist_ok=True)
-        write_log(self.folder / log, instances)
-        write_speech((self.folder / log).parent, instances, talks)
+        write_files(self.folder / log, instances, talks, transcripts)
         row = replace(
             row,
             scores={name: score.value for name, score in scores.items()},
@@ -271,6 +269,16 @@ class Evaluator:
             self.evaluation.streams += report_streams(place, shown, talks, segments)
         write_rows(self.evaluation.rows, self.folder / "results.json")
         return row
+
+
+def write_files(log: Path, instances: Sequence[Instance], talks: Sequence[Talk], transcripts: Sequence[str]) -> None:
+    """Write the log, target speech beside it, and what a recogniser heard: a line per talk, its name, a tab, words."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    write_log(log, instances)
+    write_speech(log.parent, instances, talks)
+    if transcripts:
+        lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, transcripts, strict=True)]
+        log.with_name("heard.txt").write_text("".join(lines), encoding="utf-8")
 
 
 def report_streams(

@@ -21,6 +21,7 @@ from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.languages import Language
+from zoo.metrics.flags import ill_speech
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
@@ -121,8 +122,8 @@ def listen(system: StreamingSystem, talks: Sequence[Talk]) -> list[Heard]:
     ]
 
 
-def examine(heard: Sequence[Heard], target: Language, step: Seconds) -> list[Check]:
-    """The verdict on what was written. step: seconds of source between two looks."""
+def examine(heard: Sequence[Heard], target: Language, step: Seconds, *, speaking: bool = False) -> list[Check]:
+    """The verdict on what was written and, by a system that is ``speaking``, said. step: seconds between two looks."""
     return [
         _ended(heard),
         _silence(heard),
@@ -132,6 +133,7 @@ def examine(heard: Sequence[Heard], target: Language, step: Seconds) -> list[Che
         _foreign(heard, target),
         _copied(heard, target),
         _early(heard, step),
+        *([_spoken(heard)] if speaking else []),
     ]
 
 
@@ -249,6 +251,17 @@ def _early(heard: Sequence[Heard], step: Seconds) -> Check:
         f"at least {EARLY * len(long):.1f}".removesuffix(".0"),
         len(early) >= EARLY * len(long),
         "a latency token or m that was not trained; a policy that waits",
+    )
+
+
+def _spoken(heard: Sequence[Heard]) -> Check:
+    said = sum(not ill_speech([one.instance]) for one in heard)
+    return Check(
+        "sentences spoken at a possible pace",
+        f"{said} of {len(heard)}",
+        "all",
+        said == len(heard),
+        "text-to-unit model or vocoder of another training or language: silence, or units that never end",
     )
 
 

@@ -30,7 +30,7 @@ def flags(instances: Sequence[Instance], scores: Mapping[str, Score], *, speakin
         _late(instances),
         _loops(instances),
         _impossible_times(instances),
-        *([_mute(instances), _pace(instances)] if speaking else []),
+        *(ill_speech(instances) if speaking else []),
         _deaf(scores),
         *_impossible_scores(scores),
     ]
@@ -83,6 +83,11 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
     return best
 
 
+def ill_speech(instances: Sequence[Instance]) -> list[str]:
+    """What is wrong with target speech, as far as the text tells that it says: none of it, far too much or little."""
+    return [finding for finding in (_mute(instances), _pace(instances)) if finding]
+
+
 def _mute(instances: Sequence[Instance]) -> str:
     mute = [one.talk for one in instances if one.units and not any(map(_audible, one.speech))]
     return f"says nothing for {len(mute)} of {len(instances)} streams ({mute[0]})" if mute else ""
@@ -99,7 +104,7 @@ def _pace(instances: Sequence[Instance]) -> str:
         characters = len("".join(instance.text.split()))
         shortest, longest = (pace * characters for pace in SPEECH_PACE[instance.unit])
         if instance.speech and not shortest <= seconds <= longest + SPEECH_PAUSE * len(instance.speech):
-            return f"speaks {seconds:.0f} s for a text of {characters} characters ({instance.talk})"
+            return f"speaks {seconds:.1f} s for a text of {characters} characters ({instance.talk})"
     return ""
 
 

@@ -15,11 +15,8 @@ from zoo.streaming.playback import intervals
 from zoo.types import Instance, Seconds
 
 QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
-LATENCY = (
-    "StreamLAAL",
-    "LongYAAL",
-    "StartOffset",
-)  # offered first; others follow where they have a computation-aware twin
+# offered first; others follow where they have a computation-aware twin
+LATENCY = ("StreamLAAL", "LongYAAL", "StartOffset")
 AWARE = "_CA"
 Json = Any
 
