@@ -22,6 +22,7 @@ from transformers import (
 
 from zoo.backbones.seq2seq.pretrained import check_fields
 from zoo.backbones.seq2seq.seamless import CODES
+from zoo.backbones.weights import tied
 from zoo.errors import ZooError
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # their ids are those of every SeamlessM4T
@@ -103,12 +104,15 @@ def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dt
 def save_network(network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None) -> None:
     """Write the network (in ``dtype``; None: as it is), tokenizer and feature extractor to ``folder``.
 
-    Buffers stay as they are: rounded rotary frequencies would turn late positions by radians.
+    Buffers stay as they are: rounded rotary frequencies would turn late positions by radians. Tied weights are written
+    once.
     """
     learned = {name for name, _ in network.named_parameters(remove_duplicate=False)}
+    once = network.state_dict().keys() - tied(network)
     state = {
         name: weight.detach().to(dtype or weight.dtype) if name in learned else weight
         for name, weight in network.state_dict().items()
+        if name in once
     }
     before = network.config.dtype
     network.config.dtype = dtype or before
