@@ -67,7 +67,7 @@ class Ear:
 
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         self.asked += 1
-        return [" ".join(map(self.word, wave[::SPOKEN].tolist())) for wave in waves]
+        return [" ".join(map(self.word, wave[wave > 0][::SPOKEN].tolist())) for wave in waves]
 
     def word(self, level: float) -> str:
         number = round(level * 100)

@@ -20,7 +20,7 @@ DE, EN, ZH = language("de"), language("en"), language("zh")
 
 
 class Table:
-    """Hears the word that belongs to the level of each half second."""
+    """Hears the word that belongs to the level of each half second of sound."""
 
     name = "table"
 
@@ -30,7 +30,10 @@ class Table:
 
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         self.asked.append(len(waves))
-        return [" ".join(self.words[round(float(half[0]))] for half in wave.split(SAMPLE_RATE // 2)) for wave in waves]
+        return [
+            " ".join(self.words[round(float(level)) - 1] for level in wave[wave > 0][:: SAMPLE_RATE // 2])
+            for wave in waves
+        ]
 
 
 def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
@@ -38,7 +41,7 @@ def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
     speech: list[Spoken] = []
     number = 0
     for delay, text in stretches:
-        levels = [number + word for word in range(max(1, len(target.units(text))))]
+        levels = [number + word + 1 for word in range(max(1, len(target.units(text))))]
         number += len(levels)
         samples = torch.tensor(levels, dtype=torch.float32).repeat_interleave(SAMPLE_RATE // 2)
         speech.append(Spoken(samples, delay, delay, 0, text))
@@ -47,27 +50,32 @@ def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
 
 
 def lengths(instance: Instance, longest: float, target: Language = DE) -> list[float]:
-    """Seconds of each piece; together they are all speech, in order."""
+    """Seconds of each piece; together they are all speech, in order, and begin and end with some."""
     waves = pieces(instance, language=target, longest=longest)
-    assert torch.equal(torch.cat(waves), torch.cat([spoken.samples for spoken in instance.speech]))
+    together = torch.cat(waves)
+    assert torch.equal(together[together > 0], torch.cat([spoken.samples for spoken in instance.speech]))
+    assert all(wave[0] > 0 and wave[-1] > 0 for wave in waves)
     return [wave.numel() / SAMPLE_RATE for wave in waves]
 
 
 def test_pieces_end_at_gaps_where_they_can() -> None:
     # 1.0-2.0, gap, 3.0-4.0, at once 4.0-5.0, at once 5.0-5.5
     talk = said((1.0, "a b"), (3.0, "c d"), (3.5, "e f"), (4.0, "g"))
-    assert lengths(talk, 10.0) == [3.5]
+    assert lengths(talk, 10.0) == [3.7], "0.2 s of the gap are heard"
+    assert lengths(talk, 3.7) == [3.7]
+    assert lengths(talk, 3.6) == [1.0, 2.5], "which count"
     assert lengths(talk, 3.0) == [1.0, 2.5], "at the gap, though more would fit"
     assert lengths(talk, 2.0) == [1.0, 2.0, 0.5], "then between two words, as late as possible"
     assert lengths(talk, 0.3) == [1.0, 1.0, 1.0, 0.5], "a stretch is never cut"
     assert pieces(said(), language=DE) == []
+    assert lengths(said((1.0, "a"), (1.6, "b")), 9.0) == [1.1], "a shorter gap as it is"
 
 
 def test_a_gap_inside_a_word_is_none() -> None:
     talk = said((1.0, "a"), (3.0, "Haus"), (5.0, "tür"))
-    assert lengths(talk, 1.0) == [1.0, 0.5]
-    assert lengths(replace(talk, text="a Haustür"), 1.0) == [0.5, 1.0]
-    assert lengths(said((1.0, "你"), (3.0, "好"), (5.0, "吗"), target=ZH), 1.0, ZH) == [1.0, 0.5]
+    assert lengths(talk, 1.25) == [1.2, 0.5]
+    assert lengths(replace(talk, text="a Haustür"), 1.25) == [0.5, 1.2]
+    assert lengths(said((1.0, "你"), (3.0, "好"), (5.0, "吗"), target=ZH), 1.25, ZH) == [1.2, 0.5]
 
 
 def test_hearing_is_piece_by_piece() -> None:
