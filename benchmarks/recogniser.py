@@ -1,9 +1,9 @@
-"""python benchmarks/recogniser.py [--split tst] [--talks N] [override ...]: how well does the recogniser hear?
+"""python benchmarks/recogniser.py [--split tst] [--talks N] [--vocoder FOLDER] [override ...]: how well does it hear?
 
 The references of a split, sentence by sentence, spoken by espeak-ng: as training clips are by default (this is the
 ASR_WER of evaluations), with the words of each in random order, in a voice that training clips do not have, and in
-white noise. Word and character error rates in percent, texts normalised as in evaluations. The last line is one JSON
-object.
+white noise; with --vocoder also as a unit vocoder says the units of the clean speech, which it was never trained on.
+Word and character error rates in percent, texts normalised as in evaluations. The last line is one JSON object.
 """
 
 import argparse
@@ -21,7 +21,9 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from zoo.backbones.seamless_speech import SeamlessM4TSpeech
 from zoo.config import build, compose
+from zoo.data.units import collapsed
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError, run_script
 from zoo.languages import Language, language
@@ -53,14 +55,41 @@ def heard(name: str, lines: Sequence[Line]) -> list[Tensor]:
     return [w + factor * w.square().mean().sqrt() * torch.randn(len(w), generator=generator) for w in waves]
 
 
-def measured(recogniser: Recogniser, texts: Sequence[str], target: Language) -> dict[str, dict[str, float]]:
-    """Error rates by form."""
-    found = {}
-    for name, lines in forms(texts, target).items():
-        transcripts = recogniser.transcribe(heard(name, lines))
-        said = [" ".join(one.words) for one in lines]
-        scores = speech_errors(transcripts, said, language=target, recogniser=recogniser.name)
-        found[name] = {kind: round(float(scores[f"Speech{kind}"].value or 0.0), 2) for kind in ("WER", "CER")}
+def vocoder(folder: str) -> SeamlessM4TSpeech:
+    """The small SeamlessM4T of a folder. Raises ZooError where there is none, or none with units of its own."""
+    backbone: SeamlessM4TSpeech = build(compose("evaluate", ["system=simulu", f"backbone.name={folder}"]).backbone)
+    backbone.load()
+    if backbone.codebook is None:
+        raise ZooError(f"{folder} has no units.safetensors: which units speech consists of is not known.")
+    return backbone
+
+
+def resynthesised(speaker: SeamlessM4TSpeech, waves: Sequence[Tensor], target: Language) -> list[Tensor]:
+    """The units of waves (n,), said by the vocoder."""
+    assert speaker.codebook is not None, "vocoder has checked it"
+    units = [collapsed(speaker.codebook.encode(wave))[0] for wave in waves]
+    return [voiced.samples for voiced in speaker.vocode(units, target)]
+
+
+def errors(
+    recogniser: Recogniser, waves: Sequence[Tensor], lines: Sequence[Line], target: Language
+) -> dict[str, float]:
+    """Error rates of what is understood of the waves, which say the lines."""
+    said = [" ".join(one.words) for one in lines]
+    scores = speech_errors(recogniser.transcribe(waves), said, language=target, recogniser=recogniser.name)
+    return {kind: round(float(scores[f"Speech{kind}"].value or 0.0), 2) for kind in ("WER", "CER")}
+
+
+def measured(
+    recogniser: Recogniser, texts: Sequence[str], target: Language, speaker: SeamlessM4TSpeech | None = None
+) -> dict[str, dict[str, float]]:
+    """Error rates by form; the last one by ``speaker``, where there is one."""
+    said = forms(texts, target)
+    found = {name: errors(recogniser, heard(name, lines), lines, target) for name, lines in said.items()}
+    if speaker is not None:
+        lines = said["clean"]
+        waves = resynthesised(speaker, heard("clean", lines), target)
+        found["unit vocoder"] = errors(recogniser, waves, lines, target)
     return found
 
 
@@ -69,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--split", default="tst", help="whose references are spoken (default: tst)")
     parser.add_argument("--talks", type=int, default=None, help="only the first talks (default: all)")
+    parser.add_argument("--vocoder", help="folder of a small SeamlessM4T whose vocoder speaks, too (default: none)")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
     options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
@@ -79,8 +109,9 @@ def main() -> None:
         raise ZooError(missing)
     talks = build(cfg.data).talks(options.split, limit=options.talks)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
+    speaker = vocoder(options.vocoder) if options.vocoder else None
     recogniser.load()
-    found = measured(recogniser, texts, target)
+    found = measured(recogniser, texts, target, speaker)
     table = Table("speech", "WER (%)", "CER (%)", box=None)
     for name, scores in found.items():
         table.add_row(name, *(f"{score:.2f}" for score in scores.values()))

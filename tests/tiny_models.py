@@ -70,7 +70,7 @@ def tiny_models(folder: Path) -> dict[str, Overrides]:
 
 def _recogniser(folder: Path) -> Path:
     """A tiny recogniser of random weights, as its own class writes it."""
-    tiny = {"conv_dim": "[8,8,8,8]", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    tiny = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     given = ["backbone.name=null", *_below("backbone.config", tiny | {"intermediate_size": 16})]
     torch.manual_seed(0)
     backbone = build(compose("evaluate", ["system=local_agreement", "backbone=recogniser_minitalks", *given]).backbone)

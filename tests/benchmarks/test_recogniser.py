@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.languages import language
+from zoo.backbones.base import Voiced
+from zoo.languages import Language, language
 
 
 class Deaf:
@@ -30,6 +31,18 @@ class Deaf:
         return ["das Maus", "die Frau"] if len(self.heard) == 1 else ["", ""]
 
 
+class Echo:
+    """Speaks 20 samples per unit; everything sounds like unit 7."""
+
+    class codebook:
+        encode = staticmethod(lambda samples: torch.full((len(samples) // 320,), 7))
+
+    @staticmethod
+    def vocode(units: Sequence[Tensor], target: Language) -> list[Voiced]:
+        assert all(unit.unique().tolist() == [7] for unit in units)
+        return [Voiced(torch.ones(20 * len(unit)), torch.ones(len(unit))) for unit in units]
+
+
 def test_errors_by_form(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script, "heard", lambda name, lines: [name, [one.words for one in lines]])
     deaf = Deaf()
@@ -38,6 +51,16 @@ def test_errors_by_form(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> 
     assert found["clean"] == {"WER": 25.0, "CER": round(100 / 16, 2)}
     assert found["noise"] == {"WER": 100.0, "CER": 100.0}
     assert [form for form, _ in deaf.heard] == list(found)
+
+
+def test_a_vocoder_says_the_units_of_clean_speech(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        script, "heard", lambda name, lines: [torch.full((320 * len(one.words),), 1.0) for one in lines]
+    )
+    deaf = Deaf()
+    found = script.measured(deaf, ["Das Haus.", "Die alte Frau?"], language("de"), Echo())
+    assert list(found)[-1] == "unit vocoder"
+    assert [len(wave) for wave in deaf.heard[-1]] == [20, 20]  # one unit each, however long it lasts
 
 
 def test_how_texts_are_spoken(script: ModuleType) -> None:

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import Wav2Vec2Config, Wav2Vec2FeatureExtractor, Wav2Vec2ForCTC
+from transformers import (
+    SeamlessM4TFeatureExtractor,
+    Wav2Vec2BertConfig,
+    Wav2Vec2BertForCTC,
+    Wav2Vec2Config,
+    Wav2Vec2FeatureExtractor,
+    Wav2Vec2ForCTC,
+)
 
 from benchmarks import tiny_checkpoints
 from zoo.backbones.ctc.spelling import character_tokenizer
@@ -50,6 +57,27 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def unmasked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A CTC model that does not, as wav2vec2-base."""
     return ctc_folder(tmp_path_factory.mktemp("unmasked"), group_norm=True)
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Wav2Vec2-BERT for CTC: it hears filterbanks."""
+    folder = tmp_path_factory.mktemp("bert")
+    tokenizer = character_tokenizer("abcdefg")
+    config = Wav2Vec2BertConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=1.0,
+    )
+    torch.manual_seed(0)
+    Wav2Vec2BertForCTC(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    SeamlessM4TFeatureExtractor().save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
-from transformers import AutoProcessor, Wav2Vec2ForCTC, WhisperForConditionalGeneration, WhisperProcessor
+from transformers import (
+    AutoProcessor,
+    Wav2Vec2BertForCTC,
+    Wav2Vec2ForCTC,
+    WhisperForConditionalGeneration,
+    WhisperProcessor,
+)
 
 from zoo.config import build, compose
 from zoo.errors import ZooError
@@ -48,7 +54,19 @@ def test_a_ctc_model_says_its_best_path(kind: str, request: pytest.FixtureReques
     assert text == collapsed(folder, samples)
 
 
-@pytest.mark.parametrize("kind", ["masked", "unmasked", "whisper"])
+def test_a_wav2vec2_bert_hears_its_filterbanks(bert: Path) -> None:
+    samples = wave(1.3)
+    processor = AutoProcessor.from_pretrained(bert)
+    given = processor(samples.numpy(), sampling_rate=SAMPLE_RATE, return_tensors="pt")
+    frames = int(given["attention_mask"].sum())
+    with torch.no_grad():
+        labels = Wav2Vec2BertForCTC.from_pretrained(bert).eval()(**given).logits.argmax(-1)
+    [text] = loaded(bert).transcribe([samples])
+    assert len(text) > 5
+    assert [text] == [said.strip() for said in processor.batch_decode(labels[:, :frames])]
+
+
+@pytest.mark.parametrize("kind", ["masked", "unmasked", "bert", "whisper"])
 def test_company_changes_nothing(kind: str, request: pytest.FixtureRequest) -> None:
     options = {"language": "de"} if kind == "whisper" else {}
     recogniser = loaded(request.getfixturevalue(kind), batch_size=3, dtype="float64", **options)

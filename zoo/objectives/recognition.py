@@ -30,9 +30,8 @@ PHONEMES = 1024  # classes: all phonemes are known only when all clips were spok
 
 @dataclass(slots=True)
 class RecognitionBatch:
-    """values, mask: (B, n), see ``CTC.forward``. letters: of all rows, one after the other; counts: (B,) of each.
-
-    phonemes: (B, frames) class per frame, 0 where there is none, IGNORED in padding.
+    """values: (B, frames, bands), mask: (B, frames), see ``CTC.forward``. phonemes: (B, frames) class of each frame, 0
+    where there is none, IGNORED in padding. letters: of all rows, one after the other; counts: (B,) of each.
     """
 
     values: Tensor
@@ -52,7 +51,7 @@ class Spoiling:
 
     gain: decibels, up or down. noise: white, so many decibels below the speech, least and most. notch: hertz, the
     widest band that is taken out. phases: radians, the spread of random turns of the phases of a short-time spectrum,
-    at most: what many vocoders get wrong.
+    at most: windows overlap, so that magnitudes are blurred, too.
     """
 
     share: float = 0.4
@@ -119,11 +118,11 @@ class Recognition(Objective):
         assert self._spelling is not None, "prepare comes first"
         random = np.random.default_rng([self.seed, *(crc32(clip.excerpt.text.encode()) for clip in stretches)])
         spoiled = [self.spoiling(clip.samples, random).numpy() for clip in stretches]
-        given = self._extractor(spoiled, sampling_rate=SAMPLE_RATE, padding=True, return_tensors="pt")
+        given = self._extractor(spoiled, sampling_rate=SAMPLE_RATE, pad_to_multiple_of=None, return_tensors="pt")
         letters = [self._spelling.ids(clip.excerpt.text) for clip in stretches]
         phonemes = [frame_phonemes(clip.phonemes, len(clip.samples), self._span) for clip in stretches]
         return RecognitionBatch(
-            values=given["input_values"],
+            values=given["input_features"],
             mask=given["attention_mask"],
             letters=torch.cat(letters),
             counts=torch.tensor([len(row) for row in letters]),

@@ -1,5 +1,5 @@
-"""Speech recognisers of Transformers by hub id or folder: CTC (wav2vec 2.0, HuBERT, ...) and sequence-to-sequence
-(Whisper, ...). Knows no system and no score."""
+"""Speech recognisers of Transformers by hub id or folder: CTC (wav2vec 2.0, HuBERT, Wav2Vec2-BERT, ...) and
+sequence-to-sequence (Whisper, ...). Knows no system and no score."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -8,25 +8,17 @@ import torch
 from zoo.backbones.ctc.backbone import CTC
 
 TINY = {
-    "conv_dim": [8, 8],
-    "conv_kernel": [40, 8],
-    "conv_stride": [40, 8],
-    "feat_extract_norm": "layer",
-    "do_stable_layer_norm": True,
     "hidden_size": 16,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 16,
-    "num_conv_pos_embeddings": 4,
-    "num_conv_pos_embedding_groups": 2,
-    "hidden_dropout": 0.0,
-    "attention_dropout": 0.0,
-    "feat_proj_dropout": 0.0,
-    "activation_dropout": 0.0,
+    "position_embeddings_type": "rotary",
+    "conv_depthwise_kernel_size": 5,
+    "conformer_conv_dropout": 0.0,
     "final_dropout": 0.0,
     "layerdrop": 0.0,
     "mask_time_prob": 0.0,
-    "initializer_range": 1.0,
+    "initializer_range": 0.3,
 }
 
 Make = Callable[..., CTC]

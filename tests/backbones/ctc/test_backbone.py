@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoModelForCTC
+from transformers import AutoModelForCTC, Wav2Vec2FeatureExtractor
 
 from zoo.backbones.ctc.backbone import CTC, Heard
 from zoo.errors import ZooError
@@ -118,9 +118,9 @@ def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
 def test_forward_hears_what_decode_hears(make: Make) -> None:
     backbone = make()
     waves = [wave(8_000), wave(6_000, 1)]
-    given = backbone.extractor([one.numpy() for one in waves], sampling_rate=16_000, padding=True, return_tensors="pt")
+    given = backbone.extractor([one.numpy() for one in waves], sampling_rate=16_000, return_tensors="pt")
     with torch.no_grad():
-        heard = backbone(given["input_values"].double(), given["attention_mask"])
+        heard = backbone(given["input_features"].double(), given["attention_mask"])
     for row, samples in enumerate(waves):
         ids = backbone.spelling.collapsed(heard.logits[row, : heard.lengths[row]].argmax(-1))
         [answer] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
@@ -138,8 +138,19 @@ def test_the_loss_is_that_of_all_paths_per_letter(make: Make) -> None:
 
 
 def test_what_a_frame_hears(make: Make) -> None:
-    """Kernels of 40 and 8 with strides of 40 and 8: seven hops of 40 more."""
-    assert make().span == (40 + 7 * 40, 320)
+    """Two spectra: that many frames fit into a wave, and a sample less has one less."""
+    backbone = make()
+    heard, hop = backbone.span
+    for samples, frames in ((heard + 4 * hop, 5), (heard + 4 * hop - 1, 4)):
+        given = backbone.extractor(wave(samples).numpy(), sampling_rate=16_000, return_tensors="pt")
+        assert int(given["attention_mask"].sum()) == frames
+
+
+def test_phases_are_not_heard(make: Make) -> None:
+    backbone = make()
+    samples = wave(16_000)
+    said = [backbone.decode([session(backbone, one)], [Request()], frozenset())[0] for one in (samples, -samples)]
+    assert said[0].transcript == said[1].transcript
 
 
 def test_mistakes(make: Make, tmp_path: Path) -> None:
@@ -148,4 +159,8 @@ def test_mistakes(make: Make, tmp_path: Path) -> None:
     with pytest.raises(ZooError, match=r"Unknown field of backbone\.config 'layers'"):
         make(config={"layers": 2})
     with pytest.raises(ZooError, match="tokenizer"):
+        make(name=str(tmp_path), config=None)
+    make().save(tmp_path)
+    Wav2Vec2FeatureExtractor().save_pretrained(tmp_path)
+    with pytest.raises(ZooError, match="hears no filterbanks"):
         make(name=str(tmp_path), config=None)

@@ -1,4 +1,4 @@
-"""A recogniser of Transformers with a CTC head (Graves et al., 2006) on the raw waveform. Knows no translation."""
+"""A recogniser of Transformers with a CTC head (Graves et al., 2006) on log-mel filterbanks. Knows no translation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from transformers import (
     AutoFeatureExtractor,
     AutoModelForCTC,
     AutoTokenizer,
-    Wav2Vec2Config,
-    Wav2Vec2FeatureExtractor,
-    Wav2Vec2ForCTC,
+    SeamlessM4TFeatureExtractor,
+    Wav2Vec2BertConfig,
+    Wav2Vec2BertForCTC,
 )
 
 from zoo.backbones import hub
@@ -25,6 +25,9 @@ from zoo.backbones.seq2seq.pretrained import check_extractor, check_fields, part
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples
+
+WINDOW: Samples = 400  # of a spectrum of SeamlessM4TFeatureExtractor
+HOP: Samples = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,12 @@ class Heard:
 
 
 class CTC(Backbone):
-    """``name``: hub id or folder of a wav2vec 2.0 for CTC, or another that hears the waveform in frames of 20 ms.
+    """``name``: hub id or folder of a Wav2Vec2-BERT for CTC, or another that hears the same filterbanks.
 
-    None: random weights from ``config``, the fields of Transformers' ``Wav2Vec2Config``, with a token for each of
-    ``letters``. It transcribes, so the source language is the target language. What was written is not forced: an
-    answer is the best path of all kept audio from where the written tokens end.
+    None: random weights from ``config``, the fields of Transformers' ``Wav2Vec2BertConfig``, with a token for each of
+    ``letters``. It hears the magnitudes of bands in spectra of 10 ms, two spectra to a frame, and no phases, as people
+    do. It transcribes, so the source language is the target language. What was written is not forced: an answer is the
+    best path of all kept audio from where the written tokens end.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
@@ -64,7 +68,7 @@ class CTC(Backbone):
         super().__init__()
         if name is None and (not letters or len(set(letters)) < len(letters) or letters != letters.lower()):
             raise ZooError(f"backbone.letters are different letters in lower case, not {letters!r}.")
-        check_fields("backbone.config", config or {}, Wav2Vec2Config)
+        check_fields("backbone.config", config or {}, Wav2Vec2BertConfig)
         self.name = name
         self.config = dict(config or {})
         self.letters = letters
@@ -75,9 +79,9 @@ class CTC(Backbone):
         tokenizer: Any
         if self.name is None:
             tokenizer = character_tokenizer(self.letters)
-            self.extractor = Wav2Vec2FeatureExtractor(return_attention_mask=True)
-            config = Wav2Vec2Config(**self.config, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
-            self.network = Wav2Vec2ForCTC(config)
+            self.extractor = SeamlessM4TFeatureExtractor()
+            config = Wav2Vec2BertConfig(**self.config, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
+            self.network = Wav2Vec2BertForCTC(config)
             self.to(self.dtype)
         else:
             hub.check("recogniser", self.name)
@@ -85,8 +89,8 @@ class CTC(Backbone):
             self.extractor = part("feature extractor", AutoFeatureExtractor.from_pretrained, self.name)
             check_extractor(self.extractor, self.name)
             self.network = weights(AutoModelForCTC, self.name, self.dtype)
-        if self.network.main_input_name != "input_values" or tokenizer.word_delimiter_token is None:
-            raise ZooError(f"{self.name} does not hear the waveform or has no token between words; it is no CTC here.")
+        if not isinstance(self.extractor, SeamlessM4TFeatureExtractor) or tokenizer.word_delimiter_token is None:
+            raise ZooError(f"{self.name} hears no filterbanks or has no token between words; it is no CTC here.")
         self.network.set_attn_implementation("eager")  # the fastest on CPU at these lengths, in training by far
         self.spelling = Spelling(tokenizer)
         self.eval()
@@ -94,11 +98,7 @@ class CTC(Backbone):
     @property
     def span(self) -> tuple[Samples, Samples]:
         """How much a frame hears before attention, and from one to the next."""
-        config = self.network.config
-        heard, hop = 1, 1
-        for kernel, stride in zip(config.conv_kernel, config.conv_stride, strict=True):
-            heard, hop = heard + (kernel - 1) * hop, hop * stride
-        return heard, hop
+        return WINDOW + (self.extractor.stride - 1) * HOP, self.extractor.stride * HOP
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write weights (in ``dtype``; None: as they are) and tokenizer as Transformers lays them out."""
@@ -139,12 +139,11 @@ class CTC(Backbone):
         return self.spelling.text(token_ids)
 
     def forward(self, values: Tensor, mask: Tensor) -> Heard:
-        """What the network makes of a batch. values: (B, n), as its feature extractor gives them. mask: (B, n), 1 where
-        there is speech, 0 in padding."""
+        """What the network makes of a batch. values: (B, frames, bands), as its feature extractor gives them. mask:
+        (B, frames), 1 where there is speech, 0 in padding."""
         output = self.network.base_model(values, attention_mask=mask, output_hidden_states=True)
         logits = self.network.lm_head(self.network.dropout(output.last_hidden_state))
-        lengths = self.network._get_feat_extract_output_lengths(mask.sum(dim=1))
-        return Heard(torch.as_tensor(lengths), logits, output.hidden_states)
+        return Heard(mask.sum(dim=1), logits, output.hidden_states)
 
     def loss(self, heard: Heard, labels: Tensor, counts: Tensor) -> Tensor:
         """CTC per letter. labels: the letters of all rows, one after the other. counts: (B,) of each."""

@@ -31,7 +31,7 @@ def _paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor
     heard = given[name].to(network.device, network.dtype)
     mask = given["attention_mask"].to(network.device) if "attention_mask" in given else None
     path = network(**{name: heard}, attention_mask=mask).logits.argmax(dim=-1)
-    if mask is None or len(waves) == 1:
+    if mask is None:
         return list(path)
     lengths = frames(network, mask.sum(dim=1), path.shape[1])
     return [row[:length] for row, length in zip(path, lengths.tolist(), strict=True)]
