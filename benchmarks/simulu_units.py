@@ -57,7 +57,7 @@ class Memory:
 
     def batches(self, backbone: SeamlessM4TSpeech, clips: Sequence[Clip]) -> Iterator[UnitBatch]:
         """The clips, in order."""
-        collate = UnitCollator.of(backbone)
+        collate = UnitCollator.of(backbone, state=0)
         for first in range(0, len(clips), AT_ONCE):
             few = clips[first : first + AT_ONCE]
             yield collate(few, heard=len(few) if self.heard else 0, opened=[self.open] * len(few))

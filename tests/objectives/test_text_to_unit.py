@@ -2,6 +2,7 @@
 
 import math
 import operator
+from typing import Literal
 
 import pytest
 import torch
@@ -26,8 +27,11 @@ def test_the_guide_is_the_mass_on_the_spoken_word() -> None:
     assert guided(attention, spoken).item() == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
 
 
-def test_each_unit_is_spoken_by_all_tokens_of_its_word(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
-    objective = TextToUnit(speech=0.0, open=1.0)
+@pytest.mark.parametrize("state", [0, -1])
+def test_each_unit_is_spoken_by_all_tokens_of_its_word(
+    speaking: SeamlessM4TSpeech, clips: list[Clip], state: Literal[0, -1]
+) -> None:
+    objective = TextToUnit(speech=0.0, open=1.0, state=state)
     objective.prepare([], speaking)
     batch = objective.batch(clips[:1], 1)
     tokenizer, codebook = speaking.tokenizer, speaking.codebook
@@ -44,8 +48,13 @@ def test_each_unit_is_spoken_by_all_tokens_of_its_word(speaking: SeamlessM4TSpee
     middles = (counts.cumsum(0) - counts / 2) * 0.02
     for query, middle in enumerate(middles.tolist(), start=1):
         word = min(int(middle / 0.25), 2)
-        first = 2 + sum(tokens[:word])
+        first = 2 + state + sum(tokens[:word])
         assert batch.spoken[0, query].nonzero().flatten().tolist() == list(range(first, first + tokens[word]))
+
+
+def test_a_token_has_two_states() -> None:
+    with pytest.raises(ZooError, match=r"^Unknown text_to_unit\.state"):
+        TextToUnit(state=1)  # type: ignore[arg-type]
 
 
 def test_texts_are_open_or_closed_and_heard_or_read(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:

@@ -8,7 +8,7 @@ streams is training-free. Knows no policy, and no waveform but by the units of a
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from zoo.backbones.vocabulary import Vocabulary
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk, Word
 from zoo.data.units import Codebook, collapsed
-from zoo.errors import ZooError
+from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
 from zoo.objectives.text_copy import IGNORED, Texts, padded, reading, remembered, written_states
 from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
@@ -64,7 +64,8 @@ class TextToUnit(Objective):
     encoder, as TTS has. ahead: most seconds that are heard beyond the words, as the speech that is not translated yet.
     open: share whose text has no end, as what is written in the middle of a talk has none.
     label_smoothing: of the cross-entropy. guide: weight of -log of the last layer's attention (mean of its heads) to
-    the tokens of the word that is spoken; 0: no guide.
+    the tokens of the word that is spoken; 0: no guide. state: where a token is looked for, -1: at the state that
+    predicts it, which says best what it is; 0: at its own, which says rather what follows.
     Clips go down to one word: cascades that speak nothing but new words have learned to, and are compared fairly.
     """
 
@@ -78,6 +79,7 @@ class TextToUnit(Objective):
         open: float = 0.5,
         label_smoothing: float = 0.05,
         guide: float = 0.2,
+        state: Literal[0, -1] = -1,
     ) -> None:
         super().__init__()
         for name, share in (("speech", speech), ("open", open), ("label_smoothing", label_smoothing)):
@@ -86,17 +88,20 @@ class TextToUnit(Objective):
         for name, least in (("ahead", ahead), ("guide", guide)):
             if least < 0:
                 raise ZooError(f"text_to_unit.{name} is at least 0, not {least}.")
+        if state not in (0, -1):
+            raise unknown("text_to_unit.state", state, (0, -1))
         self.speech = speech
         self.ahead = ahead
         self.open = open
         self.label_smoothing = label_smoothing
         self.guide = guide
+        self.state = state
         self._collate: UnitCollator | None = None
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take from the backbone how it hears, reads and counts units. Raises ZooError where it lacks one of them."""
         speaking = reading(backbone, objective="text_to_unit")
-        self._collate = UnitCollator.of(speaking)
+        self._collate = UnitCollator.of(speaking, state=self.state)
         if self.guide:
             speaking.speaker.t2u.set_attn_implementation("eager")  # the other ones tell no weights
 
@@ -157,7 +162,10 @@ def guided(attention: Tensor, spoken: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class UnitCollator:
-    """Clips to a batch; runs in a data worker. offset: T2U's id of unit 0. unit_samples: of a unit frame."""
+    """Clips to a batch; runs in a data worker. offset: T2U's id of unit 0. unit_samples: of a unit frame.
+
+    state: see ``TextToUnit``.
+    """
 
     texts: Texts
     hearing: Collator
@@ -167,9 +175,10 @@ class UnitCollator:
     end: int
     offset: int
     unit_samples: Samples
+    state: int
 
     @classmethod
-    def of(cls, backbone: SeamlessM4TSpeech) -> "UnitCollator":
+    def of(cls, backbone: SeamlessM4TSpeech, *, state: int) -> "UnitCollator":
         """What a backbone is fed. Raises ZooError for one without units."""
         if backbone.codebook is None:
             raise ZooError(f"{backbone.title} has no codebook, so no clip has units; train its vocoder first.")
@@ -183,6 +192,7 @@ class UnitCollator:
             end=config.t2u_eos_token_id,
             offset=config.vocoder_offset,
             unit_samples=backbone.unit_samples,
+            state=state,
         )
 
     def __call__(self, clips: Sequence[Clip], *, heard: int, opened: Sequence[bool]) -> UnitBatch:
@@ -223,7 +233,7 @@ class UnitCollator:
         words = self.vocabularies[language.unit].word_starts(ids).cumsum(dim=0) - 1
         opening = len(self.texts.opening[language.code])
         said = owners(clip.words, frames, self.unit_samples)[:, None] == words
-        return functional.pad(said, (opening, 0))
+        return functional.pad(said, (opening + self.state, 0))
 
 
 def owners(words: Sequence[Word], frames: Tensor, unit_samples: Samples) -> Tensor:
