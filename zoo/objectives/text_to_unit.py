@@ -64,8 +64,8 @@ class TextToUnit(Objective):
     encoder, as TTS has. ahead: most seconds that are heard beyond the words, as the speech that is not translated yet.
     open: share whose text has no end, as what is written in the middle of a talk has none.
     label_smoothing: of the cross-entropy. guide: weight of -log of the last layer's attention (mean of its heads) to
-    the tokens of the word that is spoken; 0: no guide. state: where a token is looked for, -1: at the state that
-    predicts it, which says best what it is; 0: at its own, which says rather what follows.
+    the tokens of the word that is spoken; 0: no guide. state: where a token is looked for: 0: at its own state; -1: at
+    the one that predicts it (of sentences fewer words were wrong so; of what streaming says more).
     Clips go down to one word: cascades that speak nothing but new words have learned to, and are compared fairly.
     """
 
@@ -79,7 +79,7 @@ class TextToUnit(Objective):
         open: float = 0.5,
         label_smoothing: float = 0.05,
         guide: float = 0.2,
-        state: Literal[0, -1] = -1,
+        state: Literal[0, -1] = 0,
     ) -> None:
         super().__init__()
         for name, share in (("speech", speech), ("open", open), ("label_smoothing", label_smoothing)):
