@@ -12,7 +12,8 @@ from zoo.backbones.seamless_speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Word
 from zoo.errors import ZooError
-from zoo.objectives.text_to_unit import TextToUnit, guided, owners
+from zoo.objectives.guide import unlike
+from zoo.objectives.text_to_unit import TextToUnit, owners
 
 
 def test_units_belong_to_the_last_word_that_has_begun() -> None:
@@ -24,7 +25,7 @@ def test_units_belong_to_the_last_word_that_has_begun() -> None:
 def test_the_guide_is_the_mass_on_the_spoken_word() -> None:
     attention = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]])
     spoken = torch.tensor([[[False, True, True], [False, False, False], [True, False, False]]])
-    assert guided(attention, spoken).item() == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
+    assert unlike(attention, spoken).item() == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
 
 
 @pytest.mark.parametrize("state", [0, -1])

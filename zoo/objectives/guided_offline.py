@@ -20,9 +20,8 @@ from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.objectives.base import Objective
+from zoo.objectives.guide import unlike
 from zoo.types import SAMPLE_RATE, Samples, UnitKind
-
-LEAST_MASS = 1e-4  # of attention; below, the guide pulls no harder
 
 
 @dataclass(slots=True)
@@ -135,5 +134,4 @@ def guided(attention: Tensor, first: Tensor, last: Tensor) -> Tensor:
     """Mean of -log of the attention (B, T, frames) within frames ``first`` to ``last`` (B, T), where there are any."""
     frame = torch.arange(attention.shape[-1], device=attention.device)
     said = (frame >= first[..., None]) & (frame <= last[..., None]) & (first >= 0)[..., None]
-    mass = (attention * said).sum(dim=-1)[said.any(dim=-1)]
-    return -mass.clamp_min(LEAST_MASS).log().sum() / max(1, len(mass))
+    return unlike(attention, said)

@@ -26,10 +26,9 @@ from zoo.data.talks import Talk, Word
 from zoo.data.units import Codebook, collapsed
 from zoo.errors import ZooError, unknown
 from zoo.objectives.base import Objective
+from zoo.objectives.guide import unlike
 from zoo.objectives.text_copy import IGNORED, Texts, padded, reading, remembered, written_states
 from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
-
-LEAST_MASS = 1e-4  # of attention; below, the guide pulls no harder
 
 
 @dataclass(slots=True)
@@ -137,7 +136,7 @@ class TextToUnit(Objective):
         units = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         losses = {"loss": units, "units": units, "unit_accuracy": (logits.argmax(-1) == labels).float().mean()}
         if self.guide:
-            guide = guided(said.cross_attentions[-1].mean(dim=1), batch.spoken)
+            guide = unlike(said.cross_attentions[-1].mean(dim=1), batch.spoken)
             losses |= {"loss": units + self.guide * guide, "guide": guide}
         return losses
 
@@ -152,12 +151,6 @@ def text_states(backbone: SeamlessM4TSpeech, batch: UnitBatch) -> Tensor:
         memories.append(remembered(backbone, batch.read, batch.padding))
     texts = batch.text.split([len(memory) for memory, _ in memories])
     return torch.cat([written_states(backbone, text, *memory) for text, memory in zip(texts, memories, strict=True)])
-
-
-def guided(attention: Tensor, spoken: Tensor) -> Tensor:
-    """Mean of -log of the attention (B, U, T) within ``spoken`` (B, U, T), over the queries that have a word there."""
-    mass = (attention.float() * spoken).sum(dim=-1)[spoken.any(dim=-1)]
-    return -mass.clamp_min(LEAST_MASS).log().mean()
 
 
 @dataclass(frozen=True, slots=True)
