@@ -1,7 +1,7 @@
 """The contract of every network: how to listen, what to say next, what to keep. Knows no policy and no clock."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -70,14 +70,19 @@ class Backbone(nn.Module, ABC):
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation of target ids (special tokens left out, spaces untouched)."""
 
+    def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
+        """What can be trained apart, by name: the children, unless a backbone draws other lines."""
+        return {name: child.parameters() for name, child in self.named_children()}
+
     def trainable(self, names: Sequence[str]) -> None:
-        """Train only the named parts (children), freeze the rest. Raises ZooError on an unknown name."""
-        children = dict(self.named_children())
+        """Train only the named ``parts``, freeze the rest. Raises ZooError on an unknown name."""
+        parts = self.parts()
         for name in names:
-            if name not in children:
-                raise unknown("part of the backbone", name, children)
-        for name, child in children.items():
-            child.requires_grad_(name in names)
+            if name not in parts:
+                raise unknown("part of the backbone", name, parts)
+        self.requires_grad_(False)
+        for parameter in (parameter for name in names for parameter in parts[name]):
+            parameter.requires_grad_(True)
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from zoo.backbones.listener import Listener
 from zoo.backbones.lora import LoraConfig
 from zoo.backbones.seq2seq.features import Spectrogram
 from zoo.backbones.vocabulary import containing
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError
 from zoo.streaming.session import Session
 
 
@@ -96,16 +96,6 @@ class HearingLLM(Listener):
                 f"The search suppresses what the separator {self.template.separator!r} is written with, so no "
                 f"transcript could end; change search.suppress, now {list(self.suppress)}."
             )
-
-    def trainable(self, names: Sequence[str]) -> None:
-        """Train only the named ``parts``, freeze the rest. Raises ZooError on an unknown name."""
-        parts = self.parts()
-        for name in names:
-            if name not in parts:
-                raise unknown("part of the backbone", name, parts)
-        self.requires_grad_(False)
-        for parameter in (parameter for name in names for parameter in parts[name]):
-            parameter.requires_grad_(True)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write model (in ``dtype``; None: as it is) and tokenizer to ``folder``, as Transformers lays them out.

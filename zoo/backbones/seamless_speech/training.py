@@ -1,6 +1,6 @@
 """How a SeamlessM4T is trained to hear and to write: frames for labels, teacher forcing, parts. Knows no data."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,6 @@ from transformers.models.seamless_m4t.modeling_seamless_m4t import SeamlessM4TSp
 from zoo.backbones.seamless_speech.batch import IGNORED, Collator, SpeechBatch, heard
 from zoo.backbones.seq2seq.features import HOP, WINDOW
 from zoo.backbones.seq2seq.seamless import CODES, STRIDE, SUBSAMPLING, SeamlessM4T
-from zoo.errors import unknown
 
 FRAME_SAMPLES = STRIDE * HOP  # 20 ms: of the conformer, before the adaptor
 
@@ -38,16 +37,6 @@ class SpeechTraining(SeamlessM4T):
             "adaptor": adaptor,
             "decoder": list(self.decoder.parameters()),
         }
-
-    def trainable(self, names: Sequence[str]) -> None:
-        """Train only the named ``parts``, freeze the rest. Raises ZooError on an unknown name."""
-        parts = self.parts()
-        for name in names:
-            if name not in parts:
-                raise unknown("part of the backbone", name, parts)
-        self.requires_grad_(False)
-        for parameter in (parameter for name in names for parameter in parts[name]):
-            parameter.requires_grad_(True)
 
     def collator(self) -> Collator:
         """Makes what ``forward`` takes."""
