@@ -153,7 +153,7 @@ def spoken(backbone: SeamlessM4TSpeech, session: Session, states: States) -> tup
     marks.append(time.process_time())
     fed = states(backbone, Write(session, hypothesis, hypothesis.new, ""))
     marks.append(time.process_time())
-    [units] = backbone.speaker.units([fed], [session.target], layer=None, opening=2)
+    [units] = backbone.speaker.units([fed], [session.target], layer=None)
     marks.append(time.process_time())
     [voiced] = backbone.vocode([units.ids], session.target)
     marks.append(time.process_time())

@@ -23,6 +23,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_speech.speaker import OPENING
 from zoo.config import Config, build, compose
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.units import collapsed
@@ -35,7 +36,6 @@ from zoo.synthesizers.assignment import Assignment, Normalisation, assigned, sco
 
 AT_ONCE = 20  # clips
 SEED = 1  # of the clips: those of the training have 0, and other talks
-OPENING = 2  # positions before a text
 NORMALISATIONS: tuple[Normalisation, ...] = ("none", "share", "z_score")
 ASSIGNMENTS: tuple[Assignment, ...] = ("argmax", "monotone")
 LENGTHS = {"1-3": range(1, 4), "4-9": range(4, 10), "10 and more": range(10, 1000)}  # words
@@ -118,7 +118,7 @@ def speeches(
         for batch in memory.batches(backbone, clips):
             states = text_states(backbone, batch)
             rows = [row[:length] for row, length in zip(states, batch.texts.tolist(), strict=True)]
-            told = backbone.speaker.units(rows, [target] * len(rows), layer=None, opening=OPENING)
+            told = backbone.speaker.units(rows, [target] * len(rows), layer=None)
             units += [one.ids for one in told]
         yield memory.name, waves(backbone, units, target)
 

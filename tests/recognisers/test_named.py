@@ -90,11 +90,12 @@ def test_whisper_is_told_its_language(whisper: Path) -> None:
     assert said["de"] != said["es"]
 
 
-def test_long_speech_is_heard_in_pieces(masked: Path) -> None:
+@pytest.mark.parametrize(("language", "separator"), [(None, " "), ("de", " "), ("zh", "")])
+def test_long_speech_is_heard_in_pieces(masked: Path, language: str | None, separator: str) -> None:
     samples = torch.cat([wave(1.2, 1), torch.zeros(SAMPLE_RATE // 2), wave(1.5, 2)])
-    recogniser = loaded(masked, piece_seconds=2.0)
+    recogniser = loaded(masked, piece_seconds=2.0, language=language)
     first, second = pieces(samples, 2 * SAMPLE_RATE)
-    assert recogniser.transcribe([samples]) == [" ".join(recogniser.transcribe([first, second]))]
+    assert recogniser.transcribe([samples]) == [separator.join(recogniser.transcribe([first, second]))]
 
 
 def test_silence_says_nothing(masked: Path) -> None:

@@ -19,6 +19,7 @@ from zoo.backbones.base import dtype_named
 from zoo.backbones.ctc.listen import best_paths, features
 from zoo.backbones.seq2seq.pretrained import UNREADABLE, check_extractor, part, weights
 from zoo.errors import ZooError
+from zoo.languages import language as known
 from zoo.recognisers.pieces import pieces
 from zoo.types import SAMPLE_RATE, Seconds
 
@@ -51,6 +52,7 @@ class NamedRecogniser:
             )
         self.name = name
         self.language = language
+        self._separator = known(language).separator if language else " "
         self.optional = optional
         self.batch_size = batch_size
         self.piece_seconds = piece_seconds
@@ -122,7 +124,7 @@ class NamedRecogniser:
         rows = [
             [text for (owner, _), text in zip(cut, texts, strict=True) if owner == row] for row in range(len(waves))
         ]
-        return [" ".join(text for text in row if text) for row in rows]
+        return [self._separator.join(text for text in row if text) for row in rows]
 
     def _pieces(self, wave: Tensor) -> list[Tensor]:
         """Those that sound."""

@@ -24,7 +24,7 @@ def random_states(positions: int) -> Tensor:
 
 @torch.inference_mode()
 def spoken(speaker: UnitSpeaker, *lengths: int, layer: int | None = 1) -> list[Units]:
-    return speaker.units([random_states(n) for n in lengths], [GERMAN] * len(lengths), layer=layer, opening=2)
+    return speaker.units([random_states(n) for n in lengths], [GERMAN] * len(lengths), layer=layer)
 
 
 @pytest.mark.parametrize("layer", [0, 1, None])

@@ -26,8 +26,6 @@ from zoo.languages import Language
 from zoo.streaming.session import Session, Write
 from zoo.types import Capability, Hypothesis, Samples
 
-OPENING = 2  # states before a text: start and language
-
 
 class SeamlessM4TSpeech(SpeechTraining):
     """``name``: a SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or a folder that has one.
@@ -151,7 +149,7 @@ class SeamlessM4TSpeech(SpeechTraining):
         The state that follows for the end is one more position of the text decoder, after the tokens that are written.
         """
         languages = [write.session.target for write in writes]
-        return self.speaker.units(self.fed(writes, close=close), languages, layer=layer, opening=OPENING)
+        return self.speaker.units(self.fed(writes, close=close), languages, layer=layer)
 
     def fed(self, writes: Sequence[Write], *, close: bool) -> list[Tensor]:
         """(opening + kept + written, width) each, and one more where it is closed: what text-to-unit models are fed."""

@@ -23,6 +23,8 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples
 
+OPENING = 2  # states before a text: start and language
+
 
 @dataclass(frozen=True, slots=True)
 class Languages:
@@ -114,10 +116,8 @@ class UnitSpeaker(nn.Module):
         """Layers of the text-to-unit decoder."""
         return len(self.t2u.model.decoder.layers)
 
-    def units(
-        self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None, opening: int
-    ) -> list[Units]:
-        """Units of texts, from their decoder states (positions, width), of which ``opening`` stand before the text.
+    def units(self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None) -> list[Units]:
+        """Units of texts, from their decoder states (positions, width), of which OPENING stand before the text.
 
         layer: whose cross-attention is told (None: mean of all layers). A batch; each is as if it were alone.
         """
@@ -144,7 +144,7 @@ class UnitSpeaker(nn.Module):
         for stream, answer in enumerate(answers):
             ids = torch.tensor(answer.tokens[: self.max_units], dtype=torch.long) - self.t2u.config.vocoder_offset
             predicting = texts.looked(stream, answer.generated)[len(prompts[stream]) - 1 :][: len(ids)]
-            told.append(Units(ids, predicting.mean(dim=1).cpu(), opening, truncated=not answer.finished))
+            told.append(Units(ids, predicting.mean(dim=1).cpu(), OPENING, truncated=not answer.finished))
         return told
 
     @property

@@ -18,8 +18,6 @@ from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.seq2seq.pretrained import apart, part, weights
 from zoo.languages import Language
 
-OPENING = 2  # states before a text: start and language
-
 
 class TextToSpeech(nn.Module):
     """name: hub id or folder of a SeamlessM4T v1 with its text encoder. voice: which of the vocoder's speakers.
@@ -60,7 +58,7 @@ class TextToSpeech(nn.Module):
     def speak(self, texts: Sequence[str], language: Language) -> list[Voiced]:
         """Speech of each text, as a batch, each as if it were alone. Raises ZooError for a language not spoken."""
         states = self.states(texts, language) if texts else []
-        units = self.speaker.units(states, [language] * len(states), layer=0, opening=OPENING) if states else []
+        units = self.speaker.units(states, [language] * len(states), layer=0) if states else []
         return self.speaker.vocode([told.ids for told in units], language)
 
     def states(self, texts: Sequence[str], language: Language) -> list[Tensor]:
