@@ -32,7 +32,7 @@ def test_the_guide_is_the_mass_on_the_spoken_word() -> None:
 def test_each_unit_is_spoken_by_all_tokens_of_its_word(
     speaking: SeamlessM4TSpeech, clips: list[Clip], state: Literal[0, -1]
 ) -> None:
-    objective = TextToUnit(speech=0.0, open=1.0, state=state)
+    objective = TextToUnit(speech=0.0, open=1.0, noise=0.0, state=state)
     objective.prepare([], speaking)
     batch = objective.batch(clips[:1], 1)
     tokenizer, codebook = speaking.tokenizer, speaking.codebook
@@ -83,12 +83,28 @@ def test_speech_is_heard_beyond_the_words_as_far_as_the_talk_goes(
     assert max(lengths[100.0]) == 89
 
 
+def test_noise_is_units_among_the_inputs_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+    inputs, labels = {}, {}
+    for noise in (0.0, 1.0):
+        objective = TextToUnit(noise=noise)
+        objective.prepare([], speaking)
+        batch = objective.batch(clips * 4, 1)
+        inputs[noise], labels[noise] = batch.inputs, batch.labels
+    assert labels[0.0].equal(labels[1.0])
+    assert inputs[0.0][:, :2].equal(inputs[1.0][:, :2])  # the end and the language
+    noisy = inputs[1.0][:, 2:]
+    assert speaking.codebook is not None
+    assert 4 <= int(noisy.min()) < int(noisy.max()) < 4 + len(speaking.codebook.centroids)
+    assert (noisy != inputs[0.0][:, 2:]).float().mean() > 0.5
+
+
 def test_the_same_clips_make_the_same_batch(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
     objective = TextToUnit()
     objective.prepare([], speaking)
     first, second = objective.batch(clips * 4, 1), objective.batch(clips * 4, 1)
     assert first.text.equal(second.text)
     assert first.features.equal(second.features)
+    assert first.inputs.equal(second.inputs)
 
 
 def test_it_learns_the_units_and_leaves_the_rest_as_it_is(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
@@ -115,7 +131,7 @@ def test_it_learns_the_units_and_leaves_the_rest_as_it_is(speaking: SeamlessM4TS
 
 
 def test_a_batch_of_padded_clips_costs_what_they_cost_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
-    objective = TextToUnit(speech=1.0, ahead=0.0, open=0.0, label_smoothing=0.0)
+    objective = TextToUnit(speech=1.0, ahead=0.0, open=0.0, label_smoothing=0.0, noise=0.0)
     objective.prepare([], speaking)
     speaking.eval()
     both = objective.batch(clips, 1)
@@ -138,6 +154,8 @@ def test_without_weight_there_is_no_guide(speaking: SeamlessM4TSpeech, clips: li
 def test_what_cannot_be_trained_is_refused(speaking: SeamlessM4TSpeech) -> None:
     with pytest.raises(ZooError, match="open is a share"):
         TextToUnit(open=1.5)
+    with pytest.raises(ZooError, match="noise is a share"):
+        TextToUnit(noise=-0.1)
     with pytest.raises(ZooError, match="guide is at least 0"):
         TextToUnit(guide=-0.1)
     speaking.codebook = None

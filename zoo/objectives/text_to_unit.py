@@ -62,9 +62,10 @@ class TextToUnit(Objective):
     speech: share of the clips whose text decoder hears their source audio; the others have the memory of the text
     encoder, as TTS has. ahead: most seconds that are heard beyond the words, as the speech that is not translated yet.
     open: share whose text has no end, as what is written in the middle of a talk has none.
-    label_smoothing: of the cross-entropy. guide: weight of -log of the last layer's attention (mean of its heads) to
-    the tokens of the word that is spoken; 0: no guide. state: where a token is looked for: 0: at its own state; -1: at
-    the one that predicts it (of sentences fewer words were wrong so; of what streaming says more).
+    label_smoothing: of the cross-entropy. noise: share of the units before each that are random ones instead, so that
+    the text is read and the units so far are not trusted. guide: weight of -log of the last layer's attention (mean of
+    its heads) to the tokens of the word that is spoken; 0: no guide. state: where a token is looked for: 0: at its own
+    state; -1: at the one that predicts it (of sentences fewer words were wrong so; of what streaming says more).
     Clips go down to one word: cascades that speak nothing but new words have learned to, and are compared fairly.
     """
 
@@ -77,11 +78,12 @@ class TextToUnit(Objective):
         ahead: Seconds = 1.5,
         open: float = 0.5,
         label_smoothing: float = 0.05,
+        noise: float = 0.1,
         guide: float = 0.2,
         state: Literal[0, -1] = 0,
     ) -> None:
         super().__init__()
-        for name, share in (("speech", speech), ("open", open), ("label_smoothing", label_smoothing)):
+        for name, share in (("speech", speech), ("open", open), ("label_smoothing", label_smoothing), ("noise", noise)):
             if not 0 <= share <= 1:
                 raise ZooError(f"text_to_unit.{name} is a share, from 0 to 1, not {share}.")
         for name, least in (("ahead", ahead), ("guide", guide)):
@@ -93,6 +95,7 @@ class TextToUnit(Objective):
         self.ahead = ahead
         self.open = open
         self.label_smoothing = label_smoothing
+        self.noise = noise
         self.guide = guide
         self.state = state
         self._collate: UnitCollator | None = None
@@ -105,13 +108,14 @@ class TextToUnit(Objective):
             speaking.speaker.t2u.set_attn_implementation("eager")  # the other ones tell no weights
 
     def batch(self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None) -> UnitBatch:
-        """Which clips are heard, how far beyond their words, and which are open follows from the clips alone."""
+        """Which clips are heard, how far, which are open and what is noise follows from the clips alone."""
         assert self._collate is not None, "prepare comes first"
         seed = zlib.crc32(" ".join(clip.excerpt.text for clip in stretches).encode())
         random = np.random.default_rng(seed)
         clips = [self._further(stretches[place], random) for place in random.permutation(len(stretches))]
         opened = random.random(len(clips)) < self.open
-        return self._collate(clips, heard=int(random.binomial(len(clips), self.speech)), opened=opened.tolist())
+        batch = self._collate(clips, heard=int(random.binomial(len(clips), self.speech)), opened=opened.tolist())
+        return replace(batch, inputs=self._collate.noisy(batch.inputs, self.noise, random))
 
     def _further(self, clip: Clip, random: np.random.Generator) -> Clip:
         """The clip whose source goes on for a while, as far as its talk does."""
@@ -211,6 +215,13 @@ class UnitCollator:
             labels=padded([torch.cat([row.new_tensor([IGNORED]), row[2:]]) for row in rows], IGNORED),
             spoken=spoken,
         )
+
+    def noisy(self, inputs: Tensor, share: float, random: np.random.Generator) -> Tensor:
+        """T2U's input (B, U), a share of it random units; the end and the language that it begins with stay."""
+        wrong = torch.from_numpy(random.random(inputs.shape) < share)
+        wrong[:, :2] = False
+        units = torch.from_numpy(random.integers(len(self.codebook.centroids), size=inputs.shape))
+        return torch.where(wrong, units + self.offset, inputs)
 
     def _row(self, clip: Clip, units: Tensor) -> Tensor:
         """(n,) end, language, units, end."""
