@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from zoo.config import build, compose
 from zoo.data.talks import Talk
+from zoo.evaluation.heard import Listeners
 from zoo.evaluation.runner import Evaluator, Settings
 from zoo.languages import language
 from zoo.metrics.asr import recogniser_errors
@@ -80,3 +82,19 @@ def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> No
     heard = recogniser.transcribe([wave for talk in talks for wave in clean_speech(talk, german)])
     [score] = recogniser_errors(heard, texts, language=german, recogniser=recogniser.name).values()
     assert (score.value if score.value is not None else 100.0) <= 3.0
+
+
+def test_simulu_speaks_so_that_the_recogniser_understands(talks: list[Talk], tmp_path: Path) -> None:
+    """Talks of two, where the whole test set has ASR-BLEU 60: it varies from talk to talk."""
+    cfg = compose("evaluate", ["system=simulu"])
+    system: StreamingSystem = build(cfg.system)
+    system.configure_model()
+    listeners = Listeners({"de": build(cfg.recogniser)})
+    listeners.load(torch.device("cpu"))
+    settings = Settings(upper_bound=False, oracle_k=(), knob_values=[6], batch_size=2)
+    evaluator = Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=tmp_path, listeners=listeners)
+    [row] = evaluator.run(system)
+    assert len(list(tmp_path.rglob("*.target.wav"))) == len(talks)
+    assert (row.scores["ASR_BLEU"] or 0) > 50
+    assert (row.scores["ASR_WER"] or 99) <= 3.0
+    assert (row.scores["StartOffset"] or 99) <= 3.0
