@@ -76,7 +76,9 @@ def generated(backbone: SeamlessM4TSpeech, write: Write) -> Tensor:
     prompt = [*backbone.opening(write.session, Stage.TRANSLATION), *write.session.prefix.tolist()]
     texts = Continuation(backbone.decoder, [memory], [prompt], heads={})
     for token in write.hypothesis.token_ids.tolist():
-        if int(texts.log_probs.argmax()) != token:
+        scores = texts.log_probs.flatten()
+        scores[backbone.never] = -torch.inf
+        if int(scores.argmax()) != token:
             raise ZooError("The text that is decoded again is another one.")
         texts.step([token])
     return forced(backbone, write)
