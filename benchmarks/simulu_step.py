@@ -76,7 +76,7 @@ def generated(backbone: SeamlessM4TSpeech, write: Write) -> Tensor:
     prompt = [*backbone.opening(write.session, Stage.TRANSLATION), *write.session.prefix.tolist()]
     texts = Continuation(backbone.decoder, [memory], [prompt], heads={})
     for token in write.hypothesis.token_ids.tolist():
-        scores = texts.log_probs.flatten()
+        scores = texts.log_probs[0].clone()
         scores[backbone.never] = -torch.inf
         if int(scores.argmax()) != token:
             raise ZooError("The text that is decoded again is another one.")

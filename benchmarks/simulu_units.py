@@ -22,11 +22,11 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.recogniser import resynthesised
 from zoo.backbones.seamless_speech import SeamlessM4TSpeech
 from zoo.backbones.seamless_speech.speaker import OPENING
 from zoo.config import Config, build, compose
 from zoo.data.clips import Clip, ClipConfig, Clips
-from zoo.data.units import collapsed
 from zoo.errors import run_script
 from zoo.languages import Language, language
 from zoo.metrics.asr import recogniser_errors
@@ -110,9 +110,7 @@ def speeches(
 ) -> Iterator[tuple[str, list[Tensor]]]:
     """Ways to speak the clips, and their waves (n,)."""
     yield "espeak-ng itself", [clip.samples for clip in clips]
-    codebook = backbone.codebook
-    assert codebook is not None
-    yield "its units, vocoder", waves(backbone, [collapsed(codebook.encode(clip.samples))[0] for clip in clips], target)
+    yield "its units, vocoder", resynthesised(backbone, [clip.samples for clip in clips], target)
     for memory in (Memory(heard=True, open=True), Memory(heard=True, open=False), Memory(heard=False, open=False)):
         units: list[Tensor] = []
         for batch in memory.batches(backbone, clips):
@@ -120,12 +118,7 @@ def speeches(
             rows = [row[:length] for row, length in zip(states, batch.texts.tolist(), strict=True)]
             told = backbone.speaker.units(rows, [target] * len(rows), layer=None)
             units += [one.ids for one in told]
-        yield memory.name, waves(backbone, units, target)
-
-
-def waves(backbone: SeamlessM4TSpeech, units: Sequence[Tensor], target: Language) -> list[Tensor]:
-    """Speech of units (n,) each."""
-    return [voiced.samples for voiced in backbone.vocode(units, target)]
+        yield memory.name, [voiced.samples for voiced in backbone.vocode(units, target)]
 
 
 def errors(heard: Sequence[str], clips: Sequence[Clip], target: Language, recogniser: Recogniser) -> dict[str, float]:

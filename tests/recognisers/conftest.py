@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import (
+    PreTrainedModel,
     SeamlessM4TFeatureExtractor,
-    Wav2Vec2BertConfig,
+    SequenceFeatureExtractor,
     Wav2Vec2BertForCTC,
-    Wav2Vec2Config,
     Wav2Vec2FeatureExtractor,
     Wav2Vec2ForCTC,
 )
@@ -24,26 +24,38 @@ def _one_thread() -> None:
 
 def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
     """A wav2vec 2.0 for CTC of frames of 20 ms; with ``group_norm``, one that must not hear padding."""
-    tokenizer = character_tokenizer("abcdefg")
-    config = Wav2Vec2Config(
+    return _written(
+        folder,
+        Wav2Vec2ForCTC,
+        Wav2Vec2FeatureExtractor(return_attention_mask=not group_norm),
         conv_dim=[8, 8],
         conv_kernel=[40, 8],
         conv_stride=[40, 8],
         feat_extract_norm="group" if group_norm else "layer",
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+    )
+
+
+def _written(
+    folder: Path, network: type[PreTrainedModel], extractor: SequenceFeatureExtractor, **shape: object
+) -> Path:
+    """A folder with random weights of a class for CTC, its letters and its feature extractor."""
+    tokenizer = character_tokenizer("abcdefg")
+    config = network.config_class(
         hidden_size=16,
         num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=16,
-        num_conv_pos_embeddings=4,
-        num_conv_pos_embedding_groups=2,
         vocab_size=len(tokenizer),
         pad_token_id=tokenizer.pad_token_id,
         initializer_range=1.0,
+        **shape,
     )
     torch.manual_seed(0)
-    Wav2Vec2ForCTC(config).save_pretrained(folder)
+    network(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    Wav2Vec2FeatureExtractor(return_attention_mask=not group_norm).save_pretrained(folder)
+    extractor.save_pretrained(folder)
     return folder
 
 
@@ -62,22 +74,7 @@ def unmasked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Wav2Vec2-BERT for CTC: it hears filterbanks."""
-    folder = tmp_path_factory.mktemp("bert")
-    tokenizer = character_tokenizer("abcdefg")
-    config = Wav2Vec2BertConfig(
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        initializer_range=1.0,
-    )
-    torch.manual_seed(0)
-    Wav2Vec2BertForCTC(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    SeamlessM4TFeatureExtractor().save_pretrained(folder)
-    return folder
+    return _written(tmp_path_factory.mktemp("bert"), Wav2Vec2BertForCTC, SeamlessM4TFeatureExtractor())
 
 
 @pytest.fixture(scope="session")
