@@ -21,7 +21,12 @@ from transformers import PreTrainedModel
 from zoo.backbones.infinisst import backbone as network
 from zoo.backbones.infinisst.backbone import InfiniSST
 from zoo.backbones.infinisst.decoder import rotary_of
-from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, CHUNK_SAMPLES, EncoderState, StreamingEncoder
+from zoo.backbones.infinisst.encoder import (
+    CHUNK_FRAMES,
+    CHUNK_SAMPLES,
+    EncoderState,
+    StreamingEncoder,
+)
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, slide
 from zoo.streaming.session import Session
 
@@ -31,10 +36,14 @@ class Form:
     """What a step does as the zoo does it; where all is false, it does as the paper and the released code."""
 
     name: str
-    encode_once: bool = False  # one row instead of one per beam; convolutions over the new block only
+    encode_once: bool = (
+        False  # one row instead of one per beam; convolutions over the new block only
+    )
     prefill_once: bool = False
     shared_prefix: bool = False  # beams as branches of one sequence
-    rotated_keys: bool = False  # kept as rotated; only the instruction's turn when the window slides
+    rotated_keys: bool = (
+        False  # kept as rotated; only the instruction's turn when the window slides
+    )
     last_logits: bool = False
 
 
@@ -95,7 +104,9 @@ class PlainTurn:
         embeddings = self.decoder.get_input_embeddings()(torch.tensor(tokens))
         position = self.positions[-1:] + 1
         if self.form.shared_prefix:
-            self.visible = torch.cat([self.visible[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1)
+            self.visible = torch.cat(
+                [self.visible[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1
+            )
             position = position.expand(len(rows))
             self.positions = torch.cat([self.positions, position])
             logits = self._run(embeddings[None], position, self.visible)[0]
@@ -121,7 +132,9 @@ class PlainTurn:
         angles = [part[0] for part in model.rotary_emb(x, self.positions[None])]
         here = [part[0] for part in model.rotary_emb(x, positions[None])]
         for index, layer in enumerate(model.layers):
-            x = x + self._attend(layer.self_attn, layer.input_layernorm(x), index, angles, here, visible)
+            x = x + self._attend(
+                layer.self_attn, layer.input_layernorm(x), index, angles, here, visible
+            )
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         branches = self.form.shared_prefix and len(self.positions) > self.prefix
         if self.form.last_logits and not branches:
@@ -129,7 +142,13 @@ class PlainTurn:
         return self.decoder.get_output_embeddings()(model.norm(x))
 
     def _attend(
-        self, attention: Any, x: Tensor, index: int, angles: list[Tensor], here: list[Tensor], visible: Tensor | None
+        self,
+        attention: Any,
+        x: Tensor,
+        index: int,
+        angles: list[Tensor],
+        here: list[Tensor],
+        visible: Tensor | None,
     ) -> Tensor:
         query, key, value = (
             projection(x).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
@@ -139,8 +158,13 @@ class PlainTurn:
         self.cache[index] = torch.cat([self.cache[index], torch.stack([key, value])], dim=3)
         keys, values = self.cache[index]
         keys = keys if self.form.rotated_keys else turned(keys, *angles)
-        keys, values = (part.repeat_interleave(query.shape[1] // part.shape[1], dim=1) for part in (keys, values))
-        attended = F.scaled_dot_product_attention(turned(query, *here), keys, values, attn_mask=visible)
+        keys, values = (
+            part.repeat_interleave(query.shape[1] // part.shape[1], dim=1)
+            for part in (keys, values)
+        )
+        attended = F.scaled_dot_product_attention(
+            turned(query, *here), keys, values, attn_mask=visible
+        )
         return attention.o_proj(attended.transpose(1, 2).flatten(2))
 
 
@@ -153,7 +177,11 @@ def plain_slide(state: StreamState, config: WindowConfig, decoder: PreTrainedMod
 
 @torch.inference_mode()
 def plain_encode(
-    states: Sequence[EncoderState], blocks: Sequence[Tensor], *, encoder: StreamingEncoder, beams: int
+    states: Sequence[EncoderState],
+    blocks: Sequence[Tensor],
+    *,
+    encoder: StreamingEncoder,
+    beams: int,
 ) -> list[Tensor]:
     """Each beam encodes the block; convolutions run over the block before it once more, which ``left`` holds here."""
     [state], [block] = states, blocks
@@ -175,7 +203,9 @@ def computed(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
         yield
         return
     beams, encoder = backbone.search.beams, backbone.encoder
-    encode = encoder.stream if form.encode_once else partial(plain_encode, encoder=encoder, beams=beams)
+    encode = (
+        encoder.stream if form.encode_once else partial(plain_encode, encoder=encoder, beams=beams)
+    )
     with (
         patch.object(network, "Turn", partial(PlainTurn, form=form, beams=beams)),
         patch.object(network, "slide", slide if form.rotated_keys else plain_slide),
@@ -184,7 +214,9 @@ def computed(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
         yield
 
 
-def handed_over(session: Session, form: Form | None, decoder: PreTrainedModel, before: Tensor) -> Session:
+def handed_over(
+    session: Session, form: Form | None, decoder: PreTrainedModel, before: Tensor
+) -> Session:
     """A copy of a session as ``form`` keeps it. before: (n,) samples, those of the last block and its left context."""
     session = copy.deepcopy(session)
     state: StreamState = session.backbone

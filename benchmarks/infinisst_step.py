@@ -97,7 +97,9 @@ def made(options: argparse.Namespace) -> InfiniSST:
     return backbone.eval()
 
 
-def heard(backbone: InfiniSST, sessions: Sequence[Session], blocks: Sequence[Tensor]) -> list[list[int]]:
+def heard(
+    backbone: InfiniSST, sessions: Sequence[Session], blocks: Sequence[Tensor]
+) -> list[list[int]]:
     """One turn of each session; the ids said."""
     for session, block in zip(sessions, blocks, strict=True):
         session.receive(SpeechChunk(block))
@@ -121,7 +123,9 @@ def filled(backbone: InfiniSST, multiplier: int) -> tuple[Session, Tensor]:
     while not session.backbone.dropped:
         block = torch.randn(system.chunk_samples)
         heard(backbone, [session], [block])
-        recent = torch.cat([recent, block])[-system.chunk_samples - backbone.encoder_config.left_pad :]
+        recent = torch.cat([recent, block])[
+            -system.chunk_samples - backbone.encoder_config.left_pad :
+        ]
     return session, recent
 
 
@@ -150,7 +154,9 @@ def timed(
 
 
 def compare(
-    backbone: InfiniSST, ways: Sequence[tuple[Form | None, Sequence[Sequence[Session]]]], blocks: Tensor
+    backbone: InfiniSST,
+    ways: Sequence[tuple[Form | None, Sequence[Sequence[Session]]]],
+    blocks: Tensor,
 ) -> list[Run]:
     """Each way of computing the same talks, chunk after chunk in turn, so that other load hits all alike.
 
@@ -164,7 +170,9 @@ def compare(
             run.seconds.append(seconds)
             run.words.append(words)
     if any(run.words != runs[0].words for run in runs):
-        raise ZooError("The forms do not say the same words; --dtype float64 tells rounding from a mistake.")
+        raise ZooError(
+            "The forms do not say the same words; --dtype float64 tells rounding from a mistake."
+        )
     return runs
 
 
@@ -175,7 +183,9 @@ def steps_table(runs: Sequence[Run]) -> Table:
     before = first
     for name, run in zip(NAMES, runs, strict=True):
         now = run.milliseconds
-        table.add_row(name, f"{now:.0f}", f"{first / now:.2f}x", f"{(before - now) / (first - last):.0%}")
+        table.add_row(
+            name, f"{now:.0f}", f"{first / now:.2f}x", f"{(before - now) / (first - last):.0%}"
+        )
         before = now
     return table
 
@@ -197,8 +207,13 @@ def facts(
         "threads": options.threads,
         "lockstep_threads": options.lockstep_threads,
         "tokens_per_turn": statistics.mean(len(ids) for chunk in runs[-1].words for ids in chunk),
-        "ms_per_chunk": {name: round(run.milliseconds, 1) for name, run in zip(NAMES, runs, strict=True)},
-        "lockstep_ms": {"one by one": round(alone.milliseconds, 1), "together": round(together.milliseconds, 1)},
+        "ms_per_chunk": {
+            name: round(run.milliseconds, 1) for name, run in zip(NAMES, runs, strict=True)
+        },
+        "lockstep_ms": {
+            "one by one": round(alone.milliseconds, 1),
+            "together": round(together.milliseconds, 1),
+        },
         "fast_speedup": round(runs[0].milliseconds / runs[-1].milliseconds, 2),
         "lockstep_speedup": round(alone.milliseconds / together.milliseconds, 2),
     }
@@ -214,7 +229,8 @@ def natural(text: str) -> int:
 def arguments() -> argparse.Namespace:
     """The command line; --small has other defaults."""
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     small = "--small" in sys.argv[1:]
     parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
@@ -237,13 +253,17 @@ def main() -> None:
 
     ways: list[Form | None] = [*FORMS, None]
     copies = [[[handed_over(session, form, backbone.decoder, recent)]] for form in ways]
-    runs = compare(backbone, list(zip(ways, copies, strict=True)), torch.randn(options.chunks + 1, 1, samples))
+    runs = compare(
+        backbone, list(zip(ways, copies, strict=True)), torch.randn(options.chunks + 1, 1, samples)
+    )
     console.print(steps_table(runs))
 
     torch.set_num_threads(options.lockstep_threads)
     talks = [[copy.deepcopy(session) for _ in range(options.talks)] for _ in range(2)]
     grouped = [(None, [[talk] for talk in talks[0]]), (None, [talks[1]])]
-    alone, together = compare(backbone, grouped, torch.randn(options.chunks + 1, options.talks, samples))
+    alone, together = compare(
+        backbone, grouped, torch.randn(options.chunks + 1, options.talks, samples)
+    )
     console.print(
         f"{options.talks} talks one by one: {alone.milliseconds:.0f} ms, in lockstep {together.milliseconds:.0f} ms"
     )

@@ -80,7 +80,9 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
     """Number of the step shown (``step``, or the second one that writes) and a line per station."""
     backbone = system.backbone
     if not isinstance(backbone, InfiniSST):
-        raise ZooError(f"This walk goes through InfiniSST; the system's backbone is {type(backbone).__name__}.")
+        raise ZooError(
+            f"This walk goes through InfiniSST; the system's backbone is {type(backbone).__name__}."
+        )
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     session, received, writes = system.open(talk.name), 0, 0
     for number, chunk in enumerate(flagged(source.chunks)):
@@ -93,16 +95,31 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
         if number == step or (step is None and writes == 2):
             begin = (received - chunk.samples.numel()) / SAMPLE_RATE
             end = received / SAMPLE_RATE
-            words = [word for segment in talk.segments for word in segment.words if begin < word.end <= end]
+            words = [
+                word
+                for segment in talk.segments
+                for word in segment.words
+                if begin < word.end <= end
+            ]
             lines = [
-                ("Talk.segments", "source words that end in this step", " ".join(word.text for word in words)),
-                *listening(seen, received, begin=begin, samples=chunk.samples.numel(), waiting=waiting),
+                (
+                    "Talk.segments",
+                    "source words that end in this step",
+                    " ".join(word.text for word in words),
+                ),
+                *listening(
+                    seen, received, begin=begin, samples=chunk.samples.numel(), waiting=waiting
+                ),
                 *speaking(backbone, seen, before=before, state=state, m=system.latency_multiplier),
                 ("Action.text", "what TextStream adds to the talk", repr(action.text)),
                 ("Emission.delay", "seconds of source received", f"{end:.3f}"),
             ]
             return number, lines
-    raise ZooError(f"Talk {talk.name!r} has no step {step}." if step is not None else "Nothing was written twice.")
+    raise ZooError(
+        f"Talk {talk.name!r} has no step {step}."
+        if step is not None
+        else "Nothing was written twice."
+    )
 
 
 def listening(seen: Seen, received: int, *, begin: float, samples: int, waiting: int) -> list[Line]:
@@ -117,17 +134,27 @@ def listening(seen: Seen, received: int, *, begin: float, samples: int, waiting:
     ]
 
 
-def speaking(backbone: InfiniSST, seen: Seen, *, before: tuple[int, int], state: Any, m: int) -> list[Line]:
+def speaking(
+    backbone: InfiniSST, seen: Seen, *, before: tuple[int, int], state: Any, m: int
+) -> list[Line]:
     """From prompt positions to token ids."""
     hypothesis = seen.hypothesis
     assert hypothesis is not None
     pieces = backbone.tokenizer.convert_ids_to_tokens(hypothesis.token_ids.tolist())
     return [
-        ("Prompt.turn", "ids of the user's turn: speech and the marks around it", str(len(backbone.prompt.turn(m)))),
+        (
+            "Prompt.turn",
+            "ids of the user's turn: speech and the marks around it",
+            str(len(backbone.prompt.turn(m))),
+        ),
         ("StreamState.cache", "decoder positions kept before the turn", str(before[0])),
         ("position", "of the turn's first token in the stream", str(before[1])),
         ("Hypothesis.token_ids", " ".join(pieces), str(hypothesis.token_ids.tolist())),
-        ("Hypothesis.word_starts", "", "".join("01"[start] for start in hypothesis.word_starts.tolist())),
+        (
+            "Hypothesis.word_starts",
+            "",
+            "".join("01"[start] for start in hypothesis.word_starts.tolist()),
+        ),
         ("Decision.write", "turn_taking writes the whole turn", str(hypothesis.new)),
         ("StreamState.cache", "decoder positions kept after the turn", str(state.kept)),
         (
@@ -145,19 +172,39 @@ def arriving(instance: Instance, system: StreamingSystem, talk: Talk, number: in
     result = score_talks([instance], [reference_segments(talk, target)], language=target)
     chunk = instance.chunks[number]
     lines = [
-        ("Instance.units", f"{len(mine)} of {len(instance.units)}", " ".join(instance.units[unit] for unit in mine)),
-        ("Instance.delays", "seconds, ideal", " ".join(f"{instance.delays[unit]:.3f}" for unit in mine)),
-        ("Instance.elapsed", "seconds, with compute", " ".join(f"{instance.elapsed[unit]:.3f}" for unit in mine)),
+        (
+            "Instance.units",
+            f"{len(mine)} of {len(instance.units)}",
+            " ".join(instance.units[unit] for unit in mine),
+        ),
+        (
+            "Instance.delays",
+            "seconds, ideal",
+            " ".join(f"{instance.delays[unit]:.3f}" for unit in mine),
+        ),
+        (
+            "Instance.elapsed",
+            "seconds, with compute",
+            " ".join(f"{instance.elapsed[unit]:.3f}" for unit in mine),
+        ),
         ("ChunkTime.compute", "seconds for this step", f"{chunk.compute:.4f}"),
     ]
     for segment in result.segments:
         if any(abs(segment.offset + delay - chunk.arrival) < 1e-6 for delay in segment.delays):
             delays = " ".join(f"{delay:.2f}" for delay in segment.delays)
-            lines.append(("ScoredSegment", f"hypothesis at {segment.offset:.2f} s", segment.hypothesis))
+            lines.append(
+                ("ScoredSegment", f"hypothesis at {segment.offset:.2f} s", segment.hypothesis)
+            )
             lines.append(("", "reference", segment.reference))
             lines.append(("", "delays from the segment's start (s)", delays))
-    scores = {name: result.scores[name].value for name in ("BLEU", "StreamLAAL", "StreamLAAL_CA", "RTF")}
-    return lines + [(name, "of the whole talk", f"{value:.3f}") for name, value in scores.items() if value is not None]
+    scores = {
+        name: result.scores[name].value for name in ("BLEU", "StreamLAAL", "StreamLAAL_CA", "RTF")
+    }
+    return lines + [
+        (name, "of the whole talk", f"{value:.3f}")
+        for name, value in scores.items()
+        if value is not None
+    ]
 
 
 def shape(seen: Seen, name: str) -> str:
@@ -168,7 +215,9 @@ def shape(seen: Seen, name: str) -> str:
 def main() -> None:
     """Stream, print the walk, end with one line of JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--step", type=int, help="which step to show, from 0 (default: the second one that writes)")
+    parser.add_argument(
+        "--step", type=int, help="which step to show, from 0 (default: the second one that writes)"
+    )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
     arguments = parser.parse_args()
     cfg = compose("evaluate", arguments.overrides)
@@ -180,7 +229,11 @@ def main() -> None:
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     [instance] = simulate(system, [source])
     table = Table(
-        "station", "what", "value", title=f"{talk.name}, step {number}, m = {system.latency_multiplier}", box=None
+        "station",
+        "what",
+        "value",
+        title=f"{talk.name}, step {number}, m = {system.latency_multiplier}",
+        box=None,
     )
     for line in [*lines, *arriving(instance, system, talk, number)]:
         table.add_row(*line)

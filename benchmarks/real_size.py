@@ -95,7 +95,9 @@ def built(cfg: DictConfig, device: torch.device) -> tuple[StreamingSystem, Infin
     system = build(cfg.system)
     backbone = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(backbone, InfiniSST):
-        raise ZooError(f"real_size knows the size of infinisst only, not that of system={cfg.system.name}.")
+        raise ZooError(
+            f"real_size knows the size of infinisst only, not that of system={cfg.system.name}."
+        )
     torch.manual_seed(cfg.seed)
     with device:
         system.configure_model()
@@ -107,8 +109,14 @@ def built(cfg: DictConfig, device: torch.device) -> tuple[StreamingSystem, Infin
 def configured(size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
     """What conf/evaluate.yaml says about the paper's model in this size, and the user's overrides on top."""
     special = Template().special_tokens(1)
-    train_tokenizer([], vocabulary_size=len(special) + 256, special_tokens=special).save_pretrained(tokenizer)
-    names = [f"backbone.tokenizer={tokenizer}", "backbone.encoder_weights=null", "backbone.checkpoint=null"]
+    train_tokenizer([], vocabulary_size=len(special) + 256, special_tokens=special).save_pretrained(
+        tokenizer
+    )
+    names = [
+        f"backbone.tokenizer={tokenizer}",
+        "backbone.encoder_weights=null",
+        "backbone.checkpoint=null",
+    ]
     tokens = f"++backbone.search.tokens_per_chunk={TOKENS}"
     return compose("evaluate", ["backbone=infinisst", *size.overrides, *names, tokens, *given])
 
@@ -147,7 +155,12 @@ def bytes_per_token(backbone: InfiniSST) -> int:
 
 
 def streamed(
-    system: StreamingSystem, backbone: InfiniSST, *, minutes: float, seed: int, clock: Callable[[], Seconds]
+    system: StreamingSystem,
+    backbone: InfiniSST,
+    *,
+    minutes: float,
+    seed: int,
+    clock: Callable[[], Seconds],
 ) -> tuple[Instance, dict[str, list[Seconds]]]:
     """One stream of noise: what was written when, and what each part took."""
     chunks = noise(minutes, chunk_samples=system.chunk_samples, seed=seed)
@@ -200,8 +213,14 @@ def main() -> None:
     """Build, stream, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, help="default: real on a GPU, else small")
-    parser.add_argument("--minutes", type=float, help="length of the stream (default: 30, small: 3; streamuni: 1)")
-    parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
+    parser.add_argument(
+        "--minutes", type=float, help="length of the stream (default: 30, small: 3; streamuni: 1)"
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst",
+    )
     arguments = parser.parse_intermixed_args()  # options may stand between overrides
     if "system=streamuni" in arguments.overrides:
         real_size_streamuni.run(arguments.size, arguments.minutes, arguments.overrides)

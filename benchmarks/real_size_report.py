@@ -26,5 +26,8 @@ def show(parts: Table, facts: Mapping[str, float]) -> None:
 
 def print_line(settings: Mapping[str, Any], facts: Mapping[str, float]) -> None:
     """The last line, one JSON object."""
-    rounded = {key: value if isinstance(value, int) else float(f"{value:.5g}") for key, value in facts.items()}
+    rounded = {
+        key: value if isinstance(value, int) else float(f"{value:.5g}")
+        for key, value in facts.items()
+    }
     print(json.dumps({**settings, **rounded}))

@@ -67,8 +67,17 @@ PHI4 = Size(
         "num_attention_heads": 24,
         "num_key_value_heads": 8,
         "tie_word_embeddings": True,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75},
-        "audio_config": {"hidden_size": 1024, "intermediate_size": 1536, "num_blocks": 24, "num_attention_heads": 16},
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.75,
+        },
+        "audio_config": {
+            "hidden_size": 1024,
+            "intermediate_size": 1536,
+            "num_blocks": 24,
+            "num_attention_heads": 16,
+        },
     },
     200_064,
     "bfloat16",
@@ -82,7 +91,11 @@ QWEN = Size(
             "num_attention_heads": 28,
             "num_key_value_heads": 4,
             "tie_word_embeddings": False,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0, "mrope_section": [16, 24, 24]},
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 1000000.0,
+                "mrope_section": [16, 24, 24],
+            },
         },
         "audio_config": {
             "d_model": 1280,
@@ -130,9 +143,20 @@ SIZES = {
             {
                 "text_config": QWEN.config["text_config"]
                 | SMALL_TEXT
-                | {"rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0, "mrope_section": [8, 12, 12]}},
+                | {
+                    "rope_parameters": {
+                        "rope_type": "default",
+                        "rope_theta": 1000000.0,
+                        "mrope_section": [8, 12, 12],
+                    }
+                },
                 "audio_config": QWEN.config["audio_config"]
-                | {"d_model": 128, "encoder_layers": 4, "encoder_attention_heads": 4, "encoder_ffn_dim": 256},
+                | {
+                    "d_model": 128,
+                    "encoder_layers": 4,
+                    "encoder_attention_heads": 4,
+                    "encoder_ffn_dim": 256,
+                },
             },
             8_000,
             "float32",
@@ -150,7 +174,9 @@ class Dictation:
     def __init__(self, thinker: ChainOfThought) -> None:
         self.thinker = thinker
         self.talk: list[int] = thinker.tokenizer(TALK, add_special_tokens=False)["input_ids"]
-        self.opening = self.embeddings = 0  # ids before the answer and those of speech, at the last look
+        self.opening = self.embeddings = (
+            0  # ids before the answer and those of speech, at the last look
+        )
 
     def answer(self) -> list[int]:
         """Ids after the last opening."""
@@ -202,17 +228,25 @@ def configured(backbone: str, size: Size, given: Sequence[str], tokenizer: str) 
         "backbone.alignment.layer=0",
     ]
     config = f"++backbone.config={_written(size.config)}"
-    return compose("evaluate", ["system=streamuni", f"backbone={backbone}", *named_so, config, *given])
+    return compose(
+        "evaluate", ["system=streamuni", f"backbone={backbone}", *named_so, config, *given]
+    )
 
 
 def _written(value: Any) -> str:
     """As Hydra's command line has it."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key}:{_written(entry)}" for key, entry in value.items()) + "}"
-    return json.dumps(value).replace('"', "") if not isinstance(value, list) else str(value).replace(" ", "")
+    return (
+        json.dumps(value).replace('"', "")
+        if not isinstance(value, list)
+        else str(value).replace(" ", "")
+    )
 
 
-def built(cfg: DictConfig, size: Size, device: torch.device) -> tuple[StreamingSystem, ChainOfThought]:
+def built(
+    cfg: DictConfig, size: Size, device: torch.device
+) -> tuple[StreamingSystem, ChainOfThought]:
     """The system with random weights, made on ``device``, with as many tokens as are published. Raises ZooError."""
     system = build(cfg.system)
     thinker = system.backbone if isinstance(system, StreamingSystem) else None
@@ -233,7 +267,12 @@ def bytes_per_pass(thinker: ChainOfThought) -> int:
 
 
 def measure(
-    system: StreamingSystem, thinker: ChainOfThought, *, minutes: float, seed: int, device: torch.device
+    system: StreamingSystem,
+    thinker: ChainOfThought,
+    *,
+    minutes: float,
+    seed: int,
+    device: torch.device,
 ) -> tuple[dict[str, float], Run]:
     """Facts by name, and where the time went."""
     clock, run = clock_of(device), Run()

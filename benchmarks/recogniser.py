@@ -52,19 +52,28 @@ def heard(name: str, lines: Sequence[Line]) -> list[Tensor]:
         return waves
     generator = torch.Generator().manual_seed(0)
     factor = 10 ** (-NOISE / 20)
-    return [w + factor * w.square().mean().sqrt() * torch.randn(len(w), generator=generator) for w in waves]
+    return [
+        w + factor * w.square().mean().sqrt() * torch.randn(len(w), generator=generator)
+        for w in waves
+    ]
 
 
 def vocoder(folder: str) -> SeamlessM4TSpeech:
     """The small SeamlessM4T of a folder. Raises ZooError where there is none, or none with units of its own."""
-    backbone: SeamlessM4TSpeech = build(compose("evaluate", ["system=simulu", f"backbone.name={folder}"]).backbone)
+    backbone: SeamlessM4TSpeech = build(
+        compose("evaluate", ["system=simulu", f"backbone.name={folder}"]).backbone
+    )
     backbone.load()
     if backbone.codebook is None:
-        raise ZooError(f"{folder} has no units.safetensors: which units speech consists of is not known.")
+        raise ZooError(
+            f"{folder} has no units.safetensors: which units speech consists of is not known."
+        )
     return backbone
 
 
-def resynthesised(speaker: SeamlessM4TSpeech, waves: Sequence[Tensor], target: Language) -> list[Tensor]:
+def resynthesised(
+    speaker: SeamlessM4TSpeech, waves: Sequence[Tensor], target: Language
+) -> list[Tensor]:
     """The units of waves (n,), said by the vocoder."""
     assert speaker.codebook is not None, "vocoder has checked it"
     units = [collapsed(speaker.codebook.encode(wave))[0] for wave in waves]
@@ -76,16 +85,23 @@ def errors(
 ) -> dict[str, float]:
     """Error rates of what is understood of the waves, which say the lines."""
     said = [" ".join(one.words) for one in lines]
-    scores = speech_errors(recogniser.transcribe(waves), said, language=target, recogniser=recogniser.name)
+    scores = speech_errors(
+        recogniser.transcribe(waves), said, language=target, recogniser=recogniser.name
+    )
     return {kind: round(float(scores[f"Speech{kind}"].value or 0.0), 2) for kind in ("WER", "CER")}
 
 
 def measured(
-    recogniser: Recogniser, texts: Sequence[str], target: Language, speaker: SeamlessM4TSpeech | None = None
+    recogniser: Recogniser,
+    texts: Sequence[str],
+    target: Language,
+    speaker: SeamlessM4TSpeech | None = None,
 ) -> dict[str, dict[str, float]]:
     """Error rates by form; the last one by ``speaker``, where there is one."""
     said = forms(texts, target)
-    found = {name: errors(recogniser, heard(name, lines), lines, target) for name, lines in said.items()}
+    found = {
+        name: errors(recogniser, heard(name, lines), lines, target) for name, lines in said.items()
+    }
     if speaker is not None:
         lines = said["clean"]
         waves = resynthesised(speaker, heard("clean", lines), target)
@@ -97,8 +113,12 @@ def main() -> None:
     """Speak, listen, print a table and the numbers."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--split", default="tst", help="whose references are spoken (default: tst)")
-    parser.add_argument("--talks", type=int, default=None, help="only the first talks (default: all)")
-    parser.add_argument("--vocoder", help="folder of a small SeamlessM4T whose vocoder speaks, too (default: none)")
+    parser.add_argument(
+        "--talks", type=int, default=None, help="only the first talks (default: all)"
+    )
+    parser.add_argument(
+        "--vocoder", help="folder of a small SeamlessM4T whose vocoder speaks, too (default: none)"
+    )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
     options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
@@ -116,7 +136,16 @@ def main() -> None:
     for name, scores in found.items():
         table.add_row(name, *(f"{score:.2f}" for score in scores.values()))
     Console(width=120).print(table)
-    print(json.dumps({"benchmark": "recogniser", "split": options.split, "sentences": len(texts), "errors": found}))
+    print(
+        json.dumps(
+            {
+                "benchmark": "recogniser",
+                "split": options.split,
+                "sentences": len(texts),
+                "errors": found,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -101,9 +101,16 @@ def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
     train_pieces([TEXT] * 20, size=60, source="en", target="de").save_pretrained(folder)
     shape = {
         "hidden_size": options.hidden,
-        "initializer_range": 2 * options.hidden**-0.5,  # large enough that states change what is said
-        **{f"{part}_ffn_dim": 4 * options.hidden for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")},
-        **{f"{part}_attention_heads": 8 for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")},
+        "initializer_range": 2
+        * options.hidden**-0.5,  # large enough that states change what is said
+        **{
+            f"{part}_ffn_dim": 4 * options.hidden
+            for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")
+        },
+        **{
+            f"{part}_attention_heads": 8
+            for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")
+        },
         "encoder_layers": 1,
         "decoder_layers": options.layers,
         "speech_encoder_layers": options.layers,
@@ -148,7 +155,9 @@ def opened(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step: int) 
 
 
 @torch.inference_mode()
-def spoken(backbone: SeamlessM4TSpeech, session: Session, states: States) -> tuple[list[Seconds], Units, Voiced]:
+def spoken(
+    backbone: SeamlessM4TSpeech, session: Session, states: States
+) -> tuple[list[Seconds], Units, Voiced]:
     """Seconds of each part of a step, its units and its wave."""
     marks = [time.process_time()]
     [hypothesis] = backbone.decode([session], [Request()], LOOK)
@@ -174,7 +183,10 @@ def compare(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[st
                 seconds[name].append(parts)
         if len(said) > 1:
             raise ZooError(f"The forms do not say the same units in step {step}.")
-    return {name: [statistics.median(part) for part in zip(*found, strict=True)] for name, found in seconds.items()}
+    return {
+        name: [statistics.median(part) for part in zip(*found, strict=True)]
+        for name, found in seconds.items()
+    }
 
 
 def facts(found: dict[str, list[Seconds]]) -> dict[str, Any]:
@@ -198,7 +210,9 @@ def shown(found: dict[str, list[Seconds]]) -> Table:
     slowest = sum(found[next(iter(FORMS))])
     for name, parts in found.items():
         whole = sum(parts)
-        table.add_row(name, *(f"{1000 * part:.0f}" for part in [*parts, whole]), f"{slowest / whole:.2f}x")
+        table.add_row(
+            name, *(f"{1000 * part:.0f}" for part in [*parts, whole]), f"{slowest / whole:.2f}x"
+        )
     return table
 
 
@@ -212,12 +226,15 @@ def size(text: str) -> int:
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line; --small has other defaults."""
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     small = "--small" in (sys.argv[1:] if given is None else given)
     parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
     for name, (default, tiny, meaning) in SIZES.items():
-        parser.add_argument(f"--{name}", type=size, default=tiny if small else default, help=meaning)
+        parser.add_argument(
+            f"--{name}", type=size, default=tiny if small else default, help=meaning
+        )
     options = parser.parse_args(given)
     if options.hidden % 16:
         parser.error(f"argument --hidden: must be a multiple of 16, not {options.hidden}")

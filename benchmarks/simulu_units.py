@@ -89,7 +89,9 @@ def assignments(backbone: SeamlessM4TSpeech, clips: Sequence[Clip]) -> dict[Choi
         said = batch.spoken.any(dim=-1)
         units += int(said.sum())
         for layer, attention in attentions(backbone, batch).items():
-            for row, queries, length, spoken in zip(attention, said, batch.texts.tolist(), batch.spoken, strict=True):
+            for row, queries, length, spoken in zip(
+                attention, said, batch.texts.tolist(), batch.spoken, strict=True
+            ):
                 for offset, normalisation in itertools.product((0, -1), NORMALISATIONS):
                     scores = scored(
                         row[queries, :length],
@@ -111,7 +113,11 @@ def speeches(
     """Ways to speak the clips, and their waves (n,)."""
     yield "espeak-ng itself", [clip.samples for clip in clips]
     yield "its units, vocoder", resynthesised(backbone, [clip.samples for clip in clips], target)
-    for memory in (Memory(heard=True, open=True), Memory(heard=True, open=False), Memory(heard=False, open=False)):
+    for memory in (
+        Memory(heard=True, open=True),
+        Memory(heard=True, open=False),
+        Memory(heard=False, open=False),
+    ):
         units: list[Tensor] = []
         for batch in memory.batches(backbone, clips):
             states = text_states(backbone, batch)
@@ -121,17 +127,23 @@ def speeches(
         yield memory.name, [voiced.samples for voiced in backbone.vocode(units, target)]
 
 
-def errors(heard: Sequence[str], clips: Sequence[Clip], target: Language, recogniser: Recogniser) -> dict[str, float]:
+def errors(
+    heard: Sequence[str], clips: Sequence[Clip], target: Language, recogniser: Recogniser
+) -> dict[str, float]:
     """Word error rates in percent, by the length of the text where there is one."""
     found = {}
     for name, lengths in {"all": range(1000), **LENGTHS}.items():
         pairs = [
-            (said, clip.excerpt.text) for said, clip in zip(heard, clips, strict=True) if len(clip.words) in lengths
+            (said, clip.excerpt.text)
+            for said, clip in zip(heard, clips, strict=True)
+            if len(clip.words) in lengths
         ]
         if not pairs:
             continue
         texts = [text for _, text in pairs]
-        scores = recogniser_errors([said for said, _ in pairs], texts, language=target, recogniser=recogniser.name)
+        scores = recogniser_errors(
+            [said for said, _ in pairs], texts, language=target, recogniser=recogniser.name
+        )
         found[name] = round(scores["ASR_WER"].value or 0.0, 2)
     return found
 
@@ -139,9 +151,13 @@ def errors(heard: Sequence[str], clips: Sequence[Clip], target: Language, recogn
 def accuracy_table(found: dict[Choice, float]) -> Table:
     """A line per layer and offset."""
     ways = list(itertools.product(NORMALISATIONS, ASSIGNMENTS))
-    table = Table("layer", "offset", *(f"{normalisation}, {way}" for normalisation, way in ways), box=None)
+    table = Table(
+        "layer", "offset", *(f"{normalisation}, {way}" for normalisation, way in ways), box=None
+    )
     for layer, offset in dict.fromkeys((layer, offset) for layer, offset, _, _ in found):
-        table.add_row(layer, str(offset), *(f"{100 * found[layer, offset, *way]:.1f}" for way in ways))
+        table.add_row(
+            layer, str(offset), *(f"{100 * found[layer, offset, *way]:.1f}" for way in ways)
+        )
     return table
 
 
@@ -186,7 +202,11 @@ def main() -> None:
             rates[name] = errors(recogniser.transcribe(spoken), clips, target, recogniser)
         Console(width=120).print(error_table(rates))
     told = {"/".join(map(str, choice)): round(share, 4) for choice, share in found.items()}
-    print(json.dumps({"benchmark": "simulu_units", "clips": len(clips), "accuracy": told, "wer": rates}))
+    print(
+        json.dumps(
+            {"benchmark": "simulu_units", "clips": len(clips), "accuracy": told, "wer": rates}
+        )
+    )
 
 
 if __name__ == "__main__":

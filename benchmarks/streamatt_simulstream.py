@@ -63,6 +63,10 @@ class Simulstream(SeamlessStreamAtt):
         return rows
 
     def mean_variance_normalization(self, features: np.ndarray) -> Tensor:
-        by_bin = features.reshape(-1, features.shape[1] // STACKED) if "bins" not in self.mistakes else features
+        by_bin = (
+            features.reshape(-1, features.shape[1] // STACKED)
+            if "bins" not in self.mistakes
+            else features
+        )
         normal: Tensor = super().mean_variance_normalization(by_bin)
         return normal.reshape(features.shape)

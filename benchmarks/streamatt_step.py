@@ -59,7 +59,9 @@ LAYER = 3  # of the decoder, whose cross-attention aligns
 NO_REPEAT_NGRAM = 5
 LONGEST: Seconds = 90.0  # of audio history: what simulstream's default of "360 seconds" comes to
 WARM_UP = 5  # chunks
-HELD_BACK: Samples = 80  # simulstream loses 80 samples after its first chunk unless that one is shorter by as many
+HELD_BACK: Samples = (
+    80  # simulstream loses 80 samples after its first chunk unless that one is shorter by as many
+)
 
 
 class Side(Protocol):
@@ -120,7 +122,12 @@ class Theirs:
     """One stream through simulstream's speech processor."""
 
     def __init__(
-        self, folder: Path, options: argparse.Namespace, *, beams: int, mistakes: Collection[str] = ()
+        self,
+        folder: Path,
+        options: argparse.Namespace,
+        *,
+        beams: int,
+        mistakes: Collection[str] = (),
     ) -> None:
         stream = simulstream()
         stream.read(folder)
@@ -166,7 +173,10 @@ def compare(theirs: Side, ours: Side, samples: Tensor, *, chunk: Samples) -> tup
     """Stream ``samples`` (n,), whole chunks only, to both in turn, so that other load hits both alike."""
     runs = Run(), Run()
     for end in range(chunk, samples.numel() + 1, chunk):
-        heard = samples[max(end - chunk - HELD_BACK, 0) : end - HELD_BACK], samples[end - chunk : end]
+        heard = (
+            samples[max(end - chunk - HELD_BACK, 0) : end - HELD_BACK],
+            samples[end - chunk : end],
+        )
         for run, side, piece in zip(runs, (theirs, ours), heard, strict=True):
             begin = time.perf_counter()
             text = side.hear(piece)
@@ -210,7 +220,16 @@ def facts(pairs: dict[str, tuple[Run, Run]]) -> dict[str, Any]:
 
 def shown(numbers: dict[str, Any]) -> Table:
     """A line per search."""
-    table = Table("search", "simulstream (ms)", "zoo (ms)", "speedup", "same words", "words", "kept (s)", box=None)
+    table = Table(
+        "search",
+        "simulstream (ms)",
+        "zoo (ms)",
+        "speedup",
+        "same words",
+        "words",
+        "kept (s)",
+        box=None,
+    )
     for name, line in numbers.items():
         table.add_row(
             name,
@@ -234,7 +253,8 @@ def natural(text: str) -> int:
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line; --small has other defaults."""
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     small = "--small" in (sys.argv[1:] if given is None else given)
     parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
@@ -269,7 +289,9 @@ def main() -> None:
     numbers = facts(pairs)
     Console(width=120).print(shown(numbers))
     setting = {name: getattr(options, name) for name in ("chunk_ms", "frames", "words", "threads")}
-    print(json.dumps({"benchmark": "streamatt_step", "parameters_millions": size} | setting | numbers))
+    print(
+        json.dumps({"benchmark": "streamatt_step", "parameters_millions": size} | setting | numbers)
+    )
 
 
 if __name__ == "__main__":

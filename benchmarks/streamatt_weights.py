@@ -39,7 +39,11 @@ def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
         src_lang="eng",
         tgt_lang="deu",
     )
-    tiny = {f"t2u_{part}_{name}": 1 for part in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    tiny = {
+        f"t2u_{part}_{name}": 1
+        for part in ("encoder", "decoder")
+        for name in ("layers", "attention_heads")
+    }
     config = SeamlessM4TConfig(
         vocab_size=len(tokenizer),
         hidden_size=options.hidden,
@@ -65,11 +69,20 @@ def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
     torch.manual_seed(options.seed)
     model = SeamlessM4TModel(config)
     with torch.no_grad():
-        model.lm_head.weight.normal_(std=4 / options.hidden**0.5)  # far apart: rounding must not choose the words
+        model.lm_head.weight.normal_(
+            std=4 / options.hidden**0.5
+        )  # far apart: rounding must not choose the words
         model.lm_head.weight[[0, 1, 2, -2, -1]] = 0  # special tokens are no words
-        listening(model, SeamlessM4TFeatureExtractor()(samples.numpy(), return_tensors="pt").input_features)
+        listening(
+            model,
+            SeamlessM4TFeatureExtractor()(samples.numpy(), return_tensors="pt").input_features,
+        )
     model.generation_config = GenerationConfig(
-        decoder_start_token_id=3, bos_token_id=2, eos_token_id=3, pad_token_id=0, max_new_tokens=options.max_tokens
+        decoder_start_token_id=3,
+        bos_token_id=2,
+        eos_token_id=3,
+        pad_token_id=0,
+        max_new_tokens=options.max_tokens,
     )
     codes = {code: tokenizer.convert_tokens_to_ids(f"__{code}__") for code in ("eng", "deu")}
     model.generation_config.text_decoder_lang_to_code_id = codes

@@ -14,7 +14,13 @@ from torch import nn
 from zoo.backbones.chain_of_thought import ChainOfThought
 from zoo.types import Seconds
 
-PARTS = ("features", "audio encoder", "many positions", "token by token", "rest")  # of one pass of the decoder, each
+PARTS = (
+    "features",
+    "audio encoder",
+    "many positions",
+    "token by token",
+    "rest",
+)  # of one pass of the decoder, each
 
 
 @dataclass(slots=True)
@@ -47,7 +53,9 @@ class Run:
 class Meter:
     """Counts the decoder's passes and times its parts; nothing is changed. clock: one that waits for the device."""
 
-    def __init__(self, thinker: ChainOfThought, run: Run, clock: Callable[[], Seconds] = time.perf_counter) -> None:
+    def __init__(
+        self, thinker: ChainOfThought, run: Run, clock: Callable[[], Seconds] = time.perf_counter
+    ) -> None:
         self.thinker = thinker
         self.run = run
         self.clock = clock
@@ -60,7 +68,9 @@ class Meter:
         thinker, decoder = self.thinker, self.thinker.decoder
         head = decoder.get_output_embeddings()
         with ExitStack() as stack:
-            stack.enter_context(patch.object(thinker.spectrogram, "look", self._timed("features", "look")))
+            stack.enter_context(
+                patch.object(thinker.spectrogram, "look", self._timed("features", "look"))
+            )
             for name in ("encode", "project"):
                 stack.enter_context(patch.object(thinker, name, self._timed("audio encoder", name)))
             for hook in (

@@ -60,12 +60,25 @@ def training(options: argparse.Namespace) -> dict[str, float]:
     """All trainings; minutes of each."""
     steps = "training.curriculum.stages.{}.steps={}".format
     first = [steps("hearing", options.hearing_steps), steps("sentences", options.sentence_steps)]
-    minutes = {SHARED: trained(SHARED, ["experiment=streamuni_mixture_shared", *first, *options.overrides])}
+    minutes = {
+        SHARED: trained(SHARED, ["experiment=streamuni_mixture_shared", *first, *options.overrides])
+    }
     for name, shares in MIXTURES.items():
         if shares is not None:
-            mixture = "training.thoughts.mixture={{non_streaming:{},streaming:{},partial:{}}}".format(*shares)
-            given = ["experiment=streamuni_mixture", f"mixture={name}", f"backbone.name={weights('vanilla')}", mixture]
-            minutes[name] = trained(name, [*given, steps("segments", options.steps), *options.overrides])
+            mixture = (
+                "training.thoughts.mixture={{non_streaming:{},streaming:{},partial:{}}}".format(
+                    *shares
+                )
+            )
+            given = [
+                "experiment=streamuni_mixture",
+                f"mixture={name}",
+                f"backbone.name={weights('vanilla')}",
+                mixture,
+            ]
+            minutes[name] = trained(
+                name, [*given, steps("segments", options.steps), *options.overrides]
+            )
     return minutes
 
 
@@ -78,7 +91,9 @@ def streamed(
     options: argparse.Namespace, *, ks: Sequence[int], talks: int, given: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The rows of an evaluation of all models."""
-    compared = {name: ["system=streamuni", f"backbone.name={weights(name)}", *given] for name in MIXTURES}
+    compared = {
+        name: ["system=streamuni", f"backbone.name={weights(name)}", *given] for name in MIXTURES
+    }
     with tempfile.TemporaryDirectory() as folder:
         settings = [
             f"compare={{{','.join(f'{name}:{entries}' for name, entries in compared.items())}}}",
@@ -120,7 +135,9 @@ def low_latency(name: str, options: argparse.Namespace) -> dict[str, float]:
         for session, thought in zip(sessions, batch, strict=True):
             session.receive(SpeechChunk(thought.samples(), final=True))
         for stage, texts in ((Stage.TRANSCRIPT, heard), (Stage.TRANSLATION, written)):
-            answers = system.backbone.decode(sessions, [Request(stage=stage)] * len(batch), system.needs)
+            answers = system.backbone.decode(
+                sessions, [Request(stage=stage)] * len(batch), system.needs
+            )
             texts += [system.backbone.text(answer.token_ids.tolist()).strip() for answer in answers]
         gold += batch
     bleu = BLEU(system.target_language)
@@ -140,7 +157,9 @@ def scores(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         for row in streamed(options, ks=ks, talks=options.talks, given=given):
             place = f"{setting} k={row['knob']['value']:g}"
             found[row["system"]] |= {
-                f"{place} {score}": round(row["scores"][score] or 0.0, 2)  # nothing written: no latency
+                f"{place} {score}": round(
+                    row["scores"][score] or 0.0, 2
+                )  # nothing written: no latency
                 for score in ("BLEU", "StreamLAAL")
             }
     return found
@@ -152,8 +171,15 @@ def shown(found: dict[str, dict[str, float]]) -> Table:
     places = [name.removesuffix(" BLEU") for name in any_line if name.endswith(" BLEU")]
     table = Table("trained on", "prefixes: WER", "BLEU", *places, box=None)
     for name, line in found.items():
-        pairs = (f"{line[f'{place} BLEU']:.1f} @ {line[f'{place} StreamLAAL']:.2f}" for place in places)
-        table.add_row(name.replace("_", " "), f"{line['prefix_WER']:.1f}", f"{line['prefix_BLEU']:.1f}", *pairs)
+        pairs = (
+            f"{line[f'{place} BLEU']:.1f} @ {line[f'{place} StreamLAAL']:.2f}" for place in places
+        )
+        table.add_row(
+            name.replace("_", " "),
+            f"{line['prefix_WER']:.1f}",
+            f"{line['prefix_BLEU']:.1f}",
+            *pairs,
+        )
     return table
 
 
@@ -172,15 +198,28 @@ def naturals(text: str) -> list[int]:
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--hearing-steps", type=natural, default=800, help="of the shared stage, encoder alone")
-    parser.add_argument("--sentence-steps", type=natural, default=600, help="of the shared stage, whole sentences")
+    parser.add_argument(
+        "--hearing-steps", type=natural, default=800, help="of the shared stage, encoder alone"
+    )
+    parser.add_argument(
+        "--sentence-steps", type=natural, default=600, help="of the shared stage, whole sentences"
+    )
     parser.add_argument("--steps", type=natural, default=300, help="on each mixture")
     parser.add_argument("--talks", type=natural, default=3, help="test talks that are streamed")
-    parser.add_argument("--prefixes", type=natural, default=200, help="prefixes of test sentences, at least")
-    parser.add_argument("--k", type=naturals, default=[1, 3, 5], help="words behind the transcript, as in 1,3,5")
-    parser.add_argument("overrides", nargs="*", help="Hydra overrides of trainings and evaluations, such as threads=1")
+    parser.add_argument(
+        "--prefixes", type=natural, default=200, help="prefixes of test sentences, at least"
+    )
+    parser.add_argument(
+        "--k", type=naturals, default=[1, 3, 5], help="words behind the transcript, as in 1,3,5"
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        help="Hydra overrides of trainings and evaluations, such as threads=1",
+    )
     return parser.parse_intermixed_args(given)
 
 
@@ -191,9 +230,18 @@ def main() -> None:
     torch.set_num_threads(1)
     found = scores(options)
     Console(width=140).print(shown(found))
-    setting = {name: getattr(options, name) for name in ("hearing_steps", "sentence_steps", "steps", "talks", "k")}
+    setting = {
+        name: getattr(options, name)
+        for name in ("hearing_steps", "sentence_steps", "steps", "talks", "k")
+    }
     done = {name: round(spent, 1) for name, spent in minutes.items() if spent}
-    print(json.dumps({"benchmark": "streamuni_mixture"} | setting | {"training_minutes": done, "scores": found}))
+    print(
+        json.dumps(
+            {"benchmark": "streamuni_mixture"}
+            | setting
+            | {"training_minutes": done, "scores": found}
+        )
+    )
 
 
 if __name__ == "__main__":

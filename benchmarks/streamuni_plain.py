@@ -20,7 +20,9 @@ from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Stage
 
 Enough = Callable[[list[int]], bool]  # of the new ids
-PER_SECOND = 5  # new tokens that the released code allows a transcription, per second of its segment
+PER_SECOND = (
+    5  # new tokens that the released code allows a transcription, per second of its segment
+)
 PER_WORD = 5  # and a translation, per word that may be written
 
 
@@ -31,7 +33,9 @@ class PlainLoop(Backbone):
     the separator has come and the words that may be written are known, if that is later.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
+    exposes: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+    )
 
     def __init__(self, thinker: ChainOfThought, *, limits: str = "none") -> None:
         super().__init__()
@@ -54,13 +58,20 @@ class PlainLoop(Backbone):
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
         """One stream after the other."""
-        return [self._answer(session, request) for session, request in zip(sessions, requests, strict=True)]
+        return [
+            self._answer(session, request)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
 
     def _answer(self, session: Session, request: Request) -> Hypothesis:
         wave = session.look(request.audio_end)
         if request.stage is Stage.TRANSCRIPT:
             return self._transcript(session, wave)
-        transcript = self._transcript(session, wave).token_ids if request.transcript is None else request.transcript
+        transcript = (
+            self._transcript(session, wave).token_ids
+            if request.transcript is None
+            else request.transcript
+        )
         before = [*transcript.tolist(), *self.thinker.prompt.separator]
         return self._translation(session, wave, before, request.max_words)
 
@@ -68,7 +79,10 @@ class PlainLoop(Backbone):
         """The whole answer, and of that the transcript."""
         least = math.ceil(PER_SECOND * wave.numel() / SAMPLE_RATE)
         ids, _ = self._generate(
-            session, wave, [], self._enough(lambda ids: len(ids) >= least and self._cut(ids) < len(ids))
+            session,
+            wave,
+            [],
+            self._enough(lambda ids: len(ids) >= least and self._cut(ids) < len(ids)),
         )
         ids = ids[: self._cut(ids)]
         said = torch.tensor(ids, dtype=torch.long)
@@ -81,14 +95,18 @@ class PlainLoop(Backbone):
             transcript=self.thinker.text(ids).strip(),
         )
 
-    def _translation(self, session: Session, wave: Tensor, before: list[int], words: int | None) -> Hypothesis:
+    def _translation(
+        self, session: Session, wave: Tensor, before: list[int], words: int | None
+    ) -> Hypothesis:
         """The answer after transcript, separator and all that is written."""
         prefix = session.prefix.tolist()
         vocabulary = self.words
 
         def known(ids: list[int]) -> bool:
             return (
-                words is not None and len(ids) >= PER_WORD * words and vocabulary.words([*prefix[-1:], *ids]) >= words
+                words is not None
+                and len(ids) >= PER_WORD * words
+                and vocabulary.words([*prefix[-1:], *ids]) >= words
             )
 
         new, finished = self._generate(session, wave, [*before, *prefix], self._enough(known))
@@ -107,7 +125,9 @@ class PlainLoop(Backbone):
     def _cut(self, ids: list[int]) -> int:
         """Where the separator begins, or how long ``ids`` are."""
         separator = self.thinker.prompt.separator
-        places = (place for place in range(len(ids)) if ids[place : place + len(separator)] == separator)
+        places = (
+            place for place in range(len(ids)) if ids[place : place + len(separator)] == separator
+        )
         return next(places, len(ids))
 
     def _generate(
@@ -118,7 +138,9 @@ class PlainLoop(Backbone):
         decoder, cache = thinker.decoder, DynamicCache()
         embeddings, ids = self._opening(session, wave, after), list[int]()
         while len(ids) < thinker.max_tokens:
-            states = decoder.model(inputs_embeds=embeddings, past_key_values=cache, use_cache=True).last_hidden_state
+            states = decoder.model(
+                inputs_embeds=embeddings, past_key_values=cache, use_cache=True
+            ).last_hidden_state
             scores = decoder.get_output_embeddings()(states[:, -1])
             scores[:, thinker.never] = -torch.inf
             best = scores.argmax(dim=-1)
@@ -139,7 +161,10 @@ class PlainLoop(Backbone):
         if thinker.embeddings(len(features)):
             [hidden], _ = thinker.encode([features.to(table.weight)])
             speech = thinker.project(hidden)
-        ids = torch.tensor([*thinker.prompt.opening(len(speech), session.target), *after], device=table.weight.device)
+        ids = torch.tensor(
+            [*thinker.prompt.opening(len(speech), session.target), *after],
+            device=table.weight.device,
+        )
         embeddings = table(ids)
         begin = thinker.prompt.speech
         embeddings[begin : begin + len(speech)] = speech

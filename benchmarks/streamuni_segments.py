@@ -39,7 +39,9 @@ def segments(system: StreamingSystem, talks: Sequence[Talk]) -> dict[str, float]
 
     def watched(session: Session, cut: Cut) -> None:
         if cut.tokens:
-            lengths.append(min(cut.frames * session.frame_samples, session.audio.numel()) / SAMPLE_RATE)
+            lengths.append(
+                min(cut.frames * session.frame_samples, session.audio.numel()) / SAMPLE_RATE
+            )
         unwatched(session, cut)
 
     streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
@@ -65,7 +67,9 @@ def shown(found: dict[str, dict[str, float]]) -> Table:
 def main() -> None:
     """Stream, print a table and the numbers."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--talks", type=int, default=3, help="test talks that are streamed (default: 3)")
+    parser.add_argument(
+        "--talks", type=int, default=3, help="test talks that are streamed (default: 3)"
+    )
     parser.add_argument("--k", type=int, default=3, help="words behind the transcript (default: 3)")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
     options = parser.parse_intermixed_args()
@@ -77,13 +81,20 @@ def main() -> None:
     talks = build(cfg.data).talks(cfg.evaluation.split, limit=options.talks)
     found = {}
     for name, entry in cfg.compare.items():
-        system: StreamingSystem = build(compose("evaluate", [*given, *entry, f"system.name={name}"]).system)
+        system: StreamingSystem = build(
+            compose("evaluate", [*given, *entry, f"system.name={name}"]).system
+        )
         system.configure_model()
         system.turn_knob(options.k)
         found[str(name)] = segments(system.eval(), talks)
     reference = [segment for talk in talks for segment in talk.segments]
     Console(width=120).print(shown(found))
-    setting = {"benchmark": "streamuni_segments", "talks": options.talks, "k": options.k, "sentences": len(reference)}
+    setting = {
+        "benchmark": "streamuni_segments",
+        "talks": options.talks,
+        "k": options.k,
+        "sentences": len(reference),
+    }
     print(json.dumps(setting | {"cut_by": found}))
 
 

@@ -73,12 +73,16 @@ class Form:
         self.run.texts.append(action.text)
 
 
-def configured(overrides: Sequence[str], options: argparse.Namespace) -> tuple[StreamingSystem, ChainOfThought]:
+def configured(
+    overrides: Sequence[str], options: argparse.Namespace
+) -> tuple[StreamingSystem, ChainOfThought]:
     """A system with weights and its backbone in the wanted shape. Raises ZooError for another kind of backbone."""
     system = build(compose("evaluate", ["system=streamuni", *overrides]).system)
     thinker = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(thinker, ChainOfThought):
-        raise ZooError("streamuni_step compares forms of a speech chain of thought, which this backbone is not.")
+        raise ZooError(
+            "streamuni_step compares forms of a speech chain of thought, which this backbone is not."
+        )
     system.configure_model()
     system.turn_knob(options.k)
     shape = {name: getattr(options, name) for name in ("hidden", "intermediate", "layers", "heads")}
@@ -121,7 +125,9 @@ def compare(found: dict[str, Form], samples: Tensor, *, chunk: Samples) -> dict[
             form.hear(samples[end - chunk : end], final=end == ends[-1])
         if len({form.run.texts[-1] for form in found.values()}) > 1:
             said = "; ".join(f"{name}: {form.run.texts[-1]!r}" for name, form in found.items())
-            raise ZooError(f"The forms do not write the same after {end / SAMPLE_RATE:.2f} s ({said}).")
+            raise ZooError(
+                f"The forms do not write the same after {end / SAMPLE_RATE:.2f} s ({said})."
+            )
     return {name: form.run for name, form in found.items()}
 
 
@@ -183,12 +189,15 @@ def size(text: str) -> int:
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line; --small has other defaults."""
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     small = "--small" in (sys.argv[1:] if given is None else given)
     parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
     for name, (default, tiny, meaning) in SIZES.items():
-        parser.add_argument(f"--{name}", type=size, default=tiny if small else default, help=meaning)
+        parser.add_argument(
+            f"--{name}", type=size, default=tiny if small else default, help=meaning
+        )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
     options = parser.parse_intermixed_args(given)
     for name in ("chunks", "threads"):
@@ -208,7 +217,9 @@ def main() -> None:
     setting = {
         "benchmark": "streamuni_step",
         "decoder_parameters_millions": round(decoder_parameters(thinker.decoder) / 1e6, 1),
-        "all_parameters_millions": round(sum(weight.numel() for weight in thinker.model.parameters()) / 1e6, 1),
+        "all_parameters_millions": round(
+            sum(weight.numel() for weight in thinker.model.parameters()) / 1e6, 1
+        ),
         "k": options.k,
         "threads": options.threads,
         "overrides": options.overrides,

@@ -22,7 +22,9 @@ def widened(
 
     Raises ZooError for a shape that ``small`` does not fit into.
     """
-    config = _config(small.config, hidden=hidden, intermediate=intermediate, layers=layers, heads=heads)
+    config = _config(
+        small.config, hidden=hidden, intermediate=intermediate, layers=layers, heads=heads
+    )
     model = speech_only(Phi4MultimodalForCausalLM(config)).to(small.dtype)
     old = small.state_dict()
     with torch.no_grad():
@@ -44,8 +46,18 @@ def _config(
 ) -> Phi4MultimodalConfig:
     size = head_size(config)
     shared = config.num_attention_heads // key_heads(config)
-    least = (config.hidden_size, config.intermediate_size, config.num_hidden_layers, config.num_attention_heads)
-    if any(new < old for new, old in zip((hidden, intermediate, layers, heads), least, strict=True)) or heads % shared:
+    least = (
+        config.hidden_size,
+        config.intermediate_size,
+        config.num_hidden_layers,
+        config.num_attention_heads,
+    )
+    if (
+        any(
+            new < old for new, old in zip((hidden, intermediate, layers, heads), least, strict=True)
+        )
+        or heads % shared
+    ):
         raise ZooError(
             f"A decoder of hidden, intermediate, layers and heads {list(least)} does not fit into one of "
             f"{[hidden, intermediate, layers, heads]}."
@@ -66,7 +78,9 @@ def _config(
 
 def head_size(config: Phi4MultimodalConfig) -> int:
     """Width of one head."""
-    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+    return int(
+        getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    )
 
 
 def key_heads(config: Phi4MultimodalConfig) -> int:
@@ -75,7 +89,11 @@ def key_heads(config: Phi4MultimodalConfig) -> int:
 
 
 def _fill(
-    name: str, weight: Tensor, old: dict[str, Tensor], small: Phi4MultimodalConfig, large: Phi4MultimodalConfig
+    name: str,
+    weight: Tensor,
+    old: dict[str, Tensor],
+    small: Phi4MultimodalConfig,
+    large: Phi4MultimodalConfig,
 ) -> None:
     """Write one tensor of the large network, in place."""
     if name in old and old[name].shape == weight.shape:
@@ -93,7 +111,9 @@ def _fill(
         weight[torch.tensor(rows)[:, None], torch.arange(source.shape[1])] = source
 
 
-def _rows(name: str, small: Phi4MultimodalConfig, large: Phi4MultimodalConfig, count: int) -> Places:
+def _rows(
+    name: str, small: Phi4MultimodalConfig, large: Phi4MultimodalConfig, count: int
+) -> Places:
     """Where the rows of a matrix go: queries, keys and values lie behind each other, so do gates and the rest."""
     if name.endswith("gate_up_proj.weight"):
         half = small.intermediate_size
@@ -102,5 +122,9 @@ def _rows(name: str, small: Phi4MultimodalConfig, large: Phi4MultimodalConfig, c
         size = head_size(small)
         queries, keys = small.num_attention_heads * size, key_heads(small) * size
         wide, shared = large.num_attention_heads * size, key_heads(large) * size
-        return [*range(queries), *range(wide, wide + keys), *range(wide + shared, wide + shared + keys)]
+        return [
+            *range(queries),
+            *range(wide, wide + keys),
+            *range(wide + shared, wide + shared + keys),
+        ]
     return list(range(count))

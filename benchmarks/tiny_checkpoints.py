@@ -57,7 +57,9 @@ SEAMLESS_LANGUAGES = ("eng", "deu", "spa", "cmn", "fra", "ita", "nld", "por", "r
 WHISPER_LANGUAGES = ("en", "zh", "de", "es", "ja")
 DEPTH = 4  # decoder layers: the backbones' YAML names the fourth for alignments
 SPREAD = 0.35  # of random weights: large enough that audio changes what is said
-CLOSING = 2.0  # how much larger the weights of the closing token are, so that texts end now and then
+CLOSING = (
+    2.0  # how much larger the weights of the closing token are, so that texts end now and then
+)
 
 UNITS = 12
 SPEAKING: dict[str, Any] = {  # fields of a SeamlessM4TConfig
@@ -91,7 +93,13 @@ OMNI_TOKENS = {
     "video_token_index": "<|VIDEO|>",
 }
 WIDTHS = {"hidden_size": 16, "intermediate_size": 24}
-OMNI_EYES = {**WIDTHS, "depth": 2, "num_heads": 2, "out_hidden_size": 16, "fullatt_block_indexes": [1]}
+OMNI_EYES = {
+    **WIDTHS,
+    "depth": 2,
+    "num_heads": 2,
+    "out_hidden_size": 16,
+    "fullatt_block_indexes": [1],
+}
 OMNI_EARS = {
     "d_model": 16,
     "encoder_layers": 2,
@@ -106,7 +114,11 @@ OMNI_EARS = {
 def speech_to_text(folder: Path, *, seed: int = 0, languages: bool = False) -> None:
     """A Speech2Text. languages: a multilingual one, that is told the target language by a token."""
     folder.mkdir(parents=True, exist_ok=True)
-    symbols = [f"<lang:{code}>" for code in ("pt", "fr", "ru", "nl", "ro", "it", "es", "de")] if languages else []
+    symbols = (
+        [f"<lang:{code}>" for code in ("pt", "fr", "ru", "nl", "ro", "it", "es", "de")]
+        if languages
+        else []
+    )
     pieces = _sentencepiece(folder / "pieces", symbols)
     (folder / "vocab.json").write_text(json.dumps(pieces))
     tokenizer = Speech2TextTokenizer(
@@ -138,11 +150,20 @@ def whisper(folder: Path, *, seed: int = 0, multilingual: bool = True) -> None:
     """A Whisper. multilingual: else one that knows English only, and no task."""
     vocabulary, merges = _byte_pairs(pre_tokenizers.ByteLevel(add_prefix_space=False))
     languages = [f"<|{code}|>" for code in WHISPER_LANGUAGES]
-    tasks = ["<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
+    tasks = [
+        "<|translate|>",
+        "<|transcribe|>",
+        "<|startoflm|>",
+        "<|startofprev|>",
+        "<|nospeech|>",
+        "<|notimestamps|>",
+    ]
     special = ["<|endoftext|>", "<|startoftranscript|>", *languages, *tasks]
     ids = {token: len(vocabulary) + place for place, token in enumerate(special)}
     tokenizer = WhisperTokenizer(
-        vocab=vocabulary | {"<|endoftext|>": ids["<|endoftext|>"]}, merges=merges, extra_special_tokens=special[1:]
+        vocab=vocabulary | {"<|endoftext|>": ids["<|endoftext|>"]},
+        merges=merges,
+        extra_special_tokens=special[1:],
     )
     end, start, space = ids["<|endoftext|>"], ids["<|startoftranscript|>"], vocabulary["Ġ"]
     config = WhisperConfig(
@@ -206,7 +227,9 @@ def seamless_m4t_speech(folder: Path, *, seed: int = 24) -> None:
 def phi4_multimodal(folder: Path, *, seed: int = 0) -> None:
     """A Phi-4-Multimodal as Transformers saves it; ``<sep>`` is plain text to its tokenizer."""
     audio, end, pad = "<|endoftext11|>", "<|end|>", "<|endoftext|>"
-    tokenizer = _byte_level([pad, audio, end, "<|user|>", "<|assistant|>"], bos_token=pad, eos_token=pad, pad_token=pad)
+    tokenizer = _byte_level(
+        [pad, audio, end, "<|user|>", "<|assistant|>"], bos_token=pad, eos_token=pad, pad_token=pad
+    )
     ids = {token: tokenizer.convert_tokens_to_ids(token) for token in (audio, end, pad)}
     config = Phi4MultimodalConfig(
         vocab_size=len(tokenizer),
@@ -282,7 +305,9 @@ def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: in
         pre_tokenizers.Metaspace(prepend_scheme="first"), above=("<pad>", "<unk>", "<s>", "</s>")
     )
     languages = [f"__{code}__" for code in SEAMLESS_LANGUAGES]
-    tokenizer = SeamlessM4TTokenizer(vocab=vocabulary, merges=merges, extra_special_tokens=languages)
+    tokenizer = SeamlessM4TTokenizer(
+        vocab=vocabulary, merges=merges, extra_special_tokens=languages
+    )
     config = kind(
         vocab_size=len(vocabulary) + len(languages),
         hidden_size=16,
@@ -296,7 +321,11 @@ def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: in
         speech_encoder_attention_heads=2,
         speech_encoder_intermediate_size=24,
         max_position_embeddings=256,
-        **(SPEAKING if network is SeamlessM4TModel else {"t2u_encoder_layers": 1, "t2u_decoder_layers": 1}),
+        **(
+            SPEAKING
+            if network is SeamlessM4TModel
+            else {"t2u_encoder_layers": 1, "t2u_decoder_layers": 1}
+        ),
         tie_word_embeddings=False,
         initializer_range=SPREAD,
     )
@@ -308,9 +337,13 @@ def _seamless(folder: Path, kind: type, network: type[PreTrainedModel], seed: in
         maps["vocoder_lang_code_to_id"] = {code: place for place, code in enumerate(spoken)}
         with torch.no_grad():
             scores = model.t2u_model.lm_head.weight
-            scores[[0, 1, 3, *maps["t2u_lang_code_to_id"].values()]] = 0  # Transformers would say them and break
+            scores[[0, 1, 3, *maps["t2u_lang_code_to_id"].values()]] = (
+                0  # Transformers would say them and break
+            )
             scores[config.t2u_eos_token_id] *= CLOSING
-            model.lm_head.weight[config.eos_token_id] *= -0.7  # the other way: with this seed some texts end
+            model.lm_head.weight[
+                config.eos_token_id
+            ] *= -0.7  # the other way: with this seed some texts end
     model.generation_config = GenerationConfig(
         decoder_start_token_id=3, bos_token_id=2, eos_token_id=3, pad_token_id=0, **maps
     )
@@ -364,7 +397,9 @@ def _byte_level(special: Sequence[str], **named: str) -> PreTrainedTokenizerFast
     )
     tokenizer.train_from_iterator(TEXT, trainer)
     others = [token for token in special if token not in named.values()]
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=others, **named)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, additional_special_tokens=others, **named
+    )
 
 
 def _byte_pairs(
@@ -384,7 +419,9 @@ def _byte_pairs(
 
 def main(arguments: Sequence[str]) -> None:
     """Write one model of each kind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args(arguments).folder
     for kind, make in KINDS.items():

@@ -65,7 +65,9 @@ class Kept:
         self.text.append(session.prefix.numel())
 
 
-def stream(system: StreamingSystem, chunks: Iterator[Tensor], length: Seconds) -> tuple[Instance, Kept]:
+def stream(
+    system: StreamingSystem, chunks: Iterator[Tensor], length: Seconds
+) -> tuple[Instance, Kept]:
     """``length`` seconds of audio through the system, in one session."""
     kept = Kept()
     sessions: list[Session] = []
@@ -87,9 +89,15 @@ def stream(system: StreamingSystem, chunks: Iterator[Tensor], length: Seconds) -
     return instance, kept
 
 
-def between(values: Sequence[float], arrivals: Sequence[float], first: float, last: float) -> list[float]:
+def between(
+    values: Sequence[float], arrivals: Sequence[float], first: float, last: float
+) -> list[float]:
     """The values of chunks that arrived in minutes ``first`` to ``last``."""
-    return [value for value, minute in zip(values, arrivals, strict=True) if first <= minute < last + 1e-9]
+    return [
+        value
+        for value, minute in zip(values, arrivals, strict=True)
+        if first <= minute < last + 1e-9
+    ]
 
 
 def growth(
@@ -97,8 +105,14 @@ def growth(
 ) -> dict[str, float]:
     """Compute per chunk: the median of the last ten minutes over that of minutes 5-15. Memory: the largest median of a
     minute after the tenth over that of the first such minute. arrivals: minutes."""
-    early, late = between(compute, arrivals, 5, 15), between(compute, arrivals, minutes - 10, minutes)
-    used = [statistics.median(between(memory, arrivals, first, first + 1)) for first in range(10, int(minutes))]
+    early, late = (
+        between(compute, arrivals, 5, 15),
+        between(compute, arrivals, minutes - 10, minutes),
+    )
+    used = [
+        statistics.median(between(memory, arrivals, first, first + 1))
+        for first in range(10, int(minutes))
+    ]
     return {
         "compute_growth": round(statistics.median(late) / statistics.median(early), 4),
         "memory_growth": round(max(used) / used[0], 4),
@@ -113,7 +127,9 @@ def histories(kept: Kept, arrivals: Sequence[float], minutes: float) -> dict[str
     found = {}
     for name, values in (("audio_seconds", kept.audio), ("text_tokens", kept.text)):
         for half, first in (("first_half", 0.0), ("second_half", minutes / 2)):
-            found[f"{name}_{half}"] = round(max(between(values, arrivals, first, first + minutes / 2)), 2)
+            found[f"{name}_{half}"] = round(
+                max(between(values, arrivals, first, first + minutes / 2)), 2
+            )
     return found
 
 
@@ -121,7 +137,13 @@ def show(instance: Instance, kept: Kept, arrivals: Sequence[float], minutes: flo
     """A line per ten minutes."""
     compute = [chunk.compute for chunk in instance.chunks]
     chunk_seconds = instance.chunks[0].arrival
-    columns = ("minutes", "ms per chunk (median)", "RTF", "memory (MB, median)", "audio kept (s, most)")
+    columns = (
+        "minutes",
+        "ms per chunk (median)",
+        "RTF",
+        "memory (MB, median)",
+        "audio kept (s, most)",
+    )
     table = Table(*columns, "text kept (tokens, most)", "words", box=None)
     for first in range(0, int(minutes), 10):
         last = min(first + 10, minutes)
@@ -143,8 +165,14 @@ def show(instance: Instance, kept: Kept, arrivals: Sequence[float], minutes: flo
 def main() -> None:
     """Stream, print a line per ten minutes and what must stay flat."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=60.0, help=f"length of the stream (at least {LEAST})")
-    parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst")
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help=f"length of the stream (at least {LEAST})"
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst",
+    )
     arguments = parser.parse_args()
     if arguments.minutes < LEAST:
         parser.error(f"--minutes must be at least {LEAST}, not {arguments.minutes:g}")
@@ -153,14 +181,18 @@ def main() -> None:
     system.configure_model()
     system.to(machine(cfg)).eval()
     talks = build(cfg.data).talks(cfg.evaluation.split)
-    audio = torch.cat(list(itertools.chain.from_iterable(talk_chunks(talk, None) for talk in talks)))
+    audio = torch.cat(
+        list(itertools.chain.from_iterable(talk_chunks(talk, None) for talk in talks))
+    )
     recording = audio[: int(LOOP * SAMPLE_RATE)]
     length = arguments.minutes * MINUTE
     chunks = looped(recording, length=length, chunk_samples=system.chunk_samples)
     instance, kept = stream(system, chunks, length)
     arrivals = [chunk.arrival / MINUTE for chunk in instance.chunks]
     show(instance, kept, arrivals, arguments.minutes)
-    flat = growth([chunk.compute for chunk in instance.chunks], kept.memory, arrivals, arguments.minutes)
+    flat = growth(
+        [chunk.compute for chunk in instance.chunks], kept.memory, arrivals, arguments.minutes
+    )
     facts = {"benchmark": "unbounded", "system": system.name, "minutes": arguments.minutes}
     print(json.dumps(facts | flat | histories(kept, arrivals, arguments.minutes)))
 

@@ -19,7 +19,9 @@ class Part:
     unit: Literal["tokens", "turns"] = "tokens"
 
 
-def target(count: int, *, ratio: float = 1.0, names: Sequence[str] = (), part: Part | None = None) -> None:
+def target(
+    count: int, *, ratio: float = 1.0, names: Sequence[str] = (), part: Part | None = None
+) -> None:
     """Something else."""
 
 
@@ -84,7 +86,9 @@ def test_the_sentence_names_key_type_and_value() -> None:
         check_arguments(target, {"count": 1, "ratio": True}, where="")
     with pytest.raises(ZooError, match=r"^part must be a Part or null, not 3\.$"):
         check_arguments(target, {"part": 3}, where="")
-    with pytest.raises(ZooError, match=r"^Unknown key 'a\.sise'; choose one of: a\.size, a\.unit\.$"):
+    with pytest.raises(
+        ZooError, match=r"^Unknown key 'a\.sise'; choose one of: a\.size, a\.unit\.$"
+    ):
         check_arguments(Part, {"sise": 1}, where="a.")
 
 

@@ -48,7 +48,9 @@ def test_other_sample_rates_are_resampled(tmp_path: Path, rate: int) -> None:
 def test_stereo_is_averaged(tmp_path: Path) -> None:
     left = tone(16_000, 0.1)
     soundfile.write(tmp_path / "a.wav", np.stack([left, np.zeros_like(left)], axis=1), 16_000)
-    assert torch.allclose(audio.load(tmp_path / "a.wav"), torch.from_numpy(left / 2).float(), atol=1e-4)
+    assert torch.allclose(
+        audio.load(tmp_path / "a.wav"), torch.from_numpy(left / 2).float(), atol=1e-4
+    )
 
 
 def test_silent_and_very_short_files_are_legal(tmp_path: Path) -> None:
@@ -78,7 +80,12 @@ def broken(folder: Path, kind: str) -> Path:
             soundfile.write(path, noise, 16_000)
             path.write_bytes(path.read_bytes()[: 20 if kind == "header only" else 10_000])
         case "nan" | "infinite":
-            soundfile.write(path, np.array([0, math.nan if kind == "nan" else math.inf]), 16_000, subtype="FLOAT")
+            soundfile.write(
+                path,
+                np.array([0, math.nan if kind == "nan" else math.inf]),
+                16_000,
+                subtype="FLOAT",
+            )
         case "folder":
             path.mkdir()
     return path
@@ -121,7 +128,11 @@ def test_unwritable(tmp_path: Path) -> None:
 
 def test_chunks() -> None:
     samples = torch.arange(10.0)
-    assert [chunk.tolist() for chunk in audio.chunks(samples, 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [chunk.tolist() for chunk in audio.chunks(samples, 4)] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9],
+    ]
     assert list(audio.chunks(torch.zeros(0), 4)) == []
     with pytest.raises(ZooError, match="at least 1 sample"):
         audio.chunks(samples, 0)

@@ -17,7 +17,9 @@ def folders() -> list[Path]:
 
 
 def test_all_of_them_together_are_small() -> None:
-    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < MEGABYTES * 1e6
+    assert (
+        sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < MEGABYTES * 1e6
+    )
 
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
@@ -27,7 +29,9 @@ def test_each_has_weights_a_configuration_and_a_card(folder: Path) -> None:
     assert "python train.py experiment=" in (folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize("folder", [folder for folder in folders() if (folder / SHARED).is_file()], ids=str)
+@pytest.mark.parametrize(
+    "folder", [folder for folder in folders() if (folder / SHARED).is_file()], ids=str
+)
 def test_what_is_shared_lies_in_the_repository(folder: Path) -> None:
     for place in json.loads((folder / SHARED).read_text()).values():
         assert (folder / place).resolve().is_relative_to(FOLDER)

@@ -33,7 +33,9 @@ from zoo.training.strategy import ZeRO
 
 ENTRY_POINTS = ("evaluate", "train")
 CORPORA = tuple(
-    part for part in vars(corpora).values() if isinstance(part, type) and hasattr(part, "talks") and part is not Corpus
+    part
+    for part in vars(corpora).values()
+    if isinstance(part, type) and hasattr(part, "talks") and part is not Corpus
 )
 KINDS: dict[str, tuple[type, ...]] = {
     "data": CORPORA,
@@ -59,11 +61,17 @@ EXPERIMENTS = {
     "recogniser_minitalks": "train",
     "simulu_minitalks": "train",
     **{f"simulu_{name}": "evaluate" for name in ("cascades", "options")},
-    **{f"streamuni_{name}": "train" for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")},
+    **{
+        f"streamuni_{name}": "train"
+        for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")
+    },
     **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
     **{f"streamuni_{name}": "evaluate" for name in ("baselines", "truncation")},
     **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
-    **{f"infinisst_ablation_{name}": "evaluate" for name in ("instruction", "multipliers", "segments", "windows")},
+    **{
+        f"infinisst_ablation_{name}": "evaluate"
+        for name in ("instruction", "multipliers", "segments", "windows")
+    },
 }
 CONVENTIONS = ("paper", "released")
 STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
@@ -73,7 +81,11 @@ APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what mak
     "synthesizer/none.yaml",
 )
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
-CHOICES = [(path.parts[0], path.stem) for path in FILES if path.parts[0] in KINDS and path.as_posix() not in APART]
+CHOICES = [
+    (path.parts[0], path.stem)
+    for path in FILES
+    if path.parts[0] in KINDS and path.as_posix() not in APART
+]
 
 
 def entry_point(group: str) -> str:
@@ -113,9 +125,13 @@ def test_every_file_is_one_of_those_tested_here() -> None:
         *(f"{group}/{choice}.yaml" for group, choice in CHOICES),
         *(f"experiment/{name}.yaml" for name in EXPERIMENTS),
     }
-    known |= {f"{name}.yaml" for name in ENTRY_POINTS} | {f"convention/{name}.yaml" for name in CONVENTIONS}
+    known |= {f"{name}.yaml" for name in ENTRY_POINTS} | {
+        f"convention/{name}.yaml" for name in CONVENTIONS
+    }
     known |= {f"strategy/{name}.yaml" for name in STRATEGIES}
-    assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(APART) == known
+    assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
+        APART
+    ) == known
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
@@ -160,7 +176,9 @@ def test_a_convention_sets_what_it_says(name: str, convention: str) -> None:
     backbone = made(cfg.system).backbone
     released = convention == "released"
     assert backbone.window.unit == ("turns" if released else "tokens")
-    assert (backbone.search.repetition, backbone.search.lookback) == (("turn", 100) if released else ("stream", None))
+    assert (backbone.search.repetition, backbone.search.lookback) == (
+        ("turn", 100) if released else ("stream", None)
+    )
     assert backbone.search.at_limit == ("drop" if released else "keep")
     assert backbone.encoder_config.past_frames == (576 if released else 9 * 48)
     assert backbone.encoder_config.left_pad == (399 if released else 80)
@@ -169,11 +187,16 @@ def test_a_convention_sets_what_it_says(name: str, convention: str) -> None:
 
 def test_paper_is_the_default_convention_and_one_option_may_be_set_beside_it() -> None:
     assert compose("evaluate", ["convention=paper"]) == compose("evaluate")
-    cfg = compose("evaluate", ["convention=released", "backbone.window.unit=tokens", "backbone.template=chatml"])
+    cfg = compose(
+        "evaluate",
+        ["convention=released", "backbone.window.unit=tokens", "backbone.template=chatml"],
+    )
     backbone = made(cfg.system).backbone
     assert (backbone.window.unit, backbone.search.repetition) == ("tokens", "turn")
     assert backbone.template.end_of_turn == "<|im_end|>"
-    with pytest.raises(ZooError, match=r"^Unknown convention 'nope'; choose one of: paper, released"):
+    with pytest.raises(
+        ZooError, match=r"^Unknown convention 'nope'; choose one of: paper, released"
+    ):
         compose("evaluate", ["convention=nope"])
 
 
@@ -181,8 +204,15 @@ def test_paper_is_the_default_convention_and_one_option_may_be_set_beside_it() -
 def test_the_default_is_the_small_model_of_the_language_pair(target: str) -> None:
     cfg = compose("evaluate", [f"target_language={target}"])
     system: StreamingSystem = made(cfg.system)
-    assert (system.name, system.direction, system.chunk_samples) == ("infinisst", f"en-{target}", 2 * 15_360)
-    assert Path(cfg.backbone.checkpoint) == CONF.parent / "checkpoints" / f"infinisst_minitalks_en-{target}"
+    assert (system.name, system.direction, system.chunk_samples) == (
+        "infinisst",
+        f"en-{target}",
+        2 * 15_360,
+    )
+    assert (
+        Path(cfg.backbone.checkpoint)
+        == CONF.parent / "checkpoints" / f"infinisst_minitalks_en-{target}"
+    )
     assert (cfg.data._target_, cfg.seed) == ("zoo.data.corpora.MiniTalks", 0)
 
 
@@ -201,7 +231,9 @@ def test_every_value_can_be_resolved_and_no_key_is_mandatory(name: str) -> None:
 def test_the_sweep_of_a_knob_reaches_the_system() -> None:
     cfg = compose("evaluate", ["system.latency_multiplier=3"])
     assert build(cfg.system).chunk_samples == 3 * 15_360
-    corpus: Corpus = build(compose("evaluate", ["data=mustc", "data.root=/x", "target_language=zh"]).data)
+    corpus: Corpus = build(
+        compose("evaluate", ["data=mustc", "data.root=/x", "target_language=zh"]).data
+    )
     assert isinstance(corpus, MustC)
     assert (corpus.root, corpus.target_language) == ("/x", "zh")
 
@@ -210,13 +242,22 @@ def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> No
     system: StreamingSystem = made(compose("evaluate", ["system=streamuni"]).system)
     policy = system.policy
     assert isinstance(policy, TranscriptWaitK)
-    assert (policy.truncate, policy.max_seconds, policy.relaxed, policy.convention) == (True, 30.0, False, "paper")
+    assert (policy.truncate, policy.max_seconds, policy.relaxed, policy.convention) == (
+        True,
+        30.0,
+        False,
+        "paper",
+    )
     assert (system.chunk_seconds, list(system.knob.values)) == (0.64, [1, 3, 5, 7, 9])
     system.turn_knob(7)
     assert policy.k == 7
     chinese = ["target_language=zh", "system.chunk_seconds=0.32", "policy.abbreviations=[fig]"]
     system = made(compose("evaluate", ["system=streamuni", *chinese]).system)
-    assert (system.direction, system.chunk_seconds, system.policy.abbreviations) == ("en-zh", 0.32, ("fig",))
+    assert (system.direction, system.chunk_seconds, system.policy.abbreviations) == (
+        "en-zh",
+        0.32,
+        ("fig",),
+    )
     simulst = ["policy.truncate=false", "history=reference_segments", "policy.convention=released"]
     system = made(compose("evaluate", ["system=streamuni", *simulst]).system)
     assert (system.policy.truncate, system.policy.convention) == (False, "released")

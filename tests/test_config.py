@@ -10,7 +10,17 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 
 from zoo import config
-from zoo.config import Config, build, compose, entry_point, is_multirun, machine, overrides, plain, run_folder
+from zoo.config import (
+    Config,
+    build,
+    compose,
+    entry_point,
+    is_multirun,
+    machine,
+    overrides,
+    plain,
+    run_folder,
+)
 from zoo.errors import ZooError
 from zoo.tracking import launch
 
@@ -120,9 +130,13 @@ def test_composing_inside_of_a_job(start: Launch) -> None:
 
 
 def test_composing_what_is_wrong_is_one_sentence() -> None:
-    with pytest.raises(ZooError, match=r"^Unknown key 'evaluation\.nonsense'; choose one of: evaluation\.split, "):
+    with pytest.raises(
+        ZooError, match=r"^Unknown key 'evaluation\.nonsense'; choose one of: evaluation\.split, "
+    ):
         compose("evaluate", ["seed=1", "evaluation.nonsense=1"])
-    with pytest.raises(ZooError, match=r"^Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, "):
+    with pytest.raises(
+        ZooError, match=r"^Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, "
+    ):
         compose("evaluate", ["system=nonsense"])
 
 
@@ -144,7 +158,9 @@ def test_a_constructor_that_refuses_is_one_sentence() -> None:
         build(compose("evaluate", ["policy=alignatt", "policy.frames=0"]).policy)
     with pytest.raises(ZooError, match=r"^policy\.frames must be a whole number, not 'x'\.$"):
         build(compose("evaluate", ["policy=alignatt", "policy.frames=x"]).policy)
-    with pytest.raises(ZooError, match=r"missing 1 required .* 'frames' \(in the configuration of 'policy'\)"):
+    with pytest.raises(
+        ZooError, match=r"missing 1 required .* 'frames' \(in the configuration of 'policy'\)"
+    ):
         build(compose("evaluate", ["policy=alignatt", "~policy.frames"]).policy)
 
 

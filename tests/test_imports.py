@@ -31,7 +31,11 @@ def imports(folder: str) -> list[tuple[str, str]]:
     """(file, imported module) for all Python files below ``folder``."""
     files = sorted((ROOT / folder).rglob("*.py"))
     assert files, folder
-    return [(str(file.relative_to(ROOT)), name) for file in files for name in imported(ast.parse(file.read_text()))]
+    return [
+        (str(file.relative_to(ROOT)), name)
+        for file in files
+        for name in imported(ast.parse(file.read_text()))
+    ]
 
 
 def within(name: str, packages: set[str]) -> bool:
@@ -44,24 +48,35 @@ def test_a_noun_imports_only_the_contract(noun: str) -> None:
     wrong = [
         (file, name)
         for file, name in imports(f"zoo/{noun}")
-        if within(name, {"zoo"}) and not within(name, MAY_IMPORT[noun]) and name != "zoo.__version__"
+        if within(name, {"zoo"})
+        and not within(name, MAY_IMPORT[noun])
+        and name != "zoo.__version__"
     ]
     assert wrong == []
 
 
 def test_policies_and_histories_import_no_network_library() -> None:
     found = [*imports("zoo/policies"), *imports("zoo/history")]
-    assert [name for _, name in found if within(name, {"transformers", "lightning", "torch.nn"})] == []
+    assert [
+        name for _, name in found if within(name, {"transformers", "lightning", "torch.nn"})
+    ] == []
 
 
 def test_backbones_and_synthesizers_import_no_policy_history_or_system() -> None:
-    others = {f"zoo.{noun}" for noun in ("policies", "history", "systems", "metrics", "evaluation", "report")}
+    others = {
+        f"zoo.{noun}"
+        for noun in ("policies", "history", "systems", "metrics", "evaluation", "report")
+    }
     found = [*imports("zoo/backbones"), *imports("zoo/synthesizers")]
     assert [(file, name) for file, name in found if within(name, others)] == []
 
 
 def test_a_synthesizer_may_know_a_backbone_and_no_backbone_a_synthesizer() -> None:
-    assert [(file, name) for file, name in imports("zoo/backbones") if within(name, {"zoo.synthesizers"})] == []
+    assert [
+        (file, name)
+        for file, name in imports("zoo/backbones")
+        if within(name, {"zoo.synthesizers"})
+    ] == []
 
 
 def test_types_and_streaming_memory_know_nothing_above_them() -> None:
@@ -75,7 +90,9 @@ def test_types_and_streaming_memory_know_nothing_above_them() -> None:
     ):
         names = set(imported(ast.parse((ROOT / "zoo" / file).read_text())))
         known = {*CONTRACT, "zoo.streaming.text"}
-        assert {name for name in names if within(name, {"zoo"}) and not within(name, known)} == set(), file
+        assert {
+            name for name in names if within(name, {"zoo"}) and not within(name, known)
+        } == set(), file
 
 
 def test_only_the_configuration_knows_hydra() -> None:
@@ -85,17 +102,26 @@ def test_only_the_configuration_knows_hydra() -> None:
         for module in imported(ast.parse((ROOT / name).read_text()))
     ]
     for library, files in (("hydra", CONFIGURATION), ("omegaconf", CONFIGURATION | RESOLVERS)):
-        assert [(file, name) for file, name in found if within(name, {library}) and file not in files] == []
+        assert [
+            (file, name) for file, name in found if within(name, {library}) and file not in files
+        ] == []
 
 
 def test_only_the_simulation_and_training_read_the_clock() -> None:
     silent = ("policies", "history", "backbones", "synthesizers", "systems")
-    found = [pair for noun in silent for pair in imports(f"zoo/{noun}") if within(pair[1], {"time", "datetime"})]
+    found = [
+        pair
+        for noun in silent
+        for pair in imports(f"zoo/{noun}")
+        if within(pair[1], {"time", "datetime"})
+    ]
     assert found == []
 
 
 def test_the_rules_catch_what_they_name() -> None:
-    tree = ast.parse("import zoo.systems.base\nfrom zoo.metrics import latency\nfrom zoo import types\n")
+    tree = ast.parse(
+        "import zoo.systems.base\nfrom zoo.metrics import latency\nfrom zoo import types\n"
+    )
     names = list(imported(tree))
     assert names == ["zoo.systems.base", "zoo.metrics.latency", "zoo.types"]
     assert [within(name, CONTRACT) for name in names] == [False, False, True]

@@ -23,7 +23,13 @@ def test_joining_undoes_units(code: str) -> None:
 
 
 def test_words_have_a_letter_or_a_digit() -> None:
-    assert language("en").words(' He said - "No, it\'s 3.5." ! … ') == ["He", "said", '"No,', "it's", '3.5."']
+    assert language("en").words(' He said - "No, it\'s 3.5." ! … ') == [
+        "He",
+        "said",
+        '"No,',
+        "it's",
+        '3.5."',
+    ]
     assert language("fr").words("Vous ? « Oui »") == ["Vous", "Oui"]
     assert language("ru").words("") == language("zh").words("。 ") == []
 

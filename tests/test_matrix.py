@@ -29,7 +29,10 @@ TABLE = Path(__file__).with_name("compatibility.yaml")
 BOUND = "bound"
 LENGTHS: tuple[Seconds, ...] = (4.3, 5.5)  # of the talks
 LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper transcribes it
-    **{backbone: ["target_language=zh"] for backbone in ("lst_minitalks", "offline_minitalks", "seamless_m4t_v2")},
+    **{
+        backbone: ["target_language=zh"]
+        for backbone in ("lst_minitalks", "offline_minitalks", "seamless_m4t_v2")
+    },
     "whisper": ["source_language=zh", "target_language=zh"],
 }
 OPTIONS = {  # so that a few seconds are enough for chunks to be counted and audio and text to be forgotten
@@ -42,7 +45,9 @@ OPTIONS = {  # so that a few seconds are enough for chunks to be counted and aud
 }
 TURNS = ("infinisst", "infinisst_minitalks")
 UNSEARCHED = ("recogniser_minitalks",)  # it writes the best path of its frames
-AT_REAL_SIZE = ("infinisst",)  # the class of infinisst_minitalks; tests/backbones/infinisst/test_by_name.py
+AT_REAL_SIZE = (
+    "infinisst",
+)  # the class of infinisst_minitalks; tests/backbones/infinisst/test_by_name.py
 
 Triple = tuple[str, str, str]  # backbone, policy, history
 Sources = Callable[[int], list[Source]]
@@ -63,18 +68,25 @@ def verdict(backbone: type[Backbone], policy: type[Policy], history: type[Histor
         bind(backbone, policy, history)  # type: ignore[arg-type]
     except ZooError:
         missing = {
-            noun: sorted(part.needs - backbone.exposes) for noun, part in (("policy", policy), ("history", history))
+            noun: sorted(part.needs - backbone.exposes)
+            for noun, part in (("policy", policy), ("history", history))
         }
-        return "; ".join(f"{noun} needs {', '.join(names)}" for noun, names in missing.items() if names)
+        return "; ".join(
+            f"{noun} needs {', '.join(names)}" for noun, names in missing.items() if names
+        )
     return BOUND
 
 
 def verdicts() -> dict[str, dict[str, dict[str, str]]]:
     """Backbone, policy, history, verdict."""
     table: dict[str, dict[str, dict[str, str]]] = {}
-    parts = product(choices("backbone").items(), choices("policy").items(), choices("history").items())
+    parts = product(
+        choices("backbone").items(), choices("policy").items(), choices("history").items()
+    )
     for (backbone, network), (policy, when), (history, what) in parts:
-        table.setdefault(backbone, {}).setdefault(policy, {})[history] = verdict(network, when, what)
+        table.setdefault(backbone, {}).setdefault(policy, {})[history] = verdict(
+            network, when, what
+        )
     return table
 
 
@@ -91,7 +103,9 @@ def test_a_choice_is_named_after_its_module(noun: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("noun", "kind"), [("backbone", Backbone), ("policy", Policy), ("history", History)])
+@pytest.mark.parametrize(
+    ("noun", "kind"), [("backbone", Backbone), ("policy", Policy), ("history", History)]
+)
 def test_a_choice_is_what_its_folder_says(noun: str, kind: type) -> None:
     assert choices(noun)
     assert all(issubclass(part, kind) for part in choices(noun).values())
@@ -149,19 +163,29 @@ def chosen(triple: Triple) -> Overrides:
 def test_simulu_speaks_with_what_exposes_speech_and_nothing_else(name: str) -> None:
     fits = Capability.SPEECH in choices("backbone")[name].exposes  # type: ignore[attr-defined]
     assert fits == (name in ("seamless_m4t_speech", "simulu_minitalks"))
-    given = ["system=streamatt", f"backbone={name}", "policy=read_all", "history=keep_all", "synthesizer=simulu"]
+    given = [
+        "system=streamatt",
+        f"backbone={name}",
+        "policy=read_all",
+        "history=keep_all",
+        "synthesizer=simulu",
+    ]
     if fits:
         assert build(compose("evaluate", given).system).synthesizer
         return
     if name in TURNS:
         given = ["system=infinisst", f"backbone={name}", "synthesizer=simulu"]
-    with pytest.raises(ZooError, match=r"^Synthesizer SimulU needs speech, which backbone \w+ does not expose; "):
+    with pytest.raises(
+        ZooError, match=r"^Synthesizer SimulU needs speech, which backbone \w+ does not expose; "
+    ):
         build(compose("evaluate", given).system)
 
 
 @pytest.mark.parametrize("triple", refusals().values(), ids=refusals())
 def test_what_does_not_fit_is_refused_and_told_what_would(triple: Triple) -> None:
-    with pytest.raises(ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$") as refused:
+    with pytest.raises(
+        ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$"
+    ) as refused:
         build(compose("evaluate", chosen(triple)).system)
     assert str(refused.value).count("needs") == 1
 
@@ -178,7 +202,11 @@ def sources() -> Sources:
     talks = list(zip(build(compose("evaluate").data).talks("tst", limit=2), LENGTHS, strict=True))
     waves = [audio.load(talk.file, start=talk.offset, duration=length) for talk, length in talks]
     spans = [
-        [(segment.offset, min(segment.end, length)) for segment in talk.segments if segment.offset < length]
+        [
+            (segment.offset, min(segment.end, length))
+            for segment in talk.segments
+            if segment.offset < length
+        ]
         for talk, length in talks
     ]
 
@@ -201,15 +229,21 @@ def test_a_covering_set_writes_the_same_alone_and_in_batch(
         exact += [f"backbone.search.beams={1 + place % 2}"] if backbone not in UNSEARCHED else []
         exact += ["++backbone.transcriber.dtype=float64"] if backbone.startswith("cascade") else []
         limit = [] if backbone in (*TURNS, *UNSEARCHED) else ["backbone.max_tokens=12"]
-        system: StreamingSystem = build(compose("evaluate", [*chosen(triple), *tiny[backbone], *exact, *limit]).system)
+        system: StreamingSystem = build(
+            compose("evaluate", [*chosen(triple), *tiny[backbone], *exact, *limit]).system
+        )
         system.configure_model()
-        alone = [next(simulate(system.eval(), [source])) for source in sources(system.chunk_samples)]
+        alone = [
+            next(simulate(system.eval(), [source])) for source in sources(system.chunk_samples)
+        ]
         batch = simulate(system, sources(system.chunk_samples), batch_size=2)
         together = sorted(batch, key=lambda instance: instance.index)
         for length, single, batched in zip(LENGTHS, alone, together, strict=True):
             assert (single.text, single.delays) == (batched.text, batched.delays), triple
             assert single.source_length == batched.source_length == pytest.approx(length), triple
-            assert all(before <= after for before, after in pairwise((*single.delays, length))), triple
+            assert all(before <= after for before, after in pairwise((*single.delays, length))), (
+                triple
+            )
         assert any(single.units for single in alone), triple
         streamed += alone
     assert any(delay < instance.source_length for instance in streamed for delay in instance.delays)

@@ -31,10 +31,14 @@ def talks() -> list[Talk]:
 
 def rows(system: StreamingSystem, talks: list[Talk], folder: Path, **options: object) -> list[Row]:
     settings = Settings(**({"upper_bound": False, "oracle_k": ()} | options))  # type: ignore[arg-type]
-    return list(Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=folder).run(system))
+    return list(
+        Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=folder).run(system)
+    )
 
 
-def test_it_translates_and_patience_costs_time(system: StreamingSystem, talks: list[Talk], tmp_path: Path) -> None:
+def test_it_translates_and_patience_costs_time(
+    system: StreamingSystem, talks: list[Talk], tmp_path: Path
+) -> None:
     fast, slow = rows(system, talks, tmp_path, knob_values=[1, 3])
     for row in (fast, slow):
         assert row.flags == ()
@@ -49,14 +53,20 @@ def test_so_do_those_of_other_languages(target: str, talks: list[Talk], tmp_path
     system.configure_model()
     [whole] = rows(system, talks[:1], tmp_path / "talks", knob_values=[2])
     [single] = rows(system, talks[:1], tmp_path / "segments", knob_values=[2], view="segments")
-    assert whole.flags == ()  # on sentences, words after the end leave LAAL sooner with compute than without
+    assert (
+        whole.flags == ()
+    )  # on sentences, words after the end leave LAAL sooner with compute than without
     assert min(whole.scores["BLEU"] or 0, single.scores["BLEU"] or 0) > 75
     assert 0.5 < (whole.scores["StreamLAAL"] or 0) < 2
 
 
 @pytest.mark.parametrize("backbone", ["phi4_minitalks", "qwen_minitalks"])
-def test_so_do_the_speech_llms_of_streamuni(backbone: str, talks: list[Talk], tmp_path: Path) -> None:
-    system: StreamingSystem = build(compose("evaluate", ["system=streamuni", f"backbone={backbone}"]).system)
+def test_so_do_the_speech_llms_of_streamuni(
+    backbone: str, talks: list[Talk], tmp_path: Path
+) -> None:
+    system: StreamingSystem = build(
+        compose("evaluate", ["system=streamuni", f"backbone={backbone}"]).system
+    )
     system.configure_model()
     fast, slow = rows(system, talks, tmp_path, knob_values=[1, 5], batch_size=2)
     for row in (fast, slow):
@@ -66,12 +76,16 @@ def test_so_do_the_speech_llms_of_streamuni(backbone: str, talks: list[Talk], tm
     assert 0.5 < (fast.scores["StreamLAAL"] or 0) < (slow.scores["StreamLAAL"] or 0) < 3
 
 
-def test_a_batch_of_talks_says_what_each_says_alone(system: StreamingSystem, talks: list[Talk], tmp_path: Path) -> None:
+def test_a_batch_of_talks_says_what_each_says_alone(
+    system: StreamingSystem, talks: list[Talk], tmp_path: Path
+) -> None:
     [alone] = rows(system.double(), talks, tmp_path / "alone", knob_values=[2])
     [batch] = rows(system.double(), talks[::-1], tmp_path / "batch", knob_values=[2], batch_size=2)
     system.float()
     quality = ("BLEU", "chrF", "StreamLAAL", "LongYAAL")
-    assert [batch.scores[name] for name in quality] == pytest.approx([alone.scores[name] for name in quality], abs=1e-9)
+    assert [batch.scores[name] for name in quality] == pytest.approx(
+        [alone.scores[name] for name in quality], abs=1e-9
+    )
 
 
 def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> None:
@@ -84,7 +98,9 @@ def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> No
     assert (score.value if score.value is not None else 100.0) <= 3.0
 
 
-def test_simulu_speaks_so_that_the_recogniser_understands(talks: list[Talk], tmp_path: Path) -> None:
+def test_simulu_speaks_so_that_the_recogniser_understands(
+    talks: list[Talk], tmp_path: Path
+) -> None:
     """The whole test set has ASR-BLEU 66; two talks may have less."""
     cfg = compose("evaluate", ["system=simulu"])
     system: StreamingSystem = build(cfg.system)
@@ -92,7 +108,9 @@ def test_simulu_speaks_so_that_the_recogniser_understands(talks: list[Talk], tmp
     listeners = Listeners({"de": build(cfg.recogniser)})
     listeners.load(torch.device("cpu"))
     settings = Settings(upper_bound=False, oracle_k=(), knob_values=[6], batch_size=2)
-    evaluator = Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=tmp_path, listeners=listeners)
+    evaluator = Evaluator(
+        corpus="minitalks", talks=talks, settings=settings, folder=tmp_path, listeners=listeners
+    )
     [row] = evaluator.run(system)
     assert len(list(tmp_path.rglob("*.target.wav"))) == len(talks)
     assert (row.scores["ASR_BLEU"] or 0) > 50

@@ -9,7 +9,9 @@ from zoo.types import Cut, Decision, Hypothesis, no_tokens
 def hypothesis(starts: str, *, prefix: int = 0, finished: bool = False) -> Hypothesis:
     """``starts``: "w" where a word begins, "." where it goes on."""
     words = torch.tensor([start == "w" for start in starts], dtype=torch.bool)
-    return Hypothesis(torch.zeros(len(starts) - prefix, dtype=torch.long), words, prefix=prefix, finished=finished)
+    return Hypothesis(
+        torch.zeros(len(starts) - prefix, dtype=torch.long), words, prefix=prefix, finished=finished
+    )
 
 
 @pytest.mark.parametrize(
@@ -21,7 +23,13 @@ def hypothesis(starts: str, *, prefix: int = 0, finished: bool = False) -> Hypot
         ("w.w.", 0, False, 99, 2),
         ("w.w.", 0, True, 99, 4),
         ("w...", 0, False, 3, 0),
-        ("ww.w", 2, False, 2, 1),  # the prefix ends within a word, which the first new token completes
+        (
+            "ww.w",
+            2,
+            False,
+            2,
+            1,
+        ),  # the prefix ends within a word, which the first new token completes
         ("ww.w", 2, True, 2, 2),
         ("ww", 2, True, 0, 0),
         ("w", 0, True, 0, 0),
@@ -53,7 +61,10 @@ def test_attended_frames_need_an_alignment() -> None:
     with pytest.raises(ValueError, match="alignment"):
         _ = hypothesis("w").attended
     aligned = Hypothesis(
-        no_tokens(), torch.ones(2, dtype=torch.bool), 2, alignment=torch.tensor([[0.2, 0.7], [0.9, 0]])
+        no_tokens(),
+        torch.ones(2, dtype=torch.bool),
+        2,
+        alignment=torch.tensor([[0.2, 0.7], [0.9, 0]]),
     )
     assert aligned.attended.tolist() == [1, 0]
 

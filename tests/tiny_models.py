@@ -27,7 +27,13 @@ CAUSAL = {
     "initializer_range": 0.3,
     "tie_word_embeddings": "false",
 }
-CROSS = {"d_model": 16, "decoder_layers": 3, "decoder_attention_heads": 2, "decoder_ffn_dim": 24, "init_std": 0.5}
+CROSS = {
+    "d_model": 16,
+    "decoder_layers": 3,
+    "decoder_attention_heads": 2,
+    "decoder_ffn_dim": 24,
+    "init_std": 0.5,
+}
 OURS = {  # whose weights are exported here: a system it fits, and the decoder's shape
     "infinisst_minitalks": ("infinisst", CAUSAL),
     "lst_minitalks": ("streamatt", CAUSAL),
@@ -63,7 +69,9 @@ def tiny_models(folder: Path) -> dict[str, Overrides]:
     chosen["recogniser_minitalks"] = [f"backbone.name={_recogniser(folder / 'recogniser')}"]
     translator = _translator(folder / "translator")
     for kind, transcriber in CASCADES.items():
-        heard = [given.replace("backbone.", "backbone.transcriber.", 1) for given in chosen[transcriber]]
+        heard = [
+            given.replace("backbone.", "backbone.transcriber.", 1) for given in chosen[transcriber]
+        ]
         chosen[kind] = [f"backbone.name={translator}", *heard]
     return {kind: [f"backbone={kind}", *given] for kind, given in chosen.items()}
 
@@ -73,7 +81,11 @@ def _recogniser(folder: Path) -> Path:
     tiny = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     given = ["backbone.name=null", *_below("backbone.config", tiny | {"intermediate_size": 16})]
     torch.manual_seed(0)
-    backbone = build(compose("evaluate", ["system=local_agreement", "backbone=recogniser_minitalks", *given]).backbone)
+    backbone = build(
+        compose(
+            "evaluate", ["system=local_agreement", "backbone=recogniser_minitalks", *given]
+        ).backbone
+    )
     backbone.load()
     backbone.save(folder)
     return folder
@@ -85,7 +97,10 @@ def _translator(folder: Path) -> Path:
     tokenizer = train_tokenizer(TEXTS, vocabulary_size=300, special_tokens=special)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    config = LlamaConfig(**CAUSAL | {"tie_word_embeddings": False, "vocab_size": len(tokenizer), "pad_token_id": None})
+    config = LlamaConfig(
+        **CAUSAL
+        | {"tie_word_embeddings": False, "vocab_size": len(tokenizer), "pad_token_id": None}
+    )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
 
@@ -95,7 +110,11 @@ def shape(kind: str) -> Overrides:
     system, decoder = OURS[kind]
     size = [*_below("backbone.encoder", ENCODER), *_below("backbone.decoder", decoder)]
     size += ["backbone.embedding_std=0.5"] if decoder is CAUSAL else []
-    return [*size, "backbone.alignment.layer=2", "backbone.alignment.heads=null"] if system == "streamatt" else size
+    return (
+        [*size, "backbone.alignment.layer=2", "backbone.alignment.heads=null"]
+        if system == "streamatt"
+        else size
+    )
 
 
 def exported(kind: str, folder: Path) -> tuple[str, Path]:
@@ -110,7 +129,15 @@ def exported(kind: str, folder: Path) -> tuple[str, Path]:
     system: StreamingSystem = build(cfg.system)
     system.configure_model()
     config = {**plain(cfg), "training": {}}
-    return key, export(system, folder / "model", config=config, corpus="", trained=[], evaluated=[], dtype="float32")
+    return key, export(
+        system,
+        folder / "model",
+        config=config,
+        corpus="",
+        trained=[],
+        evaluated=[],
+        dtype="float32",
+    )
 
 
 def _below(node: str, values: Mapping[str, object]) -> Overrides:

@@ -10,7 +10,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from zoo.errors import ZooError, unknown
 
-NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "null"}
+NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    NoneType: "null",
+}
 
 
 def check_arguments(target: Callable[..., Any], values: Mapping[str, Any], *, where: str) -> None:
@@ -42,7 +48,9 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(fits(value, choice) for choice in inner)
     if hint in (int, float):
-        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+        return isinstance(value, int if hint is int else int | float) and not isinstance(
+            value, bool
+        )
     if hint in (bool, str, NoneType):
         return isinstance(value, hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -50,7 +58,9 @@ def fits(value: Any, hint: Any) -> bool:
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return isinstance(value, list) and all(fits(item, inner[0]) for item in value)
     if isinstance(hint, type):
-        return issubclass(hint, Path | Enum) or not isinstance(value, bool | int | float | str | list | None)
+        return issubclass(hint, Path | Enum) or not isinstance(
+            value, bool | int | float | str | list | None
+        )
     return True  # nothing that a plain value could contradict
 
 

@@ -28,7 +28,9 @@ def _opened(path: Path) -> Iterator[soundfile.SoundFile]:
             _check_header(path, file)
             yield file
     except soundfile.LibsndfileError as error:
-        raise ZooError(f"Audio file {path} is damaged or no audio ({error.error_string}); {ALLOWED}.") from error
+        raise ZooError(
+            f"Audio file {path} is damaged or no audio ({error.error_string}); {ALLOWED}."
+        ) from error
     except OSError as error:
         raise ZooError(f"Audio file {path} cannot be read ({error.strerror}).") from error
 
@@ -37,7 +39,9 @@ def _check_header(path: Path, file: soundfile.SoundFile) -> None:
     if cut := _CUT_DATA.search(file.extra_info):
         declared, present = int(cut[1]), int(cut[2])
         if present < declared < STREAMED:
-            raise ZooError(f"Audio file {path} is truncated: it has {present} of {declared} bytes of samples.")
+            raise ZooError(
+                f"Audio file {path} is truncated: it has {present} of {declared} bytes of samples."
+            )
     if file.frames <= 0:
         raise ZooError(f"Audio file {path} has no samples; a talk needs at least one.")
 
@@ -59,14 +63,18 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
         rate, length = file.samplerate, file.frames
         first = round(start * rate)
         if not 0 <= first < length:
-            raise ZooError(f"Audio file {path} lasts {length / rate:.3f} s; it has nothing at {start:.3f} s.")
+            raise ZooError(
+                f"Audio file {path} lasts {length / rate:.3f} s; it has nothing at {start:.3f} s."
+            )
         count = length - first if duration is None else min(length - first, round(duration * rate))
         file.seek(first)
         samples = file.read(count, dtype="float32", always_2d=True).mean(axis=1)
     if len(samples) < count:
         raise ZooError(f"Audio file {path} is truncated: it has {len(samples)} of {count} samples.")
     if not np.isfinite(samples).all():
-        raise ZooError(f"Audio file {path} has samples that are NaN or infinite; all must be finite numbers.")
+        raise ZooError(
+            f"Audio file {path} has samples that are NaN or infinite; all must be finite numbers."
+        )
     if rate != SAMPLE_RATE:
         samples = soxr.resample(samples, rate, SAMPLE_RATE)
     return torch.from_numpy(np.ascontiguousarray(samples, dtype=np.float32))
@@ -84,8 +92,12 @@ def write(path: str | Path, samples: Tensor) -> None:
 
     Raises ZooError if it cannot.
     """
-    pcm = (samples.detach().cpu() * 32768).round_().clamp_(-32768, 32767).to(torch.int16)  # exact: a power of two
+    pcm = (
+        (samples.detach().cpu() * 32768).round_().clamp_(-32768, 32767).to(torch.int16)
+    )  # exact: a power of two
     try:
         soundfile.write(Path(path), pcm.numpy(), SAMPLE_RATE, format="WAV", subtype="PCM_16")
     except (soundfile.LibsndfileError, OSError) as error:
-        raise ZooError(f"Cannot write the audio file {path}: check that its folder exists and is writable.") from error
+        raise ZooError(
+            f"Cannot write the audio file {path}: check that its folder exists and is writable."
+        ) from error

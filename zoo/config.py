@@ -28,13 +28,23 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 BAD_INPUT = 2  # exit code of a mistake a person can correct
 LARGEST_SEED = 2**32 - 1  # what NumPy takes
 _LINK = re.compile(r"\$\{(\w+)\}")
-_HINTS = ("To append", "See https", "full_key", "object_type", "reference_type", "Config search path", "Set the")
+_HINTS = (
+    "To append",
+    "See https",
+    "full_key",
+    "object_type",
+    "reference_type",
+    "Config search path",
+    "Set the",
+)
 
 
 def build(node: DictConfig) -> Any:
     """Instantiate a config node that names a ``_target_``. Raises ZooError on keys and values the target refuses."""
     name = str(node._get_full_key(None))
-    _check_values(OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node), where=f"{name}.")
+    _check_values(
+        OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node), where=f"{name}."
+    )
     try:
         return instantiate(node, _convert_="all")
     except HydraException as error:
@@ -42,7 +52,9 @@ def build(node: DictConfig) -> Any:
             if isinstance(cause, ZooError):
                 raise cause from error
             if isinstance(cause, TypeError | ValueError):
-                raise ZooError(f"{_sentence(cause).rstrip('.')} (in the configuration of {name!r}).") from error
+                raise ZooError(
+                    f"{_sentence(cause).rstrip('.')} (in the configuration of {name!r})."
+                ) from error
         raise
 
 
@@ -104,7 +116,12 @@ def overrides() -> list[str]:
 def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:
     """``group=choice`` for this job's choices that an entry point would not make by itself."""
     defaults: Any = OmegaConf.load(CONF / f"{config_name}.yaml").defaults
-    usual = {group: choice for item in defaults if isinstance(item, DictConfig) for group, choice in item.items()}
+    usual = {
+        group: choice
+        for item in defaults
+        if isinstance(item, DictConfig)
+        for group, choice in item.items()
+    }
     made = HydraConfig.get().runtime.choices
     return [f"{group}={made[group]}" for group in groups if made[group] != usual[group]]
 
@@ -151,7 +168,9 @@ def run_folder() -> Path:
 def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``; exit code 2 on a mistake."""
     _register()
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # raise instead of printing and leaving with code 1
+    os.environ.setdefault(
+        "HYDRA_FULL_ERROR", "1"
+    )  # raise instead of printing and leaving with code 1
     working = False
 
     def guarded(cfg: DictConfig) -> None:
@@ -162,7 +181,10 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
             job(cfg)
         except ZooError as error:
             _leave(str(error))
-        except (HydraException, OmegaConfBaseException) as error:  # some of it is found only when it is used
+        except (
+            HydraException,
+            OmegaConfBaseException,
+        ) as error:  # some of it is found only when it is used
             _leave(_explained(error, config_name))
         finally:
             _withdraw(run_folder())
@@ -175,11 +197,15 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     except ValueError as error:
         if working:
             raise
-        _leave(_emptied_group() or _sentence(error))  # Hydra says so of choices and flags that make no sense
+        _leave(
+            _emptied_group() or _sentence(error)
+        )  # Hydra says so of choices and flags that make no sense
     except OSError as error:
         if working:
             raise
-        _leave(f"Cannot write to the run folder {error.filename}: {error.strerror}; choose another one.")
+        _leave(
+            f"Cannot write to the run folder {error.filename}: {error.strerror}; choose another one."
+        )
 
 
 def _check_keys(cfg: DictConfig, config_name: str) -> None:
@@ -193,7 +219,9 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
 
 def _register() -> None:
     register_resolvers()
-    OmegaConf.register_new_resolver("repository", lambda path: str(CONF.parent / path), replace=True)
+    OmegaConf.register_new_resolver(
+        "repository", lambda path: str(CONF.parent / path), replace=True
+    )
 
 
 def _withdraw(folder: Path) -> None:
@@ -207,7 +235,9 @@ def _withdraw(folder: Path) -> None:
 
 
 def _explained(
-    error: HydraException | OmegaConfBaseException, config_name: str, given: Sequence[str] | None = None
+    error: HydraException | OmegaConfBaseException,
+    config_name: str,
+    given: Sequence[str] | None = None,
 ) -> str:
     """One sentence about what is wrong with the overrides (None: those typed), naming the choices where it can."""
     for cause in _causes(error):
@@ -221,9 +251,13 @@ def _explained(
         return str(unknown(group, name, error.options))
     foreign = re.match(r"In 'experiment/([^']+)': Could not override '([^']+)'", str(error))
     if foreign:
-        return f"Experiment {foreign[1]!r} is not for {config_name}.py, which has no {foreign[2]!r}."
+        return (
+            f"Experiment {foreign[1]!r} is not for {config_name}.py, which has no {foreign[2]!r}."
+        )
     found = re.match(r"Could not override '([^'@]+)'", str(error))
-    if found and (keys := _siblings(config_name, found[1], sys.argv[1:] if given is None else given)):
+    if found and (
+        keys := _siblings(config_name, found[1], sys.argv[1:] if given is None else given)
+    ):
         return str(unknown("key", found[1], keys))
     sentences = dict.fromkeys(_sentence(item) for item in (error, *_causes(error)))
     return " ".join(sentences)
@@ -247,7 +281,11 @@ def _siblings(config_name: str, key: str, typed: Sequence[str]) -> list[str]:
     except (HydraException, OmegaConfBaseException):
         return []
     prefix = f"{parent}." if parent else ""
-    return [f"{prefix}{name!s}" for name in beside if name != "_target_"] if isinstance(beside, DictConfig) else []
+    return (
+        [f"{prefix}{name!s}" for name in beside if name != "_target_"]
+        if isinstance(beside, DictConfig)
+        else []
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -10,7 +10,9 @@ class ZooError(Exception):
 
 def unknown(noun: str, name: object, choices: Iterable[object]) -> ZooError:
     """``unknown("language", "xx", ["de", "es"])`` -> "Unknown language 'xx'; choose one of: de, es."."""
-    return ZooError(f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(str(choice) for choice in choices)}.")
+    return ZooError(
+        f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(str(choice) for choice in choices)}."
+    )
 
 
 def some(names: Iterable[str], most: int = 3) -> str:

@@ -15,7 +15,9 @@ Frames = int
 SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 kHz mono float32
 
 UnitKind = Literal["word", "char"]
-Convention = Literal["queue", "cumulative", "chunk"]  # how elapsed follows from compute; METRICS, "Quantities"
+Convention = Literal[
+    "queue", "cumulative", "chunk"
+]  # how elapsed follows from compute; METRICS, "Quantities"
 
 
 class Capability(StrEnum):
@@ -118,7 +120,9 @@ class Hypothesis:
 
     def first_words(self, words: int) -> int:
         """Number of new tokens in the first ``words`` new words, or in all whole ones where there are fewer."""
-        begins = [token for token in range(1, self.new) if bool(self.word_starts[self.prefix + token])]
+        begins = [
+            token for token in range(1, self.new) if bool(self.word_starts[self.prefix + token])
+        ]
         if words <= 0:
             return 0
         return begins[words - 1] if words <= len(begins) else self.whole_words(self.new)
@@ -150,7 +154,9 @@ class Decision:
 
     def __post_init__(self) -> None:
         if self.again and (self.cut is None or self.cut.frames <= 0):
-            raise ValueError("A decision to look again must cut source frames, else it would look at the same ones.")
+            raise ValueError(
+                "A decision to look again must cut source frames, else it would look at the same ones."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +231,9 @@ class Instance:
     chunk_of: tuple[int, ...] = ()
     chunks: tuple[ChunkTime, ...] = ()
     speech: tuple[Spoken, ...] = ()
-    batched: bool = False  # compute was shared with other streams: computation-aware scores carry the tag
+    batched: bool = (
+        False  # compute was shared with other streams: computation-aware scores carry the tag
+    )
 
     def finishing(self, finished: Sequence[Seconds], convention: Convention) -> "Instance":
         """The same stream with ``elapsed``, of units and of speech, under another convention.

@@ -48,11 +48,16 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ),
         (TimeoutError(), r"cannot be reached \(TimeoutError\)"),
         (refusal(HfHubHTTPError), r"cannot be reached \(it answers 503\)"),
-        (refusal(GatedRepoError), r"decoder 'a/b' is gated: accept its licence on https://huggingface\.co/a/b"),
+        (
+            refusal(GatedRepoError),
+            r"decoder 'a/b' is gated: accept its licence on https://huggingface\.co/a/b",
+        ),
         (refusal(RepositoryNotFoundError), "neither a folder here nor a model on the hub"),
     ],
 )
-def test_what_the_hub_refuses_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str) -> None:
+def test_what_the_hub_refuses_is_said(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(error))
     with pytest.raises(ZooError, match=sentence) as told:
         hub.check("decoder", "a/b")
@@ -61,11 +66,15 @@ def test_what_the_hub_refuses_is_said(monkeypatch: pytest.MonkeyPatch, error: Ex
 
 def test_what_can_be_no_name_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(AssertionError("asked")))
-    with pytest.raises(ZooError, match=r"No tokenizer could be loaded from /no/such folder; it must be a folder or"):
+    with pytest.raises(
+        ZooError, match=r"No tokenizer could be loaded from /no/such folder; it must be a folder or"
+    ):
         hub.check("tokenizer", "/no/such folder")
 
 
-def test_a_folder_and_a_cached_model_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_and_a_cached_model_need_no_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(AssertionError("asked")))
     hub.check("decoder", str(tmp_path))
     commit = "0" * 40

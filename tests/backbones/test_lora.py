@@ -55,7 +55,9 @@ def test_only_layers_whose_whole_path_matches_are_adapted(adapted: Network) -> N
     assert all(name.startswith("text.") for name in names)
 
 
-def test_merged_weights_fit_the_network_without_an_adapter_and_say_the_same(adapted: Network) -> None:
+def test_merged_weights_fit_the_network_without_an_adapter_and_say_the_same(
+    adapted: Network,
+) -> None:
     hidden = torch.randn(5, 3, dtype=torch.float64)
     plain = Network().double()
     plain.load_state_dict(merged(adapted.state_dict(), 3.0))
@@ -63,11 +65,15 @@ def test_merged_weights_fit_the_network_without_an_adapter_and_say_the_same(adap
     peft_merged = copy.deepcopy(adapted)
     for layer in peft_merged.text:
         layer["proj"].merge()
-    torch.testing.assert_close(plain.text[0]["proj"].weight, peft_merged.text[0]["proj"].get_base_layer().weight)
+    torch.testing.assert_close(
+        plain.text[0]["proj"].weight, peft_merged.text[0]["proj"].get_base_layer().weight
+    )
 
 
 def test_without_scaling_the_base_weights_come_back(adapted: Network) -> None:
-    assert merged(adapted.state_dict(), 0.0)["text.1.proj.weight"].equal(adapted.text[1]["proj"].base_layer.weight)
+    assert merged(adapted.state_dict(), 0.0)["text.1.proj.weight"].equal(
+        adapted.text[1]["proj"].base_layer.weight
+    )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ class Table:
 
     @property
     def log_probs(self) -> Tensor:
-        return torch.tensor([self.script[tuple(text[-2:])] for text in self.texts]).log_softmax(dim=-1)
+        return torch.tensor([self.script[tuple(text[-2:])] for text in self.texts]).log_softmax(
+            dim=-1
+        )
 
     def fork(self, beams: int) -> None:
         self.beams = beams
@@ -53,7 +55,9 @@ def counting(last: int) -> Script:
     return script
 
 
-def run(script: Script, config: SearchConfig, *, limits: list[int], **options: Any) -> tuple[Table, list[Answer]]:
+def run(
+    script: Script, config: SearchConfig, *, limits: list[int], **options: Any
+) -> tuple[Table, list[Answer]]:
     table = Table(script, len(limits))
     contexts = [Context([], []) for _ in limits]
     answers = search(table, config, contexts=contexts, limits=limits, end=END, **options)
@@ -62,15 +66,30 @@ def run(script: Script, config: SearchConfig, *, limits: list[int], **options: A
 
 def test_greedy_search_ends_at_the_end_at_a_limit_or_when_it_is_enough() -> None:
     _, answers = run(
-        counting(6), SearchConfig(), limits=[9, 9, 4, 9], stops=[None, lambda said: len(said) == 2, None, None]
+        counting(6),
+        SearchConfig(),
+        limits=[9, 9, 4, 9],
+        stops=[None, lambda said: len(said) == 2, None, None],
     )
-    assert [answer.tokens for answer in answers] == [[1, 2, 3, 4, 5, 6], [1, 2], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6]]
+    assert [answer.tokens for answer in answers] == [
+        [1, 2, 3, 4, 5, 6],
+        [1, 2],
+        [1, 2, 3, 4],
+        [1, 2, 3, 4, 5, 6],
+    ]
     assert [answer.finished for answer in answers] == [True, False, False, True]
-    assert [answer.generated.tolist() for answer in answers] == [[1, 2, 3, 4, 5, 6], [1], [1, 2, 3], [1, 2, 3, 4, 5, 6]]
+    assert [answer.generated.tolist() for answer in answers] == [
+        [1, 2, 3, 4, 5, 6],
+        [1],
+        [1, 2, 3],
+        [1, 2, 3, 4, 5, 6],
+    ]
 
 
 def test_nothing_is_computed_beyond_what_is_enough() -> None:
-    table, _ = run(counting(6), SearchConfig(), limits=[9, 9], stops=[lambda said: len(said) == 2] * 2)
+    table, _ = run(
+        counting(6), SearchConfig(), limits=[9, 9], stops=[lambda said: len(said) == 2] * 2
+    )
     assert table.steps == 1
 
 
@@ -83,7 +102,15 @@ def test_beams_go_on_and_keep_the_rows_of_the_winner() -> None:
 def test_a_beam_overtakes_the_greedy_answer() -> None:
     """1 is likelier than 2, but what follows 2 is sure."""
     sure, unsure = [9.0, 0.0, 0.0], [0.0, 0.0, 0.0]
-    script = {(): [-9.0, 0.5, 0.0], (1,): unsure, (2,): sure, (1, 1): sure, (1, 2): sure, (2, 1): sure, (2, 2): sure}
+    script = {
+        (): [-9.0, 0.5, 0.0],
+        (1,): unsure,
+        (2,): sure,
+        (1, 1): sure,
+        (1, 2): sure,
+        (2, 1): sure,
+        (2, 2): sure,
+    }
     assert run(script, SearchConfig(), limits=[3])[1][0].tokens[:1] == [1]
     answer = run(script, SearchConfig(beams=2), limits=[3])[1][0]
     assert (answer.tokens, answer.finished, answer.generated.tolist()) == ([2], True, [2])
@@ -100,7 +127,10 @@ def test_ids_that_are_never_said_at_all_or_first(beams: int) -> None:
     answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]])[1]
     assert [answer.tokens for answer in answers] == [[1], [], [2]]
     answers = run(script, config, limits=[3, 3], never_first=[[], [END]])[1]
-    assert [answer.tokens for answer in answers] == [[], [1]]  # the first stream ends at once, the second one later
+    assert [answer.tokens for answer in answers] == [
+        [],
+        [1],
+    ]  # the first stream ends at once, the second one later
     answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]], never=[1])[1]
     assert [answer.tokens for answer in answers] == [[2], [], [2]]
 

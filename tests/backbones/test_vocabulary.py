@@ -17,10 +17,14 @@ def bytes_of(text: str) -> str:
 
 
 def tokenizer(pieces: list[str], *, byte_level: bool) -> PreTrainedTokenizerFast:
-    backend = Tokenizer(models.BPE(vocab={piece: token for token, piece in enumerate(pieces)}, merges=[]))
+    backend = Tokenizer(
+        models.BPE(vocab={piece: token for token, piece in enumerate(pieces)}, merges=[])
+    )
     backend.decoder = decoders.ByteLevel() if byte_level else decoders.Metaspace()
     made = PreTrainedTokenizerFast(tokenizer_object=backend)
-    made.add_special_tokens({"eos_token": "</s>", "additional_special_tokens": ["__deu__", ".. ▁Ġ"]})
+    made.add_special_tokens(
+        {"eos_token": "</s>", "additional_special_tokens": ["__deu__", ".. ▁Ġ"]}
+    )
     return made
 
 
@@ -61,7 +65,9 @@ def test_byte_level_pieces() -> None:
     size = len(pieces)
     assert words.starts[:size].tolist() == [True, False, True] + [False] * 11
     inside = {8, 9, 11, 13}  # Ń is 0xAD, the one byte within characters that is spelled out of turn
-    assert characters.starts[:size].tolist() == [place not in inside and place != 2 for place in range(size)]
+    assert characters.starts[:size].tolist() == [
+        place not in inside and place != 2 for place in range(size)
+    ]
     assert words.ends[:size].nonzero().flatten().tolist() == [3, 4, 5, 11]
 
 

@@ -30,7 +30,9 @@ def pair(tmp_path: Path) -> tuple[Net, Path, Path]:
     return second, tmp_path / "first", tmp_path / "second"
 
 
-def test_a_shared_part_is_not_written_twice_and_read_all_the_same(pair: tuple[Net, Path, Path]) -> None:
+def test_a_shared_part_is_not_written_twice_and_read_all_the_same(
+    pair: tuple[Net, Path, Path],
+) -> None:
     net, first, second = pair
     assert (second / weights.WEIGHTS).stat().st_size < (first / weights.WEIGHTS).stat().st_size
     read = Net(2)
@@ -62,7 +64,9 @@ def test_only_what_is_equal_can_be_shared(pair: tuple[Net, Path, Path], tmp_path
 def test_a_folder_that_left_is_told(pair: tuple[Net, Path, Path]) -> None:
     _, first, second = pair
     (first / weights.WEIGHTS).unlink()
-    with pytest.raises(ZooError, match=r"first/model\.safetensors is damaged or no safetensors file"):
+    with pytest.raises(
+        ZooError, match=r"first/model\.safetensors is damaged or no safetensors file"
+    ):
         weights.read(Net(2), second)
 
 

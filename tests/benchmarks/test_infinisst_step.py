@@ -18,11 +18,17 @@ def options(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> argparse.Nam
 
 
 @pytest.mark.usefixtures("options")
-def test_all_forms_and_the_lockstep_say_the_same(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_forms_and_the_lockstep_say_the_same(
+    script: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     script.main()
     lines = capsys.readouterr().out.strip().splitlines()
     facts = json.loads(lines[-1])
-    assert [line.split("  ")[0].strip() for line in lines[1:8]] == list(script.NAMES) == list(facts["ms_per_chunk"])
+    assert (
+        [line.split("  ")[0].strip() for line in lines[1:8]]
+        == list(script.NAMES)
+        == list(facts["ms_per_chunk"])
+    )
     assert facts["tokens_per_turn"] == 10
     assert facts["fast_speedup"] > 0
     assert facts["lockstep_speedup"] > 0
@@ -37,9 +43,15 @@ def test_other_words_are_found_out(
     session, recent = script.filled(backbone, 1)
     assert session.backbone.kept > options.window
     plain, blocks = script.FORMS[0], torch.randn(2, 1, 15_360)
-    ways = [(form, [[script.handed_over(session, form, backbone.decoder, recent)]]) for form in (plain, None)]
+    ways = [
+        (form, [[script.handed_over(session, form, backbone.decoder, recent)]])
+        for form in (plain, None)
+    ]
     assert script.compare(backbone, ways, blocks)[0].words != [[[]], [[]]]
-    wrong = [(plain, [[script.handed_over(session, None, backbone.decoder, recent)]]), (None, [[session]])]
+    wrong = [
+        (plain, [[script.handed_over(session, None, backbone.decoder, recent)]]),
+        (None, [[session]]),
+    ]
     wrong[0][1][0][0].backbone.encoder.left = recent.double()
     with pytest.raises(ZooError, match="do not say the same words"):
         script.compare(backbone, wrong, blocks)

@@ -58,9 +58,13 @@ def test_the_walk_shows_the_grid(script: ModuleType, system: StreamingSystem, ta
     assert found["Emission.delay"] == "3.840"
 
 
-def test_the_walk_leaves_the_system_as_it_was(script: ModuleType, system: StreamingSystem, talk: Talk) -> None:
+def test_the_walk_leaves_the_system_as_it_was(
+    script: ModuleType, system: StreamingSystem, talk: Talk
+) -> None:
     def text() -> str:
-        return next(simulate(system, sources([talk], system.target_language, chunk_samples=30_720))).text
+        return next(
+            simulate(system, sources([talk], system.target_language, chunk_samples=30_720))
+        ).text
 
     before = text()
     script.walk(system, talk, step=0)
@@ -69,16 +73,26 @@ def test_the_walk_leaves_the_system_as_it_was(script: ModuleType, system: Stream
     assert not system.backbone.adapter._forward_hooks
 
 
-def test_the_words_arrive_in_the_instance(script: ModuleType, system: StreamingSystem, talk: Talk) -> None:
+def test_the_words_arrive_in_the_instance(
+    script: ModuleType, system: StreamingSystem, talk: Talk
+) -> None:
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     [instance] = simulate(system, [source])
     number = instance.chunk_of[0]
-    found = {station: value for station, _, value in script.arriving(instance, system, talk, number)}
-    mine = [unit for unit, chunk in zip(instance.units, instance.chunk_of, strict=True) if chunk == number]
+    found = {
+        station: value for station, _, value in script.arriving(instance, system, talk, number)
+    }
+    mine = [
+        unit
+        for unit, chunk in zip(instance.units, instance.chunk_of, strict=True)
+        if chunk == number
+    ]
     assert found["Instance.units"] == " ".join(mine)
     assert {"StreamLAAL", "RTF", "ScoredSegment"} <= set(found)
 
 
-def test_a_step_behind_the_end_is_refused(script: ModuleType, system: StreamingSystem, talk: Talk) -> None:
+def test_a_step_behind_the_end_is_refused(
+    script: ModuleType, system: StreamingSystem, talk: Talk
+) -> None:
     with pytest.raises(ZooError, match="no step 3"):
         script.walk(system, talk, step=3)

@@ -30,7 +30,9 @@ def test_what_a_token_reads(script: ModuleType, tmp_path: Path) -> None:
     cfg = script.configured(script.SIZES["small"], TINY, str(tmp_path))
     _, backbone = script.built(cfg, torch.device("cpu"))
     attention, feed_forward, norms = 16 * (16 + 8 + 8 + 16), 3 * 16 * 24, 2 * 16
-    weights = 2 * (attention + feed_forward + norms) + 16 + 300 * 16  # the head; the table of embeddings is not read
+    weights = (
+        2 * (attention + feed_forward + norms) + 16 + 300 * 16
+    )  # the head; the table of embeddings is not read
     assert script.bytes_per_token(backbone) == 4 * (weights + 100 * 2 * 2 * 2 * 4)
     assert script.weight_bytes(backbone.decoder) == 4 * (weights + 300 * 16)
 
@@ -38,14 +40,20 @@ def test_what_a_token_reads(script: ModuleType, tmp_path: Path) -> None:
 def test_the_real_size_is_the_papers(script: ModuleType, tmp_path: Path) -> None:
     cfg = script.configured(script.SIZES["real"], (), str(tmp_path))
     decoder = cfg.backbone.decoder
-    head, layers, hidden = decoder.hidden_size // decoder.num_attention_heads, decoder.num_hidden_layers, 4096
+    head, layers, hidden = (
+        decoder.hidden_size // decoder.num_attention_heads,
+        decoder.num_hidden_layers,
+        4096,
+    )
     attention = 2 * hidden * hidden + 2 * hidden * head * decoder.num_key_value_heads
     parameters = layers * (attention + 3 * hidden * decoder.intermediate_size + 2 * hidden) + hidden
     assert parameters + 2 * decoder.vocab_size * hidden == 8_030_261_248  # Llama 3.1 8 B
     assert cfg.backbone.dtype == "bfloat16"
 
 
-def test_it_runs(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = ["system=infinisst", *TINY, "system.latency_multiplier=1", "device=cpu"]
     monkeypatch.setattr(sys, "argv", ["real_size.py", given[0], "--minutes", "0.6", *given[1:]])
     script.main()
@@ -58,11 +66,14 @@ def test_it_runs(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert (facts["m"], facts["tokens_per_turn"], facts["beams"]) == (1, script.TOKENS, 4)
     assert facts["ms_per_token"] > facts["floor_ms_per_token"] > 0
     assert facts["ms_per_turn"] > 3 * facts["ms_per_token"]
-    assert 0.5 < facts["rtf"] * 960 / facts["ms_per_turn"] < 20  # a mean over a median: other load may stretch a turn
+    assert (
+        0.5 < facts["rtf"] * 960 / facts["ms_per_turn"] < 20
+    )  # a mean over a median: other load may stretch a turn
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"), [(["system=infinisst"], "at least 20 turns"), (["--size", "huge"], "real")]
+    ("given", "sentence"),
+    [(["system=infinisst"], "at least 20 turns"), (["--size", "huge"], "real")],
 )
 def test_what_makes_no_sense_is_refused(
     script: ModuleType,

@@ -62,7 +62,9 @@ def test_the_real_size_is_the_published(
     cfg = script.configured(backbone, size, [], str(tmp_path))
     _, thinker = script.built(cfg, size, torch.device("meta"))
     assert sum(weight.numel() for weight in thinker.parts()["decoder"]) == text
-    assert sum(weight.numel() for weight in thinker.model.parameters()) == pytest.approx(whole, rel=0.01)
+    assert sum(weight.numel() for weight in thinker.model.parameters()) == pytest.approx(
+        whole, rel=0.01
+    )
     assert thinker.model.dtype == torch.bfloat16
     table = size.tokens * thinker.decoder.model.config.hidden_size
     tied = backbone == "phi4_multimodal"
@@ -87,14 +89,20 @@ def test_random_weights_say_what_they_are_dictated(script: ModuleType, tmp_path:
             assert (said.finished, said.truncated) == (True, False)
             assert thinker.text(said.token_ids.tolist()) == f" {words}"
         session.prefix = said.token_ids[:5]
-        [rest] = thinker.decode([session], [Request(transcript=heard.token_ids, max_words=2)], frozenset())
+        [rest] = thinker.decode(
+            [session], [Request(transcript=heard.token_ids, max_words=2)], frozenset()
+        )
         assert thinker.text(rest.token_ids.tolist()).startswith(" harbour because")
-    [free] = thinker.decode([session], [Request(transcript=heard.token_ids, max_words=2)], frozenset())
+    [free] = thinker.decode(
+        [session], [Request(transcript=heard.token_ids, max_words=2)], frozenset()
+    )
     assert not thinker.text(free.token_ids.tolist()).startswith(" harbour")
 
 
 @pytest.mark.parametrize("backbone", sorted(TINY))
-def test_it_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], backbone: str) -> None:
+def test_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], backbone: str
+) -> None:
     given = ["system=streamuni", f"backbone={backbone}", *tiny(backbone), "device=cpu"]
     monkeypatch.setattr(sys, "argv", ["real_size.py", "--minutes", "0.25", *given])
     real_size.main()
@@ -116,7 +124,11 @@ def test_it_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
         (["backbone=phi4_minitalks"], "phi4_multimodal, qwen2_5_omni"),
     ],
 )
-def test_what_makes_no_sense_is_refused(monkeypatch: pytest.MonkeyPatch, given: list[str], sentence: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["real_size.py", "system=streamuni", *given, *tiny("phi4_multimodal")])
+def test_what_makes_no_sense_is_refused(
+    monkeypatch: pytest.MonkeyPatch, given: list[str], sentence: str
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["real_size.py", "system=streamuni", *given, *tiny("phi4_multimodal")]
+    )
     with pytest.raises(ZooError, match=sentence):
         real_size.main()

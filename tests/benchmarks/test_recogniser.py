@@ -53,14 +53,21 @@ def test_errors_by_form(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> 
     assert [form for form, _ in deaf.heard] == list(found)
 
 
-def test_a_vocoder_says_the_units_of_clean_speech(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vocoder_says_the_units_of_clean_speech(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        script, "heard", lambda name, lines: [torch.full((320 * len(one.words),), 1.0) for one in lines]
+        script,
+        "heard",
+        lambda name, lines: [torch.full((320 * len(one.words),), 1.0) for one in lines],
     )
     deaf = Deaf()
     found = script.measured(deaf, ["Das Haus.", "Die alte Frau?"], language("de"), Echo())
     assert list(found)[-1] == "unit vocoder"
-    assert [len(wave) for wave in deaf.heard[-1]] == [20, 20]  # one unit each, however long it lasts
+    assert [len(wave) for wave in deaf.heard[-1]] == [
+        20,
+        20,
+    ]  # one unit each, however long it lasts
 
 
 def test_how_texts_are_spoken(script: ModuleType) -> None:

@@ -13,7 +13,9 @@ from zoo.streaming.session import Write
 TINY = ["--small", "--seconds", "1", "--prefix", "3", "--new", "3", "--units", "5", "--steps", "1"]
 
 
-def test_it_runs(script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY])
     script.main()
     facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])

@@ -21,7 +21,9 @@ def clip(text: str) -> Clip:
     return Clip(excerpt, torch.zeros(320), tuple(Word(word, 0.0, 0.1) for word in words), (), "de")
 
 
-def test_a_unit_is_right_on_any_token_of_its_word(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_is_right_on_any_token_of_its_word(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two words of one and two tokens; of four units the third looks back to the first word."""
     spoken = torch.zeros(1, 6, 5, dtype=torch.bool)
     spoken[0, 1:3, 2] = spoken[0, 3:5, 3:] = True
@@ -30,13 +32,17 @@ def test_a_unit_is_right_on_any_token_of_its_word(script: ModuleType, monkeypatc
         attention[0, query, position] = 0.9
     attention[0, 3, 3] = 0.8  # nearly
     nothing = torch.zeros(0)
-    batch = UnitBatch(0, nothing, nothing, nothing, nothing, torch.tensor([5]), nothing, nothing, spoken)
+    batch = UnitBatch(
+        0, nothing, nothing, nothing, nothing, torch.tensor([5]), nothing, nothing, spoken
+    )
     monkeypatch.setattr(script.Memory, "batches", lambda *_: [batch])
     monkeypatch.setattr(script, "attentions", lambda *_: {"0": attention})
     found = script.assignments(None, [])
     assert found["0", 0, "none", "argmax"] == 0.75
     assert found["0", 0, "none", "monotone"] == 0.75
-    assert found["0", -1, "none", "argmax"] == 0.5  # one position is one token further on: the third is right, too
+    assert (
+        found["0", -1, "none", "argmax"] == 0.5
+    )  # one position is one token further on: the third is right, too
 
 
 def test_word_errors_are_told_by_length(script: ModuleType) -> None:

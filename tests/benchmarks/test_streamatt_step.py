@@ -69,7 +69,9 @@ def test_their_release_cuts_an_eighth(rival: ModuleType) -> None:
 
 
 def test_their_release_takes_another_beam(rival: ModuleType) -> None:
-    steps = [(torch.arange(2.0).view(2, 1, 1, 1) + 10 * step,) for step in range(3)]  # 10 x step + beam
+    steps = [
+        (torch.arange(2.0).view(2, 1, 1, 1) + 10 * step,) for step in range(3)
+    ]  # 10 x step + beam
     answer = SimpleNamespace(cross_attentions=steps, beam_indices=torch.tensor([[0, 1, 0]]))
     rows = [
         processor(rival, mistakes=mistakes, cross_attention_layer=0)
@@ -84,9 +86,12 @@ def test_their_release_takes_another_beam(rival: ModuleType) -> None:
 def test_their_release_normalises_odd_and_even_features_apart(rival: ModuleType) -> None:
     rows = np.random.default_rng(1).normal(size=(6, 160))
     whole, apart = (
-        processor(rival, mistakes=mistakes).mean_variance_normalization(rows) for mistakes in ((), ("bins",))
+        processor(rival, mistakes=mistakes).mean_variance_normalization(rows)
+        for mistakes in ((), ("bins",))
     )
-    assert torch.allclose(whole.reshape(12, 80).mean(dim=0), torch.zeros(80, dtype=whole.dtype), atol=1e-9)
+    assert torch.allclose(
+        whole.reshape(12, 80).mean(dim=0), torch.zeros(80, dtype=whole.dtype), atol=1e-9
+    )
     assert torch.allclose(apart.mean(dim=0), torch.zeros(160, dtype=apart.dtype), atol=1e-9)
     assert not torch.allclose(whole, apart, atol=0.1)
 
@@ -113,7 +118,9 @@ def test_agreement_counts_words_at_their_chunk(script: ModuleType) -> None:
     assert script.agreement(first, script.Run(words=[["x", "y"], ["z", "z"]])) == 0
 
 
-def test_without_simulstream_it_says_how_to_get_it(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_simulstream_it_says_how_to_get_it(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", ["streamatt_step.py"])
     monkeypatch.setitem(sys.modules, "streamatt_simulstream", None)
     with pytest.raises(ZooError, match=r"simulstream.*interop"):

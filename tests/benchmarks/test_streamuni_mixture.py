@@ -11,7 +11,18 @@ from benchmarks.tiny_checkpoints import phi4_multimodal
 from zoo.config import build, compose
 from zoo.errors import ZooError
 
-SIZES = ["--hearing-steps", "1", "--sentence-steps", "1", "--steps", "1", "--talks", "1", "--prefixes", "1"]
+SIZES = [
+    "--hearing-steps",
+    "1",
+    "--sentence-steps",
+    "1",
+    "--steps",
+    "1",
+    "--talks",
+    "1",
+    "--prefixes",
+    "1",
+]
 
 
 def test_mixtures_are_shares_of_what_there_is(script: ModuleType) -> None:
@@ -30,7 +41,10 @@ def test_each_training_starts_from_the_shared_one(
 
     monkeypatch.setattr(script, "trained", noted)
     monkeypatch.setattr(script, "FOLDER", tmp_path)
-    assert list(script.training(script.arguments([*SIZES, "threads=1"]))) == ["shared", *list(script.MIXTURES)[1:]]
+    assert list(script.training(script.arguments([*SIZES, "threads=1"]))) == [
+        "shared",
+        *list(script.MIXTURES)[1:],
+    ]
     assert all("threads=1" in overrides for overrides in given.values())
     shared = f"backbone.name={tmp_path / 'shared' / 'export'}"
     assert [shared in overrides for overrides in given.values()] == [False, True, True, True]
@@ -53,13 +67,21 @@ def test_what_is_trained_is_not_trained_again(
 
 
 def row(system: str, k: int, bleu: float) -> dict[str, object]:
-    return {"system": system, "knob": {"name": "k", "value": float(k)}, "scores": {"BLEU": bleu, "StreamLAAL": 1.234}}
+    return {
+        "system": system,
+        "knob": {"name": "k", "value": float(k)},
+        "scores": {"BLEU": bleu, "StreamLAAL": 1.234},
+    }
 
 
-def test_all_scores_of_a_model_stand_in_its_line(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_scores_of_a_model_stand_in_its_line(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[list[int], tuple[str, ...]]] = []
 
-    def rows(_: object, *, ks: list[int], talks: int, given: tuple[str, ...]) -> list[dict[str, object]]:
+    def rows(
+        _: object, *, ks: list[int], talks: int, given: tuple[str, ...]
+    ) -> list[dict[str, object]]:
         asked.append((ks, given))
         return [row(name, k, 10.0 * k) for name in script.MIXTURES for k in ks]
 
@@ -74,15 +96,27 @@ def test_all_scores_of_a_model_stand_in_its_line(script: ModuleType, monkeypatch
     console.print(script.shown(found))
     columns = console.export_text().splitlines()[-1].split("  ")
     assert [column.strip() for column in columns if column.strip()] == [
-        *("partial and non streaming", "5.0", "60.0", "10.0 @ 1.23", "30.0 @ 1.23", "50.0 @ 1.23", "30.0 @ 1.23")
+        *(
+            "partial and non streaming",
+            "5.0",
+            "60.0",
+            "10.0 @ 1.23",
+            "30.0 @ 1.23",
+            "50.0 @ 1.23",
+            "30.0 @ 1.23",
+        )
     ]
 
 
-def test_prefixes_of_sentences_are_heard(script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_prefixes_of_sentences_are_heard(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     phi4_multimodal(tmp_path / "export")
     monkeypatch.setattr(script, "weights", lambda _: tmp_path / "export")
     options = script.arguments(["--prefixes", "40", "backbone.max_tokens=4"])
-    assert script.low_latency("vanilla", options)["prefix_WER"] > 50  # random weights say other words
+    assert (
+        script.low_latency("vanilla", options)["prefix_WER"] > 50
+    )  # random weights say other words
     batches = script.prefixes(build(compose("evaluate", ["system=streamuni"]).system), options)
     assert {len(batch) for batch in batches} == {4}
     assert {thought.kind for batch in batches for thought in batch} == {"partial"}
@@ -92,7 +126,9 @@ def test_prefixes_of_sentences_are_heard(script: ModuleType, monkeypatch: pytest
     assert sum(bool(thought.transcript) for batch in batches for thought in batch) > 20
 
 
-def test_a_knob_of_nothing_is_refused(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_knob_of_nothing_is_refused(
+    script: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as left:
         script.arguments(["--k", "1,0"])
     assert left.value.code == 2

@@ -42,7 +42,13 @@ def overrides(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     phi4_multimodal(folder)
     small = [f"backbone.config.{name}={value}" for name, value in SMALL.items()]
     named = ["backbone.name=null", f"backbone.tokenizer={folder}", "backbone.embedding_std=0.5"]
-    return [*named, *small, "backbone.dtype=float64", "backbone.max_tokens=12", "backbone.alignment.layer=0"]
+    return [
+        *named,
+        *small,
+        "backbone.dtype=float64",
+        "backbone.max_tokens=12",
+        "backbone.alignment.layer=0",
+    ]
 
 
 @pytest.fixture
@@ -74,17 +80,25 @@ def said(hypothesis: Hypothesis) -> tuple[object, ...]:
 def test_the_plain_loop_answers_alike(script: ModuleType, thinker: Thinker, noise: Tensor) -> None:
     """Looks back and after cuts, too; all translations to their end."""
     system, backbone = thinker
-    sides = [(one, script.sharing(system, one).open("")) for one in (backbone, script.PlainLoop(backbone))]
+    sides = [
+        (one, script.sharing(system, one).open(""))
+        for one in (backbone, script.PlainLoop(backbone))
+    ]
     transcripts, translations = set(), set()
     for chunk in noise:
         looks: list[list[tuple[object, ...]]] = []
         for side, session in sides:
             session.receive(SpeechChunk(chunk))
             needs = frozenset({Capability.TRANSCRIPT})
-            requests = [Request(stage=Stage.TRANSCRIPT, audio_end=end) for end in (None, session.frames - 4)]
+            requests = [
+                Request(stage=Stage.TRANSCRIPT, audio_end=end) for end in (None, session.frames - 4)
+            ]
             answers = [side.decode([session], [request], needs)[0] for request in requests]
             asked = Request(audio_end=session.frames - 4, transcript=answers[-1].token_ids)
-            answers += [side.decode([session], [asked], needs)[0], side.decode([session], [Request()], needs)[0]]
+            answers += [
+                side.decode([session], [asked], needs)[0],
+                side.decode([session], [Request()], needs)[0],
+            ]
             side.commit(session, answers[-1], 1)
             session.prefix = torch.cat([session.prefix, answers[-1].token_ids[:1]])
             looks.append([said(answer) for answer in answers])
@@ -107,12 +121,16 @@ def test_other_words_are_found_out(
         script.compare(forms, noise.flatten(), chunk=10_240)
 
 
-def test_a_wider_network_says_the_same(script: ModuleType, overrides: list[str], noise: Tensor) -> None:
+def test_a_wider_network_says_the_same(
+    script: ModuleType, overrides: list[str], noise: Tensor
+) -> None:
     torch.manual_seed(3)
     _, small = script.configured(overrides, script.arguments(["--small"]))
     wide = script.widened(small.model, hidden=40, intermediate=50, layers=3, heads=5)
     ids = torch.randint(5, 300, (2, 20))
-    audio = small.prepared(small.spectrogram.look(small.spectrogram.open(), noise[0], 0)).double()[None]
+    audio = small.prepared(small.spectrogram.look(small.spectrogram.open(), noise[0], 0)).double()[
+        None
+    ]
     for network in (small.model, wide):
         network.config._attn_implementation = "sdpa"
     ids[:, :8] = small.prompt.audio
@@ -123,15 +141,22 @@ def test_a_wider_network_says_the_same(script: ModuleType, overrides: list[str],
     assert script.decoder_parameters(wide) == 3 * (40 * 15 * 8 + 5 * 8 * 40 + 3 * 40 * 50 + 2 * 40)
 
 
-def test_a_network_does_not_fit_into_a_narrower_one(script: ModuleType, overrides: list[str]) -> None:
+def test_a_network_does_not_fit_into_a_narrower_one(
+    script: ModuleType, overrides: list[str]
+) -> None:
     with pytest.raises(ZooError, match="does not fit into"):
         script.configured(overrides, script.arguments(["--small", "--hidden", "8"]))
 
 
 def test_it_runs(
-    script: ModuleType, overrides: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType,
+    overrides: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["streamuni_step.py", "--small", "--chunks", "4", *SHAPE, *overrides])
+    monkeypatch.setattr(
+        sys, "argv", ["streamuni_step.py", "--small", "--chunks", "4", *SHAPE, *overrides]
+    )
     script.main()
     facts = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert list(facts["forms"]) == list(script.FORMS)

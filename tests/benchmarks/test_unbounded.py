@@ -19,7 +19,10 @@ MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
 def test_what_is_flat_is_one_and_the_first_minutes_do_not_count(script: ModuleType) -> None:
     compute = [9.0 if minute < 5 else 0.2 for minute in MINUTES]
     memory = [50.0 if minute < 10 else 100.0 for minute in MINUTES]
-    assert script.growth(compute, memory, MINUTES, 60) == {"compute_growth": 1.0, "memory_growth": 1.0}
+    assert script.growth(compute, memory, MINUTES, 60) == {
+        "compute_growth": 1.0,
+        "memory_growth": 1.0,
+    }
 
 
 def test_compute_is_the_last_ten_minutes_over_minutes_5_to_15(script: ModuleType) -> None:
@@ -42,7 +45,9 @@ def test_the_recording_comes_round_in_whole_chunks(script: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("history", "bounded"), [(RecentWords(words=3), True), (KeepAll(), False)])
-def test_what_a_history_keeps_is_told_by_halves(history: History, bounded: bool, script: ModuleType) -> None:
+def test_what_a_history_keeps_is_told_by_halves(
+    history: History, bounded: bool, script: ModuleType
+) -> None:
     """Two minutes of words that come round; a session without reference segments."""
     system = StreamingSystem(
         name="scripted",
@@ -61,7 +66,11 @@ def test_what_a_history_keeps_is_told_by_halves(history: History, bounded: bool,
     assert len(kept.audio) == len(kept.text) == len(kept.memory) == 40
     if bounded:
         assert found["text_tokens_second_half"] == found["text_tokens_first_half"] == 2 * 3
-        assert 0 < found["audio_seconds_second_half"] == pytest.approx(found["audio_seconds_first_half"], abs=0.2)
+        assert (
+            0
+            < found["audio_seconds_second_half"]
+            == pytest.approx(found["audio_seconds_first_half"], abs=0.2)
+        )
         assert found["audio_seconds_second_half"] < 1
     else:
         assert found["audio_seconds_first_half"] == 60

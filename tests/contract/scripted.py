@@ -68,12 +68,19 @@ def listen(samples: Tensor) -> list[Heard]:
 
 def translate(heard: Heard) -> list[int]:
     """The two tokens of a word, the second one wrong while it has not been heard to its end."""
-    return [2 * heard.word, 2 * heard.word + 1 if heard.part == WORD_FRAMES else GUESS + 2 * heard.part]
+    return [
+        2 * heard.word,
+        2 * heard.word + 1 if heard.part == WORD_FRAMES else GUESS + 2 * heard.part,
+    ]
 
 
 def transcribe(heard: Heard) -> str:
     """A word's number; the full stop is heard only with its last frame."""
-    return f"{heard.word}." if heard.word >= SENTENCE_END and heard.part == WORD_FRAMES else f"{heard.word}"
+    return (
+        f"{heard.word}."
+        if heard.word >= SENTENCE_END and heard.part == WORD_FRAMES
+        else f"{heard.word}"
+    )
 
 
 def written(words: Sequence[int]) -> str:
@@ -104,14 +111,21 @@ class Scripted(Backbone):
         self.batches.append(len(sessions))
         self.requests += requests
         self.needs = needs
-        return [self.answer(session, request, needs) for session, request in zip(sessions, requests, strict=True)]
+        return [
+            self.answer(session, request, needs)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
 
-    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+    def answer(
+        self, session: Session, request: Request, needs: frozenset[Capability]
+    ) -> Hypothesis:
         heard = listen(session.look(request.audio_end))
         transcript = " ".join(transcribe(word) for word in heard)
         if request.stage is Stage.TRANSCRIPT:
             source_ids = torch.tensor([word.word for word in heard], dtype=torch.long)
-            return Hypothesis(source_ids, torch.ones(len(heard), dtype=torch.bool), transcript=transcript)
+            return Hypothesis(
+                source_ids, torch.ones(len(heard), dtype=torch.bool), transcript=transcript
+            )
         if request.transcript is not None:
             assert request.transcript.tolist() == [word.word for word in heard]
         prefix = session.prefix.numel()
@@ -121,7 +135,9 @@ class Scripted(Backbone):
             tokens, finished = tokens[: 2 * request.max_words + 1], False
         rows = prefix + len(tokens)
         states = torch.cat([session.prefix, torch.tensor(tokens, dtype=torch.long)])
-        last = torch.tensor([word.last for word in heard for _ in range(2)], dtype=torch.long)[:rows]
+        last = torch.tensor([word.last for word in heard for _ in range(2)], dtype=torch.long)[
+            :rows
+        ]
         return Hypothesis(
             token_ids=states[prefix:],
             word_starts=torch.arange(rows) % 2 == 0,
@@ -136,7 +152,8 @@ class Scripted(Backbone):
     def text(self, token_ids: list[int]) -> str:
         """As sentencepiece does it: the first space is lost."""
         pieces = [
-            f"?{token - GUESS}" if token >= GUESS else "en" if token % 2 else f" w{token // 2}" for token in token_ids
+            f"?{token - GUESS}" if token >= GUESS else "en" if token % 2 else f" w{token // 2}"
+            for token in token_ids
         ]
         return "".join(pieces).removeprefix(" ")
 
@@ -157,14 +174,18 @@ class TurnTaker(Scripted):
     def open(self, session: Session) -> Conversation:
         return Conversation()
 
-    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+    def answer(
+        self, session: Session, request: Request, needs: frozenset[Capability]
+    ) -> Hypothesis:
         conversation: Conversation = session.backbone
         samples = torch.cat([conversation.rest, session.look(request.audio_end)])
         session.forget(Cut(tokens=session.prefix.numel(), frames=session.kept_frames))
         heard = listen(samples)
         partial = bool(heard) and heard[-1].part < WORD_FRAMES and not session.ended
         conversation.rest = samples[-heard.pop().part * FRAME :] if partial else samples[:0]
-        tokens = torch.tensor([token for word in heard for token in translate(word)], dtype=torch.long)
+        tokens = torch.tensor(
+            [token for word in heard for token in translate(word)], dtype=torch.long
+        )
         return Hypothesis(tokens, torch.arange(tokens.numel()) % 2 == 0, finished=True)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:

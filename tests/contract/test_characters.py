@@ -12,7 +12,13 @@ from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Stage
 
 FIRST = 0x4E10
 STOP = "。"
-TALKS = [[1, 2, 3, 4, 5, 6, 7], [51, 1, 2, 51, 51, 3], [0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 51, 0, 5], [], [9]]
+TALKS = [
+    [1, 2, 3, 4, 5, 6, 7],
+    [51, 1, 2, 51, 51, 3],
+    [0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 51, 0, 5],
+    [],
+    [9],
+]
 
 
 def character(word: int) -> str:
@@ -23,7 +29,9 @@ def character(word: int) -> str:
 class Characters(Scripted):
     """Three tokens per word, its bytes; a word heard in part is guessed wrong, often from the last byte only."""
 
-    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+    def answer(
+        self, session: Session, request: Request, needs: frozenset[Capability]
+    ) -> Hypothesis:
         if request.stage is Stage.TRANSCRIPT:
             return super().answer(session, request, needs)
         heard = listen(session.look(request.audio_end))
@@ -33,7 +41,9 @@ class Characters(Scripted):
         if request.max_words is not None and len(ids) > prefix + 3 * request.max_words:
             ids, finished = ids[: prefix + 3 * request.max_words + 1], False
         tokens = torch.cat([session.prefix, torch.tensor(ids[prefix:], dtype=torch.long)])
-        last = torch.tensor([word.last for word in heard for _ in range(3)], dtype=torch.long)[: len(tokens)]
+        last = torch.tensor([word.last for word in heard for _ in range(3)], dtype=torch.long)[
+            : len(tokens)
+        ]
         return Hypothesis(
             token_ids=tokens[prefix:],
             word_starts=torch.arange(len(tokens)) % 3 == 0,
@@ -44,7 +54,11 @@ class Characters(Scripted):
         )
 
     def spell(self, word: Heard) -> list[int]:
-        return list((character(word.word) if word.part == WORD_FRAMES else chr(FIRST + 20 + word.part)).encode())
+        return list(
+            (
+                character(word.word) if word.part == WORD_FRAMES else chr(FIRST + 20 + word.part)
+            ).encode()
+        )
 
     def text(self, token_ids: list[int]) -> str:
         return bytes(token_ids).decode(errors="replace")

@@ -43,7 +43,9 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 HISTORIES: dict[str, Callable[[], History]] = {
     "keep all": KeepAll,
     "recent words": lambda: RecentWords(words=2),
-    "recent words, always cut": lambda: RecentWords(words=3, cut="always", min_seconds=5 * FRAME_SECONDS),
+    "recent words, always cut": lambda: RecentWords(
+        words=3, cut="always", min_seconds=5 * FRAME_SECONDS
+    ),
     "punctuation": Punctuation,
     "punctuation, capped": lambda: Punctuation(max_tokens=5),
     "punctuation, sentence": lambda: Punctuation(keep="sentence", cut="always"),
@@ -85,11 +87,15 @@ def build(
 def stream(system: StreamingSystem, batch_size: int) -> list[Instance]:
     """All talks, by their index."""
     sources = [source(words, system.chunk_samples, talk) for talk, words in TALKS.items()]
-    return sorted(simulate(system, sources, batch_size=batch_size), key=lambda instance: instance.index)
+    return sorted(
+        simulate(system, sources, batch_size=batch_size), key=lambda instance: instance.index
+    )
 
 
 @pytest.mark.parametrize(("policy", "history"), list(product(POLICIES, HISTORIES)))
-def test_each_policy_with_each_history_says_everything_once_and_in_order(policy: str, history: str) -> None:
+def test_each_policy_with_each_history_says_everything_once_and_in_order(
+    policy: str, history: str
+) -> None:
     system = build(POLICIES[policy](), HISTORIES[history]())
     alone = stream(system, 1)
     for instance, words in zip(alone, TALKS.values(), strict=True):
@@ -136,8 +142,12 @@ def test_wait_k_by_words_follows_the_words_and_not_the_chunks() -> None:
     system = build(WaitK(k=2, count="words"), KeepAll(), chunk_frames=1)
     words = [1, 2, 0, 0, 3, 4, 5]
     [instance] = simulate(system, [source(words, system.chunk_samples)])
-    begins = [index * WORD_FRAMES + 1 for index in (4, 5, 6)]  # of words 3 to 5: two, three, four were heard
-    assert instance.delays == pytest.approx(tuple(frame * FRAME_SECONDS for frame in [*begins, 28, 28]))
+    begins = [
+        index * WORD_FRAMES + 1 for index in (4, 5, 6)
+    ]  # of words 3 to 5: two, three, four were heard
+    assert instance.delays == pytest.approx(
+        tuple(frame * FRAME_SECONDS for frame in [*begins, 28, 28])
+    )
 
 
 def test_wait_k_by_words_is_refused_where_nothing_is_transcribed() -> None:
@@ -147,7 +157,9 @@ def test_wait_k_by_words_is_refused_where_nothing_is_transcribed() -> None:
         exposes = Scripted.exposes - {Capability.TRANSCRIPT}
 
     build(WaitK(k=2), KeepAll(), backbone=Mute())
-    with pytest.raises(ZooError, match="WaitK needs transcript, which backbone Mute does not expose"):
+    with pytest.raises(
+        ZooError, match="WaitK needs transcript, which backbone Mute does not expose"
+    ):
         build(WaitK(k=2, count="words"), KeepAll(), backbone=Mute())
 
 
@@ -167,9 +179,16 @@ def test_segments_without_any_reference_are_refused_in_one_sentence() -> None:
 class Silent(Scripted):
     """Hears words and says nothing."""
 
-    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+    def answer(
+        self, session: Session, request: Request, needs: frozenset[Capability]
+    ) -> Hypothesis:
         none = torch.zeros(0)
-        return Hypothesis(none.long(), none.bool(), sentence_ends=none.bool(), alignment=torch.zeros(0, session.frames))
+        return Hypothesis(
+            none.long(),
+            none.bool(),
+            sentence_ends=none.bool(),
+            alignment=torch.zeros(0, session.frames),
+        )
 
 
 HALF_HOUR = 30 * 60
@@ -188,13 +207,17 @@ WORDS = round(HALF_HOUR / (WORD_FRAMES * FRAME_SECONDS))
 def test_half_an_hour_keeps_text_and_audio_bounded(history: History, tokens: int) -> None:
     """Sentences of 30 words; beside what is kept, a chunk's words may be waiting."""
     words = [60 if index % 30 == 29 else index % 30 + 1 for index in range(WORDS)]
-    text, most_text, most_audio = run_long(build(AlignAtt(frames=4), history, chunk_frames=60), words)
+    text, most_text, most_audio = run_long(
+        build(AlignAtt(frames=4), history, chunk_frames=60), words
+    )
     assert text == written(words)
     assert most_text <= tokens
     assert most_audio <= (tokens // 2 + 60 // WORD_FRAMES + 2) * WORD_FRAMES * FRAME
 
 
-@pytest.mark.parametrize("history", [RecentWords(words=20, max_seconds=8), Punctuation(max_seconds=8)])
+@pytest.mark.parametrize(
+    "history", [RecentWords(words=20, max_seconds=8), Punctuation(max_seconds=8)]
+)
 def test_half_an_hour_of_a_network_that_says_nothing_stays_bounded(history: History) -> None:
     system = build(AlignAtt(frames=4), history, chunk_frames=250, backbone=Silent())
     text, most_text, most_audio = run_long(system, [1] * WORDS)
@@ -205,7 +228,9 @@ def test_half_an_hour_of_a_network_that_says_nothing_stays_bounded(history: Hist
 def test_half_an_hour_without_any_punctuation_stays_bounded() -> None:
     words = [index % 30 + 1 for index in range(WORDS)]
     history = Punctuation(max_tokens=50)
-    text, most_text, most_audio = run_long(build(AlignAtt(frames=4), history, chunk_frames=60), words)
+    text, most_text, most_audio = run_long(
+        build(AlignAtt(frames=4), history, chunk_frames=60), words
+    )
     assert text == written(words)
     assert most_text == 50
     assert most_audio <= (25 + 60 // WORD_FRAMES + 2) * WORD_FRAMES * FRAME

@@ -27,7 +27,11 @@ TALK = [1, 2, 3, 4, 5, 6, 7]
 
 def build(**parts: object) -> StreamingSystem:
     """A system that takes three frames per step unless told otherwise."""
-    defaults: dict[str, object] = {"backbone": Scripted(), "history": KeepAll(), "chunk_seconds": 3 * FRAME_SECONDS}
+    defaults: dict[str, object] = {
+        "backbone": Scripted(),
+        "history": KeepAll(),
+        "chunk_seconds": 3 * FRAME_SECONDS,
+    }
     names = {"name": "scripted", "source_language": "en", "target_language": "de"}
     return StreamingSystem(**{**names, **defaults, **parts})  # type: ignore[arg-type]
 
@@ -53,8 +57,12 @@ SYSTEMS: dict[str, Callable[[], StreamingSystem]] = {
     "vad and streamuni": lambda: build(policy=TranscriptWaitK(k=1), history=pauses()),
     "streamuni": lambda: build(policy=TranscriptWaitK(k=1)),
     "infinisst": lambda: build(backbone=TurnTaker(), policy=TurnTaking()),
-    "simulu": lambda: build(policy=AlignAtt(frames=2), history=RecentWords(words=2), synthesizer=UnitSynthesizer()),
-    "simulu by segments": lambda: build(policy=AlignAtt(frames=2), history=pauses(), synthesizer=UnitSynthesizer()),
+    "simulu": lambda: build(
+        policy=AlignAtt(frames=2), history=RecentWords(words=2), synthesizer=UnitSynthesizer()
+    ),
+    "simulu by segments": lambda: build(
+        policy=AlignAtt(frames=2), history=pauses(), synthesizer=UnitSynthesizer()
+    ),
 }
 TALKS = {
     "seven": TALK,
@@ -92,16 +100,23 @@ def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_si
     alone = [run(system, words) for words in TALKS.values()]
     sources = [source(words, system.chunk_samples, talk) for talk, words in TALKS.items()]
     system.backbone.batches.clear()
-    together = sorted(simulate(system, sources, batch_size=batch_size), key=lambda instance: instance.index)
+    together = sorted(
+        simulate(system, sources, batch_size=batch_size), key=lambda instance: instance.index
+    )
     assert max(system.backbone.batches) > 1
     assert [instance.talk for instance in together] == list(TALKS)
     for single, batched in zip(alone, together, strict=True):
-        assert (single.text, single.delays, single.chunk_of) == (batched.text, batched.delays, batched.chunk_of)
+        assert (single.text, single.delays, single.chunk_of) == (
+            batched.text,
+            batched.delays,
+            batched.chunk_of,
+        )
         assert [(said.delay, said.text) for said in single.speech] == [
             (said.delay, said.text) for said in batched.speech
         ]
         assert all(
-            torch.equal(said.samples, other.samples) for said, other in zip(single.speech, batched.speech, strict=True)
+            torch.equal(said.samples, other.samples)
+            for said, other in zip(single.speech, batched.speech, strict=True)
         )
     assert any(instance.speech for instance in alone) == (system.synthesizer is not None)
 
@@ -110,7 +125,13 @@ def test_streams_that_write_at_the_same_moment_are_spoken_as_a_batch() -> None:
     batches = []
     for size in (1, 5):
         system = SYSTEMS["simulu"]()
-        list(simulate(system, [source(words, system.chunk_samples) for words in TALKS.values()], batch_size=size))
+        list(
+            simulate(
+                system,
+                [source(words, system.chunk_samples) for words in TALKS.values()],
+                batch_size=size,
+            )
+        )
         batches.append(system.synthesizer.batches)
     alone, together = batches
     assert set(alone) == {1}
@@ -122,7 +143,9 @@ def test_speech_says_each_word_once_wherever_it_was_written() -> None:
     for name in ("simulu", "simulu by segments"):
         for words in TALKS.values():
             instance = run(SYSTEMS[name](), words)
-            tokens = torch.tensor([[2.0 * word + half] for word in words if word for half in (0, 1)]).reshape(-1, 1)
+            tokens = torch.tensor(
+                [[2.0 * word + half] for word in words if word for half in (0, 1)]
+            ).reshape(-1, 1)
             said = torch.cat([torch.zeros(0), *(spoken.samples for spoken in instance.speech)])
             assert torch.equal(said, sound(tokens))
             assert " ".join(spoken.text for spoken in instance.speech) == instance.text
@@ -132,7 +155,10 @@ def test_speech_says_each_word_once_wherever_it_was_written() -> None:
 
 def test_alignatt_waits_until_a_word_lies_f_frames_back() -> None:
     # Word i ends in frame 4 i - 1; it is written with the first chunk (3 frames) that ends f or more frames later.
-    for f, expected in ((1, frames(6, 9, 15, 18, 21, 27, 28)), (4, frames(9, 12, 18, 21, 24, 28, 28))):
+    for f, expected in (
+        (1, frames(6, 9, 15, 18, 21, 27, 28)),
+        (4, frames(9, 12, 18, 21, 24, 28, 28)),
+    ):
         assert run(build(policy=AlignAtt(frames=f)), TALK).delays == pytest.approx(expected)
 
 
@@ -153,10 +179,14 @@ def test_alignments_and_states_are_asked_for_only_when_a_part_needs_them() -> No
 def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
     system = SYSTEMS["streamatt"]()
     session = system.open("talk")
-    for chunk in speak(TALK).split(system.chunk_samples)[:8]:  # 24 frames: words 1 to 6, of which 5 are written
+    for chunk in speak(TALK).split(system.chunk_samples)[
+        :8
+    ]:  # 24 frames: words 1 to 6, of which 5 are written
         system.step([session], [SpeechChunk(chunk)])
     assert session.prefix.tolist() == [8, 9, 10, 11]  # words 4 and 5
-    assert session.audio_start == (4 * WORD_FRAMES - 1) * FRAME  # the last frame of word 4, where it is aligned
+    assert (
+        session.audio_start == (4 * WORD_FRAMES - 1) * FRAME
+    )  # the last frame of word 4, where it is aligned
     assert session.heard == 24 * FRAME
 
 
@@ -178,7 +208,10 @@ def test_streamuni_truncates_and_looks_once_more_at_the_tail() -> None:
     # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail "2 3" gives word 2.
     assert instance.text == written([1, 51, 2, 3, 4, 5])
     assert instance.chunk_of == (0, 1, 1, 2, 2, 2)
-    kinds = [(request.stage is Stage.TRANSCRIPT, request.audio_end) for request in system.backbone.requests]
+    kinds = [
+        (request.stage is Stage.TRANSCRIPT, request.audio_end)
+        for request in system.backbone.requests
+    ]
     second = [(True, None), (False, 2 * WORD_FRAMES), (True, None), (False, None)]
     assert kinds == [(True, None), (False, None), *second, (True, None), (False, None)]
 
@@ -202,7 +235,9 @@ def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
 def test_a_flush_opens_the_policy_anew() -> None:
     system = build(policy=WaitK(k=3), history=pauses(), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
     # Chunk 3 is a pause: flushed, and none of it counts among the next segment's three chunks, 4 to 6.
-    assert run(system, [1, 2, 0, 3, 4, 5, 6]).delays == pytest.approx(frames(12, 12, 24, 28, 28, 28))
+    assert run(system, [1, 2, 0, 3, 4, 5, 6]).delays == pytest.approx(
+        frames(12, 12, 24, 28, 28, 28)
+    )
 
 
 def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
@@ -248,6 +283,10 @@ def test_simulu_speaks_every_token_once_while_its_text_history_moves_on() -> Non
         for index, chunk in enumerate(chunks)
     ]
     tokens = torch.tensor([[2.0 * word + half] for word in TALK for half in (0, 1)])
-    assert torch.equal(torch.cat([action.speech for action in actions if action.speech is not None]), sound(tokens))
+    assert torch.equal(
+        torch.cat([action.speech for action in actions if action.speech is not None]), sound(tokens)
+    )
     assert actions[0].speech is None
-    assert [bool(action.text) for action in actions] == [action.speech is not None for action in actions]
+    assert [bool(action.text) for action in actions] == [
+        action.speech is not None for action in actions
+    ]

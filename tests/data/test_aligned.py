@@ -16,13 +16,18 @@ SEGMENT = Segment(1.0, 0.75, "Good cat.", WORDS, {"de": TARGET})
 
 
 def folder_with(folder: Path, *segments: Segment) -> str:
-    talks = [Talk(f"t-{place}", folder / "a.wav", 3.5, "en", (segment,)) for place, segment in enumerate(segments)]
+    talks = [
+        Talk(f"t-{place}", folder / "a.wav", 3.5, "en", (segment,))
+        for place, segment in enumerate(segments)
+    ]
     manifest.write(folder / "train.jsonl", talks)
     return str(folder)
 
 
 def test_a_split_is_a_file(tmp_path: Path) -> None:
-    corpus = Aligned(folder=folder_with(tmp_path, SEGMENT, replace(SEGMENT, targets={"de": Target("Ohne.")})))
+    corpus = Aligned(
+        folder=folder_with(tmp_path, SEGMENT, replace(SEGMENT, targets={"de": Target("Ohne.")}))
+    )
     assert [talk.name for talk in corpus.talks("train")] == ["t-0", "t-1"]
     [talk] = corpus.talks("train", limit=1)
     assert (talk.segments, talk.file) == ((SEGMENT,), tmp_path / "a.wav")
@@ -40,7 +45,9 @@ def test_a_split_is_a_file(tmp_path: Path) -> None:
         (((-1,), ()), "aligns 'de' to word -1 of 2"),
     ],
 )
-def test_alignments_to_nothing_are_refused(tmp_path: Path, alignment: object, sentence: str) -> None:
+def test_alignments_to_nothing_are_refused(
+    tmp_path: Path, alignment: object, sentence: str
+) -> None:
     wrong = replace(SEGMENT, targets={"de": replace(TARGET, alignment=alignment)})
     with pytest.raises(ZooError, match=sentence):
         Aligned(folder=folder_with(tmp_path, SEGMENT, wrong)).talks("train")

@@ -16,7 +16,13 @@ from zoo.languages import language
 
 GERMAN = language("de")
 CHUNK = 0.64
-SEGMENT: dict[str, Any] = {"silence": 1.9, "missing": 0.8, "reach": 1.9, "settled": 0.12, "max_seconds": 18.0}
+SEGMENT: dict[str, Any] = {
+    "silence": 1.9,
+    "missing": 0.8,
+    "reach": 1.9,
+    "settled": 0.12,
+    "max_seconds": 18.0,
+}
 PREFIXES = {"mixture": {"streaming": 1.0}, **SEGMENT}
 WHOLE = {"mixture": {"non_streaming": 1.0}, **SEGMENT}
 
@@ -24,18 +30,32 @@ WHOLE = {"mixture": {"non_streaming": 1.0}, **SEGMENT}
 def segment(offset: float, name: str) -> Segment:
     """Three source words in three seconds; the second word of the translation stands for the last of them."""
     texts = (f"{name}0", f"{name}1,", f"{name}2.")
-    words = tuple(Word(text, offset + place, offset + place + 1) for place, text in enumerate(texts))
-    target = Target(f"{name}A {name}C {name}B.", (f"{name}A", f"{name}C", f"{name}B."), ((0,), (2,), (1,)))
+    words = tuple(
+        Word(text, offset + place, offset + place + 1) for place, text in enumerate(texts)
+    )
+    target = Target(
+        f"{name}A {name}C {name}B.", (f"{name}A", f"{name}C", f"{name}B."), ((0,), (2,), (1,))
+    )
     return Segment(offset, 3.0, " ".join(texts), words, {"de": target})
 
 
-TALK = Talk("talk", Path("talk.wav"), 40.0, "en", tuple(segment(1 + 4 * k, name) for k, name in enumerate("pqrstuv")))
+TALK = Talk(
+    "talk",
+    Path("talk.wav"),
+    40.0,
+    "en",
+    tuple(segment(1 + 4 * k, name) for k, name in enumerate("pqrstuv")),
+)
 OFFSETS = [segment.offset for segment in TALK.segments]
 
 
-def drawn(steps: int = 60, seconds: float = 40.0, talks: tuple[Talk, ...] = (TALK,), **options: Any) -> list[Any]:
+def drawn(
+    steps: int = 60, seconds: float = 40.0, talks: tuple[Talk, ...] = (TALK,), **options: Any
+) -> list[Any]:
     thoughts = Thoughts(talks, GERMAN, ThoughtConfig(**options), chunk_seconds=CHUNK)
-    return [thoughts.batch(np.random.default_rng([0, step]), seconds=seconds) for step in range(steps)]
+    return [
+        thoughts.batch(np.random.default_rng([0, step]), seconds=seconds) for step in range(steps)
+    ]
 
 
 def every(**options: Any) -> list[Thought]:
@@ -44,7 +64,9 @@ def every(**options: Any) -> list[Thought]:
 
 def begun(thought: Thought) -> list[Segment]:
     """Segments of which a word was heard to its end."""
-    return [s for s in TALK.segments if s.end > thought.start and s.words[0].end <= thought.end + 1e-6]
+    return [
+        s for s in TALK.segments if s.end > thought.start and s.words[0].end <= thought.end + 1e-6
+    ]
 
 
 def test_the_same_generator_draws_the_same_thoughts() -> None:
@@ -52,13 +74,17 @@ def test_the_same_generator_draws_the_same_thoughts() -> None:
     assert drawn(steps=1)[0] != drawn(steps=2)[1]
 
 
-@pytest.mark.parametrize("options", [{}, {"mixture": {"partial": 1.0, "non_streaming": 1.0}, **SEGMENT}])
+@pytest.mark.parametrize(
+    "options", [{}, {"mixture": {"partial": 1.0, "non_streaming": 1.0}, **SEGMENT}]
+)
 def test_a_batch_has_one_kind_one_length_and_the_seconds_asked_for(options: dict[str, Any]) -> None:
     lengths = set()
     for batch in drawn(steps=200, **options):
         assert len({thought.kind for thought in batch}) == 1
         length = batch[0].end - batch[0].start
-        assert all(thought.end - thought.start == pytest.approx(length, abs=1e-9) for thought in batch)
+        assert all(
+            thought.end - thought.start == pytest.approx(length, abs=1e-9) for thought in batch
+        )
         assert abs(len(batch) * length - 40) <= length / 2 + 1e-6
         assert length / GRID == pytest.approx(round(length / GRID), abs=1e-6)
         assert all(thought.start >= 0 and thought.end <= TALK.duration + 1e-6 for thought in batch)
@@ -68,7 +94,10 @@ def test_a_batch_has_one_kind_one_length_and_the_seconds_asked_for(options: dict
 
 def test_lengths_are_whole_chunks_but_for_a_share() -> None:
     def on_grid(off: float) -> list[bool]:
-        chunks = [(batch[0].end - batch[0].start) / CHUNK for batch in drawn(steps=200, off_grid=off, **PREFIXES)]
+        chunks = [
+            (batch[0].end - batch[0].start) / CHUNK
+            for batch in drawn(steps=200, off_grid=off, **PREFIXES)
+        ]
         return [abs(count - round(count)) < 1e-6 for count in chunks]
 
     assert all(on_grid(0.0))
@@ -84,7 +113,9 @@ def test_the_papers_thoughts_begin_with_their_sentence_and_end_anywhere() -> Non
         fractions.append(length / 3.0)
         names = [f"p{place}" for place in range(int(length + 1e-6))]
         assert len(thought.transcript.split()) == len(names)
-    steps = [batch[0].end - batch[0].start for batch in drawn(steps=400, mixture={"streaming": 1.0})]
+    steps = [
+        batch[0].end - batch[0].start for batch in drawn(steps=400, mixture={"streaming": 1.0})
+    ]
     assert np.mean(steps) == pytest.approx(1.5, abs=0.15)  # uniform
 
 
@@ -92,9 +123,14 @@ def test_every_sentence_and_every_end_in_it_come_as_often() -> None:
     """A length is drawn first, and more of the prefixes that have it belong to the longer sentence."""
     targets = TALK.segments[0].targets
     spans = {1.0: 0.8, 4.0: 3.2}
-    segments = tuple(Segment(at, long, "so", (Word("so", at, at + long),), targets) for at, long in spans.items())
+    segments = tuple(
+        Segment(at, long, "so", (Word("so", at, at + long),), targets) for at, long in spans.items()
+    )
     thoughts = Thoughts(
-        [replace(TALK, segments=segments)], GERMAN, ThoughtConfig(mixture={"streaming": 1.0}), chunk_seconds=CHUNK
+        [replace(TALK, segments=segments)],
+        GERMAN,
+        ThoughtConfig(mixture={"streaming": 1.0}),
+        chunk_seconds=CHUNK,
     )
     random = np.random.default_rng(0)
     lengths: dict[float, list[float]] = {1.0: [], 4.0: []}
@@ -112,14 +148,26 @@ def test_a_prefix_has_the_words_that_ended_and_the_full_translation_of_what_was_
     for thought in every(steps=300, **PREFIXES):
         sentences = begun(thought)
         words = [word for s in sentences for word in s.words if word.end <= thought.end + 1e-6]
-        assert [word.text.strip(",.") for word in words] == [word.strip(",.") for word in thought.transcript.split()]
+        assert [word.text.strip(",.") for word in words] == [
+            word.strip(",.") for word in thought.transcript.split()
+        ]
         assert thought.translation == " ".join(s.targets["de"].text for s in sentences)
         lengths.add(len(words))
         if words:
             settled = words[-1].end + 0.12 <= thought.end + 1e-6
-            assert thought.transcript.endswith(words[-1].text if settled else words[-1].text.strip(",."))
-            assert all(a == b.text for a, b in zip(thought.transcript.split()[:-1], words, strict=False))
-    assert lengths == {0, 1, 2, 3, 4}  # of the next sentence too; none: silence, and a word that is not over
+            assert thought.transcript.endswith(
+                words[-1].text if settled else words[-1].text.strip(",.")
+            )
+            assert all(
+                a == b.text for a, b in zip(thought.transcript.split()[:-1], words, strict=False)
+            )
+    assert lengths == {
+        0,
+        1,
+        2,
+        3,
+        4,
+    }  # of the next sentence too; none: silence, and a word that is not over
 
 
 def test_a_partial_one_says_what_was_heard() -> None:
@@ -127,9 +175,13 @@ def test_a_partial_one_says_what_was_heard() -> None:
     for thought in every(steps=300, **{**PREFIXES, "mixture": {"partial": 1.0}}):
         for s in begun(thought):
             heard = sum(word.end <= thought.end + 1e-6 for word in s.words)
-            allowed = s.targets["de"].words[: 3 if heard == 3 else 1]  # the second word waits for the last one
+            allowed = s.targets["de"].words[
+                : 3 if heard == 3 else 1
+            ]  # the second word waits for the last one
             assert all(word in thought.translation.split() for word in allowed)
-            assert len([word for word in thought.translation.split() if word[0] == s.source[0]]) == len(allowed)
+            assert len(
+                [word for word in thought.translation.split() if word[0] == s.source[0]]
+            ) == len(allowed)
             seen.add(heard)
     assert seen == {1, 2, 3}
 
@@ -162,13 +214,19 @@ def test_several_sentences_end_in_the_last_of_them_or_after_it() -> None:
         shares[len(batch[0].transcript.split()) // 3] += 1
     assert shares[1] > shares[2] > shares[3] > 30
     for thought in every(steps=100, sentences=[0.0, 0.0, 1.0], **PREFIXES):
-        assert len([s for s in TALK.segments if s.end > thought.start and s.end <= thought.end + 1e-6]) >= 2
+        assert (
+            len([s for s in TALK.segments if s.end > thought.start and s.end <= thought.end + 1e-6])
+            >= 2
+        )
         assert thought.end - thought.start <= 18.0
 
 
 def test_hours_limit_what_a_kind_sees() -> None:
     other = Talk("other", Path("talk.wav"), 40.0, "en", TALK.segments)
-    options = {"mixture": {"streaming": 0.5, "non_streaming": 0.5}, "hours": {"streaming": 0.01, "non_streaming": None}}
+    options = {
+        "mixture": {"streaming": 0.5, "non_streaming": 0.5},
+        "hours": {"streaming": 0.01, "non_streaming": None},
+    }
     thoughts = [thought for batch in drawn(talks=(TALK, other), **options) for thought in batch]
     assert {(thought.kind, thought.talk.name) for thought in thoughts} == {
         ("streaming", "talk"),
@@ -196,7 +254,10 @@ def test_audio_has_the_samples_of_its_length(tmp_path: Path) -> None:
             {"mixture": {"nope": 1.0}},
             "Unknown kind of thought 'nope'; choose one of: streaming, non_streaming, partial",
         ),
-        ({"mixture": {"streaming": 0.0}}, r"training.thoughts.mixture needs shares of at least 0, one above it"),
+        (
+            {"mixture": {"streaming": 0.0}},
+            r"training.thoughts.mixture needs shares of at least 0, one above it",
+        ),
         ({"sentences": []}, r"training.thoughts.sentences needs shares .* not \[\]"),
         ({"missing": 1.5}, "training.thoughts.missing is a share, from 0 to 1, not 1.5"),
         ({"silence": -1.0}, "training.thoughts needs max_seconds of at least 0.08 and silence"),

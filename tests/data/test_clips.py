@@ -21,12 +21,16 @@ ALIGNMENT = ((0,), (2,), (3,), (1,), (), (1, 3))
 
 
 def segment(offset: float, *, aligned: bool = True) -> Segment:
-    words = tuple(Word(f"w{place}", offset + 0.5 * place, offset + 0.5 * place + 0.4) for place in range(4))
+    words = tuple(
+        Word(f"w{place}", offset + 0.5 * place, offset + 0.5 * place + 0.4) for place in range(4)
+    )
     target = Target(" ".join(WORDS), WORDS, ALIGNMENT) if aligned else Target(" ".join(WORDS))
     return Segment(offset, 2.0, "w0 w1 w2 w3", words, {"de": target})
 
 
-TALK = Talk("talk", Path("talk.wav"), 21.0, "en", tuple(segment(1.0 + 4 * place) for place in range(5)))
+TALK = Talk(
+    "talk", Path("talk.wav"), 21.0, "en", tuple(segment(1.0 + 4 * place) for place in range(5))
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,9 @@ def mute(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     def speak(self: Speaker, words: tuple[str, ...], **how: object) -> Utterance:
         said.append(words)
-        timed = tuple(Word(word, 0.1 * place, 0.1 * place + 0.1) for place, word in enumerate(words))
+        timed = tuple(
+            Word(word, 0.1 * place, 0.1 * place + 0.1) for place, word in enumerate(words)
+        )
         return Utterance(np.full(1600 * len(words), 0.5, dtype=np.float32), timed, (), missing=0)
 
     monkeypatch.setattr(Speaker, "speak", speak)
@@ -89,7 +95,9 @@ def test_sentences_are_whole_and_sometimes_two(cache: Path, mute: list[tuple[str
         assert excerpt.source == ("w0", "w1", "w2", "w3") * length
 
 
-def test_fragments_have_one_to_the_longest_word_anywhere(cache: Path, mute: list[tuple[str, ...]]) -> None:
+def test_fragments_have_one_to_the_longest_word_anywhere(
+    cache: Path, mute: list[tuple[str, ...]]
+) -> None:
     excerpts = drawn(cache, fragments=1.0, count=1500, longest=8).excerpts
     stream = " ".join(WORDS * 5)
     assert {len(excerpt.target) for excerpt in excerpts} == set(range(1, 9))
@@ -98,7 +106,9 @@ def test_fragments_have_one_to_the_longest_word_anywhere(cache: Path, mute: list
     assert all(" ".join(excerpt.target) in stream for excerpt in excerpts)
 
 
-def test_a_fragment_spans_the_source_it_is_aligned_to(cache: Path, mute: list[tuple[str, ...]]) -> None:
+def test_a_fragment_spans_the_source_it_is_aligned_to(
+    cache: Path, mute: list[tuple[str, ...]]
+) -> None:
     excerpts = drawn(cache, fragments=1.0, count=1500, longest=6, margin=0.05).excerpts
     spans = {
         ("Haus",): (1.0, 1.4),  # w2
@@ -110,14 +120,18 @@ def test_a_fragment_spans_the_source_it_is_aligned_to(cache: Path, mute: list[tu
         found = [excerpt for excerpt in excerpts if excerpt.target == target]
         assert found, target
         for excerpt in found:
-            begin = next(s.offset for s in TALK.segments if abs(excerpt.start - s.offset - start) < 0.06)
+            begin = next(
+                s.offset for s in TALK.segments if abs(excerpt.start - s.offset - start) < 0.06
+            )
             assert 0 <= begin + start - excerpt.start <= 0.05
             assert 0 <= excerpt.end - begin - end <= 0.05
     alone = next(excerpt for excerpt in excerpts if excerpt.target == ("Haus",))
     assert alone.source == ("w2",)
 
 
-def test_without_an_alignment_a_fragment_has_its_segments(cache: Path, mute: list[tuple[str, ...]]) -> None:
+def test_without_an_alignment_a_fragment_has_its_segments(
+    cache: Path, mute: list[tuple[str, ...]]
+) -> None:
     talk = Talk("talk", Path("talk.wav"), 4.0, "en", (segment(1.0, aligned=False),))
     for excerpt in drawn(cache, talk, fragments=1.0, margin=0.0).excerpts:
         assert (excerpt.start, excerpt.end) == (1.0, 3.0)
@@ -137,7 +151,9 @@ def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPa
         return spoken(lines[:1], cache=cache)
 
     monkeypatch.setattr("zoo.data.clips.spoken", listen)
-    drawn(cache, voices=["de", "de+f2"], rates=[150, 152], pitches=[40, 60], ranges=[0, 30], count=200)
+    drawn(
+        cache, voices=["de", "de+f2"], rates=[150, 152], pitches=[40, 60], ranges=[0, 30], count=200
+    )
     assert {line.voice for line in asked} == {"de", "de+f2"}
     assert {line.rate for line in asked} == {150, 151, 152}
     assert min(line.pitch for line in asked) >= 40
@@ -145,7 +161,9 @@ def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPa
     assert len({line.seed for line in asked}) > 190
 
 
-def test_batches_have_clips_of_one_length_and_all_clips_alike_often(cache: Path, mute: list[tuple[str, ...]]) -> None:
+def test_batches_have_clips_of_one_length_and_all_clips_alike_often(
+    cache: Path, mute: list[tuple[str, ...]]
+) -> None:
     clips = drawn(cache)
     seen: list[Clip] = []
     for step in range(150):
@@ -176,7 +194,11 @@ def test_what_was_broken_off_begins_anew(
         with pytest.raises(KeyboardInterrupt):
             spoken(lines, cache=cache / "broken")
     (folder,) = (cache / "broken").glob("utterances-*")
-    assert {path.name for path in folder.iterdir()} == {".lock", "speech.pcm.part", "utterances.jsonl.part"}
+    assert {path.name for path in folder.iterdir()} == {
+        ".lock",
+        "speech.pcm.part",
+        "utterances.jsonl.part",
+    }
     (folder / "speech.pcm.part").write_bytes(b"x" * 100_000)
     made = spoken(lines, cache=cache / "broken")
     assert made.samples.tolist() == [1920, 1920, 1920]
@@ -191,7 +213,10 @@ def test_what_was_broken_off_begins_anew(
         ({"fragments": 1.5}, "training.clips.fragments is a share, from 0 to 1, not 1.5."),
         ({"longest": 0}, "count and longest of at least 1"),
         ({"voices": []}, "needs a voice"),
-        ({"rates": [170, 160]}, "training.clips.rates is two whole numbers, least and most, not [170, 160]."),
+        (
+            {"rates": [170, 160]},
+            "training.clips.rates is two whole numbers, least and most, not [170, 160].",
+        ),
     ],
 )
 def test_what_makes_no_clip_is_refused(options: dict[str, object], message: str) -> None:
@@ -204,6 +229,15 @@ def test_talks_that_give_no_clip_are_refused(cache: Path) -> None:
     with pytest.raises(ZooError, match="no translated segments"):
         drawn(cache, Talk("talk", Path("talk.wav"), 1.0, "en", ()))
     with pytest.raises(ZooError, match="No 'de' translation for 'hello'; it has: es"):
-        drawn(cache, Talk("t", Path("t.wav"), 1.0, "en", (Segment(0, 1, "hello", targets={"es": Target("hola")}),)))
+        drawn(
+            cache,
+            Talk(
+                "t",
+                Path("t.wav"),
+                1.0,
+                "en",
+                (Segment(0, 1, "hello", targets={"es": Target("hola")}),),
+            ),
+        )
     with pytest.raises(ZooError, match="refused voice 'xx'"):
         drawn(cache, voices=["xx"], count=1)

@@ -19,15 +19,27 @@ GERMAN = language("de")
 def segment(offset: float, name: str) -> Segment:
     """Three seconds, three source words; the translation has the last one second and a particle of the first last."""
     words = tuple(Word(f"{name}{place}", offset + place, offset + place + 1) for place in range(3))
-    target = Target(f"{name}A {name}C {name}B {name}D", tuple(f"{name}{x}" for x in "ACBD"), ((0,), (2,), (1,), (0,)))
+    target = Target(
+        f"{name}A {name}C {name}B {name}D",
+        tuple(f"{name}{x}" for x in "ACBD"),
+        ((0,), (2,), (1,), (0,)),
+    )
     return Segment(offset, 3.0, f"{name}0 {name}1 {name}2", words, {"de": target})
 
 
-TALK = Talk("talk", Path("talk.wav"), 30.0, "en", tuple(segment(1 + 4 * k, name) for k, name in enumerate("pqrstuv")))
+TALK = Talk(
+    "talk",
+    Path("talk.wav"),
+    30.0,
+    "en",
+    tuple(segment(1 + 4 * k, name) for k, name in enumerate("pqrstuv")),
+)
 PLAIN = {"cut_starts": 0.0, "cut_ends": 0.0, "margin": 0.5}
 
 
-def drawn(steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float) -> list[list[Excerpt]]:
+def drawn(
+    steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float
+) -> list[list[Excerpt]]:
     excerpts = Excerpts(talks, GERMAN, ExcerptConfig(**options))
     return [excerpts.batch(np.random.default_rng([0, step]), seconds=40) for step in range(steps)]
 
@@ -59,7 +71,9 @@ def test_lengths_are_alike_in_a_batch_and_cover_the_range_between_them() -> None
     counts = [{round(len(excerpt.target) / 4) for excerpt in batch} for batch in batches]
     assert all(len(count) == 1 for count in counts)
     assert {count for counted in counts for count in counted} == {1, 2, 3, 4}
-    assert all(abs(sum(excerpt.end - excerpt.start for excerpt in batch) - 40) < 8 for batch in batches)
+    assert all(
+        abs(sum(excerpt.end - excerpt.start for excerpt in batch) - 40) < 8 for batch in batches
+    )
     assert {len(excerpt.target) for batch in drawn(single=1.0, **PLAIN) for excerpt in batch} == {4}
 
 
@@ -79,9 +93,13 @@ def test_a_cut_start_begins_at_the_earliest_source_word_of_the_rest() -> None:
 
 def test_a_cut_end_leaves_what_may_be_written_by_then() -> None:
     lengths = set()
-    for excerpt in (excerpt for batch in drawn(single=1.0, cut_starts=0.0, cut_ends=1.0) for excerpt in batch):
+    for excerpt in (
+        excerpt for batch in drawn(single=1.0, cut_starts=0.0, cut_ends=1.0) for excerpt in batch
+    ):
         whole = next(s for s in TALK.segments if s.end > excerpt.start)
-        heard = sum(time <= excerpt.end for time in (whole.offset + 1, whole.end, whole.end, whole.end))
+        heard = sum(
+            time <= excerpt.end for time in (whole.offset + 1, whole.end, whole.end, whole.end)
+        )
         assert excerpt.target == whole.targets["de"].words[:heard]
         assert excerpt.source == tuple(word.text for word in whole.words if word.end <= excerpt.end)
         lengths.add(len(excerpt.target))
@@ -89,7 +107,9 @@ def test_a_cut_end_leaves_what_may_be_written_by_then() -> None:
 
 
 def test_each_word_knows_when_its_last_source_word_is_said() -> None:
-    for excerpt in (excerpt for batch in drawn(single=0.5, cut_starts=0.5, cut_ends=0.5) for excerpt in batch):
+    for excerpt in (
+        excerpt for batch in drawn(single=0.5, cut_starts=0.5, cut_ends=0.5) for excerpt in batch
+    ):
         assert len(excerpt.spans) == len(excerpt.target)
         for word, span in zip(excerpt.target, excerpt.spans, strict=True):
             begin = 1 + 4 * "pqrstuv".index(word[0]) + {"A": 0, "C": 2, "B": 1, "D": 0}[word[1]]
@@ -120,7 +140,13 @@ def test_what_makes_no_excerpt_is_refused(options: dict[str, float], message: st
 
 
 def test_talks_that_give_no_excerpt_are_refused() -> None:
-    bare = Talk("talk", Path("talk.wav"), 1.0, "en", (Segment(0.0, 1.0, "hello", targets={"de": Target("hallo")}),))
+    bare = Talk(
+        "talk",
+        Path("talk.wav"),
+        1.0,
+        "en",
+        (Segment(0.0, 1.0, "hello", targets={"de": Target("hallo")}),),
+    )
     with pytest.raises(ZooError, match="'hello' lacks word times or a word alignment"):
         drawn(talks=[bare])
     with pytest.raises(ZooError, match="no segments to take excerpts of"):

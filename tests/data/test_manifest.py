@@ -14,7 +14,16 @@ def talk(folder: Path) -> Talk:
     words = (Word("Good", 1.0, 1.25), Word("cat.", 1.25, 1.75))
     segment = Segment(1.0, 0.75, "Good cat.", words, {"de": target, "zh": Target("好猫。")})
     labels = {"phonemes": (Word("g", 1.0, 1.125),)}
-    return Talk("t-0", folder / "wav" / "t-0.wav", 3.5, "en", (segment, Segment(2.0, 0.5, "")), 0.25, "f1", labels)
+    return Talk(
+        "t-0",
+        folder / "wav" / "t-0.wav",
+        3.5,
+        "en",
+        (segment, Segment(2.0, 0.5, "")),
+        0.25,
+        "f1",
+        labels,
+    )
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -28,7 +37,9 @@ def test_audio_paths_move_with_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     manifest.write(tmp_path / "old" / "m.jsonl", [talk(tmp_path / "old")])
     (tmp_path / "old").rename(tmp_path / "new")
-    assert manifest.read(tmp_path / "new" / "m.jsonl")[0].audio == tmp_path / "new" / "wav" / "t-0.wav"
+    assert (
+        manifest.read(tmp_path / "new" / "m.jsonl")[0].audio == tmp_path / "new" / "wav" / "t-0.wav"
+    )
 
 
 def test_damaged_or_foreign_manifests(tmp_path: Path) -> None:

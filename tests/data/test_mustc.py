@@ -71,7 +71,10 @@ def remove(name: str) -> Callable[[Path], None]:
         (remove("txt/tst-COMMON.de"), "tst-COMMON.de cannot be read"),
         (remove("wav/ted_2.wav"), "ted_2.wav does not exist"),
         (edit("de", lambda text: text + "Mehr.\n"), "has 5 lines, but the YAML file has 4"),
-        (edit("yaml", lambda text: text.replace("offset: 4.0", "offset: 4.6")), r"from 4.60 to 5.60 s does not lie"),
+        (
+            edit("yaml", lambda text: text.replace("offset: 4.0", "offset: 4.6")),
+            r"from 4.60 to 5.60 s does not lie",
+        ),
         (edit("yaml", lambda text: text.replace("offset: 4.0", "offset: -1")), r"from -1.00"),
         (edit("yaml", lambda text: text.replace("offset", "start")), "not a YAML list of segments"),
         (edit("yaml", lambda _: "hello"), "not a YAML list of segments"),

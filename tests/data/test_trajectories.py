@@ -34,7 +34,9 @@ def test_times_never_go_back() -> None:
     assert times(((2,), (0,), (3,))) == [2.0, 2.0, 3.0]
 
 
-def test_an_unaligned_word_goes_with_the_next_aligned_one_and_a_trailing_one_with_the_last() -> None:
+def test_an_unaligned_word_goes_with_the_next_aligned_one_and_a_trailing_one_with_the_last() -> (
+    None
+):
     assert times(((), (1,), (), ())) == [1.5, 1.5, 3.0, 3.0]
 
 
@@ -47,7 +49,9 @@ def test_a_segment_without_alignment_or_translation_is_refused_by_name() -> None
 
 
 def test_words_fall_into_the_chunk_in_which_their_source_ends() -> None:
-    turns = chunked_words([segment(((0,), (1,), (2,), (3,)))], "de", start=0.5, chunks=2, chunk_seconds=1.0)
+    turns = chunked_words(
+        [segment(((0,), (1,), (2,), (3,)))], "de", start=0.5, chunks=2, chunk_seconds=1.0
+    )
     # ends 1.0, 1.5, 2.0, 3.0 are 0.5, 1.0, 1.5, 2.5 after the start: the second falls on the border, the last outside
     assert turns == [["t0"], ["t1", "t2"]]
 
@@ -79,7 +83,9 @@ def test_a_stretch_past_the_end_of_the_talk_is_silent_there(talk: Talk) -> None:
 
 
 def test_without_robust_segments_a_stretch_is_one_utterance_of_its_own_length(talk: Talk) -> None:
-    stretch = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(np.random.default_rng(0), 4)
+    stretch = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(
+        np.random.default_rng(0), 4
+    )
     samples = stretch.samples()
     assert samples.shape == (3 * SAMPLE_RATE,)
     assert samples[0] == pytest.approx(0.1, abs=1e-3)  # the utterance starts at 0.5 of 5 s
@@ -91,7 +97,11 @@ def test_without_robust_segments_a_stretch_is_one_utterance_of_its_own_length(ta
 def test_utterances_fill_a_batch_until_it_is_as_long_as_asked(talk: Talk) -> None:
     segments = RobustSegments([talk], chunk_seconds=1.0, robust=False)
     shape = {"streams": 2, "chunks": 4, "multiplier": 1}
-    assert [stretch.chunks for stretch in segments.batch(np.random.default_rng(0), **shape)] == [3, 3, 3]
+    assert [stretch.chunks for stretch in segments.batch(np.random.default_rng(0), **shape)] == [
+        3,
+        3,
+        3,
+    ]
     robust = RobustSegments([talk], chunk_seconds=1.0).batch(np.random.default_rng(0), **shape)
     assert [stretch.chunks for stretch in robust] == [4, 4]
 
@@ -101,11 +111,21 @@ def test_on_the_grid_stretches_are_whole_blocks_of_the_talk() -> None:
     talk = Talk("talk", Path("talk.wav"), 16.5, "en", (early, late))
     segments = RobustSegments([talk], chunk_seconds=1.0, on_grid=True)
     drawn = [segments.draw(np.random.default_rng(seed), 6, 2) for seed in range(200)]
-    assert {stretch.start for stretch in drawn} == {0.0, 4.0, 6.0, 8.0, 10.0, 12.0}  # 2 lies inside the first utterance
+    assert {stretch.start for stretch in drawn} == {
+        0.0,
+        4.0,
+        6.0,
+        8.0,
+        10.0,
+        12.0,
+    }  # 2 lies inside the first utterance
     assert {stretch.chunks for stretch in drawn} == {6}
     assert {len(stretch.segments) for stretch in drawn if stretch.start == 4.0} == {0}
     assert {stretch.segments[0].offset for stretch in drawn if stretch.start == 12.0} == {12.2}
-    assert {stretch.chunks for stretch in (segments.draw(np.random.default_rng(s), 30, 4) for s in range(9))} == {20}
+    assert {
+        stretch.chunks
+        for stretch in (segments.draw(np.random.default_rng(s), 30, 4) for s in range(9))
+    } == {20}
 
 
 def test_draws_depend_on_the_generator_alone(talk: Talk) -> None:

@@ -39,7 +39,8 @@ def test_the_cepstrum_is_the_cosine_transform_of_the_log_mel_spectrum() -> None:
     window[16:496] = torch.hann_window(480, dtype=torch.double)
     mel = (mel_filters(512).double() @ torch.fft.rfft(padded * window).abs()).log()
     by_hand = [
-        sum(float(mel[band]) * math.cos(math.pi / 80 * (band + 0.5) * k) for band in range(80)) * math.sqrt(2 / 80)
+        sum(float(mel[band]) * math.cos(math.pi / 80 * (band + 0.5) * k) for band in range(80))
+        * math.sqrt(2 / 80)
         for k in range(16)
     ]
     by_hand[0] *= 0.4
@@ -60,7 +61,9 @@ def test_a_change_of_unit_has_its_price() -> None:
     counts = []
     for penalty in (0.0, float(distances.max()), 1e6):
         found = Codebook(centroids, penalty).encode(wave)
-        assert cost(found, penalty) == pytest.approx(min(cost(units, penalty) for units in every), rel=1e-5)
+        assert cost(found, penalty) == pytest.approx(
+            min(cost(units, penalty) for units in every), rel=1e-5
+        )
         counts.append(len(collapsed(found)[0]))
     assert counts == [4, 2, 1]
     assert Codebook(centroids, 0.0).encode(wave).tolist() == distances.argmin(1).tolist()
@@ -78,7 +81,9 @@ def test_k_means_finds_the_sounds_there_are() -> None:
 
 
 def test_equal_seeds_give_equal_codebooks() -> None:
-    waves = [torch.randn(16_000, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
+    waves = [
+        torch.randn(16_000, generator=torch.Generator().manual_seed(seed)) for seed in range(3)
+    ]
     one, same, other = (Codebook.fit(waves, units=8, seed=seed) for seed in (0, 0, 1))
     assert torch.equal(one.centroids, same.centroids)
     assert not torch.equal(one.centroids, other.centroids)

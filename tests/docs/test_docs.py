@@ -14,18 +14,25 @@ from zoo.config import Config, build, compose, plain
 from zoo.systems.base import StreamingSystem
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+]
 PAGES = [page for page in PAGES if page.is_file()]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"<[^<>]+>")
 COMMAND = re.compile(r"python (train|evaluate)\.py\b([^\n`#]*)")
-PATH = re.compile(r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`")
+PATH = re.compile(
+    r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`"
+)
 MADE_LATER = ("checkpoints/",)  # by a training
 
 
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced blocks of a page in one language."""
-    return [body for name, body in FENCE.findall(page.read_text(encoding="utf-8")) if name == language]
+    return [
+        body for name, body in FENCE.findall(page.read_text(encoding="utf-8")) if name == language
+    ]
 
 
 def commands() -> Iterator[tuple[str, str, str]]:
@@ -70,7 +77,9 @@ def check_fit(cfg: Config) -> None:
             system.check_knob(value)
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("add_a_*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs").glob("add_a_*.md")), ids=lambda page: page.stem
+)
 def test_examples_run(page: Path) -> None:
     names = example(page)
     for block in blocks(page, "yaml"):
@@ -100,7 +109,11 @@ def test_overrides_compose(page: str, name: str, given: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_exist(page: Path) -> None:
-    named = [path for path in PATH.findall(page.read_text(encoding="utf-8")) if not path.startswith(MADE_LATER)]
+    named = [
+        path
+        for path in PATH.findall(page.read_text(encoding="utf-8"))
+        if not path.startswith(MADE_LATER)
+    ]
     assert [path for path in named if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
@@ -113,10 +126,19 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE)) <= targets
+    assert (
+        set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+        <= targets
+    )
 
 
 def test_overrides_are_read_from_a_command() -> None:
-    assert overrides(" system=infinisst data.root=<folder> ") == ["system=infinisst", "data.root=placeholder"]
-    assert overrides(" -m seed=0,1,2 evaluation.oracle_k=[1,3]") == ["seed=0", "evaluation.oracle_k=[1,3]"]
+    assert overrides(" system=infinisst data.root=<folder> ") == [
+        "system=infinisst",
+        "data.root=placeholder",
+    ]
+    assert overrides(" -m seed=0,1,2 evaluation.oracle_k=[1,3]") == [
+        "seed=0",
+        "evaluation.oracle_k=[1,3]",
+    ]
     assert overrides(" ... key=value --flag") == ["key=value"]

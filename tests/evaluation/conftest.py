@@ -32,7 +32,10 @@ TINY = (
     "backbone.embedding_std=0.5",
     "backbone.search.tokens_per_chunk=5",
 )
-SEGMENTS = ((0.25, 1.5, "One two three.", "Eins zwei drei."), (2.0, 1.5, "Four five.", "Vier fünf."))
+SEGMENTS = (
+    (0.25, 1.5, "One two three.", "Eins zwei drei."),
+    (2.0, 1.5, "Four five.", "Vier fünf."),
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint folder with random weights of the TINY shape; what it writes is different nonsense for any audio."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = folder / "tokenizer"
-    train_tokenizer([target for *_, target in SEGMENTS], vocabulary_size=280).save_pretrained(tokenizer)
-    cfg = compose("evaluate", [*TINY, "backbone.checkpoint=null", f"backbone.tokenizer={tokenizer}"])
+    train_tokenizer([target for *_, target in SEGMENTS], vocabulary_size=280).save_pretrained(
+        tokenizer
+    )
+    cfg = compose(
+        "evaluate", [*TINY, "backbone.checkpoint=null", f"backbone.tokenizer={tokenizer}"]
+    )
     torch.manual_seed(0)
     system = build(cfg.system)
     system.configure_model()
@@ -69,8 +76,15 @@ def corpus(tmp_path: Path) -> Path:
     (split / "wav").mkdir()
     talks = ("ted_1", "ted_2")
     rows = [(talk, *segment) for talk in talks for segment in SEGMENTS]
-    items = [f"- {{duration: {length}, offset: {start}, speaker_id: s, wav: {t}.wav}}" for t, start, length, *_ in rows]
-    for suffix, lines in (("yaml", items), ("en", [row[3] for row in rows]), ("de", [row[4] for row in rows])):
+    items = [
+        f"- {{duration: {length}, offset: {start}, speaker_id: s, wav: {t}.wav}}"
+        for t, start, length, *_ in rows
+    ]
+    for suffix, lines in (
+        ("yaml", items),
+        ("en", [row[3] for row in rows]),
+        ("de", [row[4] for row in rows]),
+    ):
         (split / "txt" / f"tst-COMMON.{suffix}").write_text("\n".join(lines) + "\n")
     for seed, talk in enumerate(talks):
         noise = torch.rand(4 * 16_000, generator=torch.Generator().manual_seed(seed)) - 0.5
@@ -93,7 +107,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def evaluate(here: Path, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Evaluate:
+def evaluate(
+    here: Path, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Evaluate:
     """``evaluate("key=value", ...)``: the tiny model without W&B, as from the command line."""
 
     def run(*overrides: str, tiny: bool = True) -> Result:

@@ -110,31 +110,49 @@ def left(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("given", MISTAKES)
-def test_a_mistake_is_one_sentence(given: str, evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+def test_a_mistake_is_one_sentence(
+    given: str, evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
     refused(evaluate(*mustc, *given.split(" ")), MISTAKES[given])
     assert list(here.iterdir()) == []
 
 
 @pytest.mark.parametrize("given", UNFIT)
-def test_what_does_not_fit_is_refused_before_weights_load(given: str, evaluate: Evaluate, here: Path) -> None:
+def test_what_does_not_fit_is_refused_before_weights_load(
+    given: str, evaluate: Evaluate, here: Path
+) -> None:
     refused(evaluate(given, "backbone.checkpoint=/nowhere"), UNFIT[given])
     assert list(here.iterdir()) == []
 
 
-def test_a_missing_checkpoint_of_a_language_says_how_to_train(evaluate: Evaluate, here: Path) -> None:
-    result = evaluate("target_language=ca", "data=mustc", "data.root=/nowhere", "backbone.checkpoint=null", tiny=False)
+def test_a_missing_checkpoint_of_a_language_says_how_to_train(
+    evaluate: Evaluate, here: Path
+) -> None:
+    result = evaluate(
+        "target_language=ca",
+        "data=mustc",
+        "data.root=/nowhere",
+        "backbone.checkpoint=null",
+        tiny=False,
+    )
     refused(result, "InfiniSST needs a tokenizer")
 
 
-def test_a_folder_with_a_run_in_it_is_not_overwritten(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+def test_a_folder_with_a_run_in_it_is_not_overwritten(
+    evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
     (here / "mine").mkdir()
     card = json.dumps({"id": "abc", "kind": "evaluate", "name": "mine", "group": None})
     (here / "mine" / "run.json").write_text(card)
-    refused(evaluate(*mustc, "hydra.run.dir=mine"), "already holds the run abc; choose another folder")
+    refused(
+        evaluate(*mustc, "hydra.run.dir=mine"), "already holds the run abc; choose another folder"
+    )
     assert {path.name: path.read_text() for path in left(here)} == {"run.json": card}
 
 
-def test_a_missing_reference(evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+def test_a_missing_reference(
+    evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path
+) -> None:
     text = corpus / "en-de" / "data" / "tst-COMMON" / "txt" / "tst-COMMON.de"
     text.write_text("Eins zwei drei.\nVier fünf.\n\n\n")
     refused(evaluate(*mustc), "Talk 'ted_2' has no reference in 'de': all its segments are empty.")
@@ -144,7 +162,11 @@ def test_a_missing_reference(evaluate: Evaluate, mustc: list[str], corpus: Path,
 
 
 def noise(seconds: float = 4.0, rate: int = 16_000, channels: int = 1) -> np.ndarray:
-    return np.random.default_rng(0).uniform(-0.5, 0.5, (round(seconds * rate), channels)).astype(np.float32)
+    return (
+        np.random.default_rng(0)
+        .uniform(-0.5, 0.5, (round(seconds * rate), channels))
+        .astype(np.float32)
+    )
 
 
 def with_nan() -> np.ndarray:
@@ -161,7 +183,10 @@ def truncate(path: Path) -> None:
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty file": (lambda path: path.write_bytes(b""), "is damaged or no audio"),
     "no samples": (lambda path: soundfile.write(path, noise(0), 16_000), "has no samples"),
-    "NaN": (lambda path: soundfile.write(path, with_nan(), 16_000, subtype="FLOAT"), "has samples that are NaN"),
+    "NaN": (
+        lambda path: soundfile.write(path, with_nan(), 16_000, subtype="FLOAT"),
+        "has samples that are NaN",
+    ),
     "truncated": (truncate, "is truncated"),
     "no audio": (lambda path: path.write_text("hello"), "is damaged or no audio"),
     "missing": (lambda path: path.unlink(), "does not exist"),
@@ -173,7 +198,9 @@ LEGAL: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_broken_audio(kind: str, evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+def test_broken_audio(
+    kind: str, evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path
+) -> None:
     make, reason = BROKEN[kind]
     path = corpus / "en-de" / "data" / "tst-COMMON" / "wav" / "ted_2.wav"
     make(path)
@@ -184,15 +211,22 @@ def test_broken_audio(kind: str, evaluate: Evaluate, mustc: list[str], corpus: P
 
 
 @pytest.mark.parametrize("kind", LEGAL)
-def test_odd_audio_is_translated(kind: str, evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+def test_odd_audio_is_translated(
+    kind: str, evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path
+) -> None:
     LEGAL[kind](corpus / "en-de" / "data" / "tst-COMMON" / "wav" / "ted_2.wav")
     assert evaluate(*mustc, "evaluation.knob_values=[2]", "hydra.run.dir=run").code == 0
     (log,) = (here / "run" / "instances").glob("*-infinisst-m2/instances.log")
-    lengths = {record["talk"]: record["source_length"] for record in map(json.loads, log.read_text().splitlines())}
+    lengths = {
+        record["talk"]: record["source_length"]
+        for record in map(json.loads, log.read_text().splitlines())
+    }
     assert lengths == {"ted_1": 4000.0, "ted_2": 4000.0}
 
 
-def test_a_talk_of_a_tenth_of_a_second(evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path) -> None:
+def test_a_talk_of_a_tenth_of_a_second(
+    evaluate: Evaluate, mustc: list[str], corpus: Path, here: Path
+) -> None:
     split = corpus / "en-de" / "data" / "tst-COMMON"
     soundfile.write(split / "wav" / "ted_1.wav", noise(0.1), 16_000)
     for suffix, line in (
@@ -203,7 +237,9 @@ def test_a_talk_of_a_tenth_of_a_second(evaluate: Evaluate, mustc: list[str], cor
         (split / "txt" / f"tst-COMMON.{suffix}").write_text(line + "\n")
     assert evaluate(*mustc, "hydra.run.dir=run").code == 0
     rows = json.loads((here / "run" / "results.json").read_text())
-    assert [row["knob"] for row in rows] == [{"name": "m", "value": m} for m in (1, 2, 3, 4)] + [None]
+    assert [row["knob"] for row in rows] == [{"name": "m", "value": m} for m in (1, 2, 3, 4)] + [
+        None
+    ]
     log = json.loads((here / "run" / rows[0]["instances"]).read_text())
     assert log["source_length"] == 100.0
     assert set(log["delays"]) <= {100.0}
@@ -212,5 +248,10 @@ def test_a_talk_of_a_tenth_of_a_second(evaluate: Evaluate, mustc: list[str], cor
 def test_the_process_itself_leaves_with_2(here: Path) -> None:
     command = [sys.executable, str(ROOT / "evaluate.py"), "-m", "evaluation.nonsense=1,2"]
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=120)
-    refused(Result(done.returncode, done.stdout, done.stderr), "Unknown key 'evaluation.nonsense'; choose one of")
-    assert [path.name for path in left(here)] == ["multirun.yaml"]  # Hydra's, before it looks at any job
+    refused(
+        Result(done.returncode, done.stdout, done.stderr),
+        "Unknown key 'evaluation.nonsense'; choose one of",
+    )
+    assert [path.name for path in left(here)] == [
+        "multirun.yaml"
+    ]  # Hydra's, before it looks at any job

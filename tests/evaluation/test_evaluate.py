@@ -34,7 +34,9 @@ def wandb_bytes(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.rglob("*.wandb"))]
 
 
-def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, here: Path, model: Path) -> None:
+def test_the_built_in_corpus_from_the_command_to_the_report(
+    evaluate: Evaluate, here: Path, model: Path
+) -> None:
     """One talk, with the reference rows: everything that the issue lists lies in the run folder."""
     done = evaluate("evaluation.talks=1", "evaluation.knob_values=[4]")
     assert done.code == 0, done.err
@@ -47,12 +49,14 @@ def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, 
         *(("wait-k oracle", {"name": "k", "value": k}, "oracle") for k in (3, 5, 7)),
     ]
     assert all(set(row) >= REQUIRED for row in rows)
-    assert {(row["data"], row["split"], row["source_language"], row["target_language"]) for row in rows} == {
-        ("minitalks", "tst", "en", "de")
-    }
+    assert {
+        (row["data"], row["split"], row["source_language"], row["target_language"]) for row in rows
+    } == {("minitalks", "tst", "en", "de")}
     assert all(set(row["scores"]) == set(row["signatures"]) for row in rows)
     scores = [row["scores"] for row in rows]
-    assert {"BLEU", "chrF", "StreamLAAL", "StreamLAAL_CA", "LongYAAL", "RTF", "StartOffset"} <= set(scores[0])
+    assert {"BLEU", "chrF", "StreamLAAL", "StreamLAAL_CA", "LongYAAL", "RTF", "StartOffset"} <= set(
+        scores[0]
+    )
     assert set(scores[1]) == {"BLEU", "chrF"}
     known = [score["BLEU"] for score in scores[2:]]  # late disambiguators: waiting must pay
     assert 0 < known[0] + 10 < known[1] < known[2]
@@ -78,7 +82,9 @@ def test_the_built_in_corpus_from_the_command_to_the_report(evaluate: Evaluate, 
     assert "infinisst m=4: 79 s of audio" in done.err  # progress where nobody watches
 
 
-def test_the_default_list_of_settings_and_flags(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+def test_the_default_list_of_settings_and_flags(
+    evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
     """Random weights babble greedily: the page must say so; a corpus without word times has no oracle."""
     babble = ["backbone.search.beams=1", "backbone.search.tokens_per_chunk=80"]
     assert evaluate(*mustc, *babble, "evaluation.upper_bound=false", "hydra.run.dir=run").code == 0
@@ -87,16 +93,29 @@ def test_the_default_list_of_settings_and_flags(evaluate: Evaluate, mustc: list[
     assert {row["data"] for row in rows} == {"mustc"}
     flags = [flag for row in rows for flag in row["flags"]]
     assert flags
-    assert all(flag in (here / "run" / "report.html").read_text() for row in rows for flag in row["flags"][:1])
+    assert all(
+        flag in (here / "run" / "report.html").read_text()
+        for row in rows
+        for flag in row["flags"][:1]
+    )
 
 
-def test_streams_in_lockstep_give_the_same_words(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+def test_streams_in_lockstep_give_the_same_words(
+    evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
     for batch in (1, 2):
-        options = [f"evaluation.batch_size={batch}", "evaluation.knob_values=[1]", "evaluation.upper_bound=false"]
+        options = [
+            f"evaluation.batch_size={batch}",
+            "evaluation.knob_values=[1]",
+            "evaluation.upper_bound=false",
+        ]
         assert evaluate(*mustc, *options, f"hydra.run.dir=run{batch}").code == 0
     (alone,), (together,) = results(here / "run1"), results(here / "run2")
     written = [
-        [(stream.talk, stream.text, stream.delays) for stream in read_log(folder / row["instances"], language=GERMAN)]
+        [
+            (stream.talk, stream.text, stream.delays)
+            for stream in read_log(folder / row["instances"], language=GERMAN)
+        ]
         for folder, row in ((here / "run1", alone), (here / "run2", together))
     ]
     assert written[0] == written[1]
@@ -108,14 +127,24 @@ GERMAN = language("de")
 
 
 def test_segments_one_by_one(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
-    options = ["evaluation.view=segments", "evaluation.knob_values=[1]", "evaluation.convention=chunk"]
+    options = [
+        "evaluation.view=segments",
+        "evaluation.knob_values=[1]",
+        "evaluation.convention=chunk",
+    ]
     assert evaluate(*mustc, *options, "hydra.run.dir=run").code == 0
     row, ceiling = results(here / "run")
-    assert [stream.talk for stream in read_log(here / "run" / row["instances"], language=GERMAN)] == [
-        f"ted_{talk}-000{segment}" for talk in (1, 2) for segment in (0, 1)
-    ]
+    assert [
+        stream.talk for stream in read_log(here / "run" / row["instances"], language=GERMAN)
+    ] == [f"ted_{talk}-000{segment}" for talk in (1, 2) for segment in (0, 1)]
     assert {"AL", "LAAL", "ATD", "YAAL", "StreamLAAL"} <= set(row["scores"])
-    known = {"batch_size": 1, "convention": "chunk", "resegmentation": "mwer", "view": "segments", "talks": 4}
+    known = {
+        "batch_size": 1,
+        "convention": "chunk",
+        "resegmentation": "mwer",
+        "view": "segments",
+        "talks": 4,
+    }
     assert row["settings"].items() >= known.items()
     assert "chunk" in row["signatures"]["LAAL_CA"]
     assert ceiling["kind"] == "ceiling"
@@ -130,7 +159,10 @@ def test_systems_side_by_side(evaluate: Evaluate, mustc: list[str], here: Path) 
     short, long = results(here / "run")
     assert (short["system"], long["system"]) == ("short", "long")
     words = [
-        sum(len(stream.text) for stream in read_log(here / "run" / row["instances"], language=GERMAN))
+        sum(
+            len(stream.text)
+            for stream in read_log(here / "run" / row["instances"], language=GERMAN)
+        )
         for row in (short, long)
     ]
     assert words[0] < words[1]
@@ -141,9 +173,16 @@ def test_wandb_has_scores_curves_hypotheses_and_lineage(
     evaluate: Evaluate, mustc: list[str], model: Path, here: Path
 ) -> None:
     card = model / "run.json"
-    card.write_text(json.dumps({"id": "trained99", "kind": "train", "name": "train/x", "group": None}))
+    card.write_text(
+        json.dumps({"id": "trained99", "kind": "train", "name": "train/x", "group": None})
+    )
     try:
-        assert evaluate(*mustc, "evaluation.knob_values=[1,2]", "logger=default", "hydra.run.dir=run").code == 0
+        assert (
+            evaluate(
+                *mustc, "evaluation.knob_values=[1,2]", "logger=default", "hydra.run.dir=run"
+            ).code
+            == 0
+        )
     finally:
         card.unlink()
     import wandb
@@ -160,10 +199,18 @@ def test_wandb_has_scores_curves_hypotheses_and_lineage(
     ):
         assert name in record, name
     files = {path.name for path in (here / "run" / "wandb").rglob("*") if path.is_file()}
-    assert {"results.json", "report.html", "config.yaml", "overrides.yaml", "provenance.json"} <= files
+    assert {
+        "results.json",
+        "report.html",
+        "config.yaml",
+        "overrides.yaml",
+        "provenance.json",
+    } <= files
 
 
-def test_a_multirun_is_one_launch_with_a_run_per_job(here: Path, model: Path, mustc: list[str]) -> None:
+def test_a_multirun_is_one_launch_with_a_run_per_job(
+    here: Path, model: Path, mustc: list[str]
+) -> None:
     """Two jobs: numbered folders in one launch folder, two W&B runs in one group; a mistake in a job ends it with 2."""
     sweep = ["-m", "evaluation.knob_values=[1],[2]", "evaluation.upper_bound=false"]
     given = [*TINY, f"backbone.checkpoint={model}", *mustc]
@@ -171,7 +218,9 @@ def test_a_multirun_is_one_launch_with_a_run_per_job(here: Path, model: Path, mu
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(ROOT / "evaluate.py"), *sweep, *given, *more]
-        return subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=240)
+        return subprocess.run(
+            command, cwd=here, env=environment, capture_output=True, text=True, timeout=240
+        )
 
     done = run()
     assert done.returncode == 0, done.stderr
@@ -186,4 +235,7 @@ def test_a_multirun_is_one_launch_with_a_run_per_job(here: Path, model: Path, mu
     ]
     assert all(launch.name.encode() in record for record in records)
     failed = run("evaluation.batch_size=0", "logger=csv", "hydra.sweep.dir=failed")
-    assert (failed.returncode, failed.stderr) == (2, "error: evaluation.batch_size must be at least 1, not 0.\n")
+    assert (failed.returncode, failed.stderr) == (
+        2,
+        "error: evaluation.batch_size must be at least 1, not 0.\n",
+    )

@@ -39,7 +39,10 @@ def test_the_speech_of_every_row_is_read_again_from_its_files(evaluated: Evaluat
 def test_the_page_gets_the_times_and_the_addresses_but_no_sound(evaluated: Evaluator) -> None:
     row = evaluated.evaluation.rows[0]
     [stream, _] = evaluated.evaluation.streams
-    assert sum(spoken.samples.untyped_storage().nbytes() for spoken in stream.instance.speech) <= 4 * 11
+    assert (
+        sum(spoken.samples.untyped_storage().nbytes() for spoken in stream.instance.speech)
+        <= 4 * 11
+    )
     shown = payload(evaluated.evaluation.rows, evaluated.evaluation.streams)["streams"][0]["speech"]
     assert (evaluated.folder / shown["target"]).is_file()
     assert (evaluated.folder / shown["both"]).is_file()

@@ -18,7 +18,9 @@ EN, DE, ZH = language("en"), language("de"), language("zh")
 
 def segment(offset: float, source: str, de: str, zh: str) -> Segment:
     """A word every 0.5 s."""
-    words = tuple(Word(word, offset + i / 2, offset + i / 2 + 0.5) for i, word in enumerate(source.split()))
+    words = tuple(
+        Word(word, offset + i / 2, offset + i / 2 + 0.5) for i, word in enumerate(source.split())
+    )
     return Segment(offset, len(words) / 2, source, words, {"de": Target(de), "zh": Target(zh)})
 
 
@@ -85,7 +87,9 @@ def test_talks_are_checked_before_they_are_streamed(talk: Talk) -> None:
     with pytest.raises(ZooError, match=r"^Talk 'talk' has no reference in 'de'; it has: none\.$"):
         check_talks([replace(talk, segments=())], source=EN, target=DE)
     with pytest.raises(ZooError, match="does not exist"):
-        check_talks([talk, replace(talk, audio=talk.audio.with_name("no.wav"))], source=EN, target=DE)
+        check_talks(
+            [talk, replace(talk, audio=talk.audio.with_name("no.wav"))], source=EN, target=DE
+        )
 
 
 def test_chunks_outlive_each_other_and_cover_the_talk(talk: Talk) -> None:

@@ -68,9 +68,14 @@ def row_of(done: Result, folder: Path) -> dict[str, Any]:
 
 def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Path) -> None:
     """StreamLAAL by hand: a segment's mean stops at the first word written when its source has ended."""
-    done = evaluate(*REPLAY, *LONG_FORM, "system.name=theirs", "data.name=two", "hydra.run.dir=run", tiny=False)
+    done = evaluate(
+        *REPLAY, *LONG_FORM, "system.name=theirs", "data.name=two", "hydra.run.dir=run", tiny=False
+    )
     row = row_of(done, files / "run")
-    assert {name: row[name] for name in ("system", "knob", "kind", "data", "source_language", "target_language")} == {
+    assert {
+        name: row[name]
+        for name in ("system", "knob", "kind", "data", "source_language", "target_language")
+    } == {
         "system": "theirs",
         "knob": None,
         "kind": "system",
@@ -109,8 +114,15 @@ def test_sentences_with_their_own_references(evaluate: Evaluate, files: Path) ->
 
 
 def test_rules_and_resegmentation_reach_the_scores(evaluate: Evaluate, files: Path) -> None:
-    options = ("evaluation.rules=omnisteval", "evaluation.resegmentation=soft", "evaluation.talks=1", "seed=1")
-    row = row_of(evaluate(*REPLAY, *LONG_FORM, *options, "hydra.run.dir=run", tiny=False), files / "run")
+    options = (
+        "evaluation.rules=omnisteval",
+        "evaluation.resegmentation=soft",
+        "evaluation.talks=1",
+        "seed=1",
+    )
+    row = row_of(
+        evaluate(*REPLAY, *LONG_FORM, *options, "hydra.run.dir=run", tiny=False), files / "run"
+    )
     assert "length:omnisteval|reseg:soft" in row["signatures"]["LongYAAL"]
     assert (row["settings"]["rules"], row["settings"]["talks"]) == ("omnisteval", 1)
 
@@ -136,25 +148,43 @@ def test_beside_our_own_system_on_the_same_talks(
     """One table for both; a log may hold more talks than are evaluated, and talks with audio keep it on the page."""
     ours = json.dumps([*TINY, f"backbone.checkpoint={model}"])
     entries = f'compare={{ours:{ours},theirs:["system=replay","system.log=theirs.log"]}}'
-    options = ("evaluation.knob_values=[1]", "evaluation.talks=1", "evaluation.upper_bound=false", "logger=csv")
+    options = (
+        "evaluation.knob_values=[1]",
+        "evaluation.talks=1",
+        "evaluation.upper_bound=false",
+        "logger=csv",
+    )
     done = evaluate(*mustc, *options, entries, "hydra.run.dir=run", tiny=False)
     assert done.code == 0, done.err
     ours_row, theirs = results(files / "run")
     assert (ours_row["system"], theirs["system"], theirs["data"]) == ("ours", "theirs", "mustc")
-    assert (ours_row["settings"]["convention"], theirs["settings"]["convention"]) == ("queue", "cumulative")
+    assert (ours_row["settings"]["convention"], theirs["settings"]["convention"]) == (
+        "queue",
+        "cumulative",
+    )
     assert theirs["scores"]["BLEU"] == pytest.approx(100)
     assert 'id="audio-0"' in (files / "run" / "report.html").read_text()
 
 
 @pytest.mark.parametrize("view", ["talks", "segments"])
-def test_our_own_log_gives_our_own_scores(view: str, evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+def test_our_own_log_gives_our_own_scores(
+    view: str, evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
     options = (f"evaluation.view={view}", "evaluation.upper_bound=false")
-    ours = row_of(evaluate(*mustc, *options, "evaluation.knob_values=[1]", "hydra.run.dir=ours"), here / "ours")
+    ours = row_of(
+        evaluate(*mustc, *options, "evaluation.knob_values=[1]", "hydra.run.dir=ours"),
+        here / "ours",
+    )
     log = f"system.log=ours/{ours['instances']}"
     again = row_of(
-        evaluate("system=replay", log, "logger=csv", *mustc, *options, "hydra.run.dir=b", tiny=False), here / "b"
+        evaluate(
+            "system=replay", log, "logger=csv", *mustc, *options, "hydra.run.dir=b", tiny=False
+        ),
+        here / "b",
     )
-    assert again["scores"] == {name: pytest.approx(value, abs=1e-5) for name, value in ours["scores"].items()}
+    assert again["scores"] == {
+        name: pytest.approx(value, abs=1e-5) for name, value in ours["scores"].items()
+    }
     assert (again["signatures"], again["settings"]) == (ours["signatures"], ours["settings"])
 
 
@@ -203,7 +233,9 @@ def test_a_system_needs_audio(evaluate: Evaluate, files: Path) -> None:
 
 def test_references_alone_are_nothing_to_stream(evaluate: Evaluate, files: Path) -> None:
     done = evaluate("data=recorded")
-    assert "error: data=recorded needs data.segments and data.references, or system=replay" in done.err
+    assert (
+        "error: data=recorded needs data.segments and data.references, or system=replay" in done.err
+    )
 
 
 def published(path: Path) -> dict[str, float]:
@@ -224,7 +256,9 @@ def no_audio(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("folder", "target"), [("iwslt25_acl6060_de_cascade", "de"), ("iwslt25_acl6060_zh_fixed", "zh")]
 )
-def test_published_scores_of_whole_talks(folder: str, target: str, evaluate: Evaluate, here: Path) -> None:
+def test_published_scores_of_whole_talks(
+    folder: str, target: str, evaluate: Evaluate, here: Path
+) -> None:
     given = (
         f"system.log={LOGS / folder / 'instances.log'}",
         "data=recorded",
@@ -238,7 +272,9 @@ def test_published_scores_of_whole_talks(folder: str, target: str, evaluate: Eva
     expected = published(LOGS / folder / "scores.resegmented.tsv")
     assert set(expected) == {"BLEU", "StreamLAAL", "StreamLAAL_CA"}
     for name, value in expected.items():
-        assert row["scores"][name] * (1 if name == "BLEU" else 1000) == pytest.approx(value, rel=1e-6), name
+        assert row["scores"][name] * (1 if name == "BLEU" else 1000) == pytest.approx(
+            value, rel=1e-6
+        ), name
     assert row["settings"]["talks"] == 5
 
 
@@ -247,13 +283,23 @@ def test_published_scores_of_whole_talks(folder: str, target: str, evaluate: Eva
 @pytest.mark.parametrize(
     ("folder", "target"), [("iwslt25_acl6060_de_cascade", "de"), ("iwslt25_acl6060_zh_fixed", "zh")]
 )
-def test_published_sentence_scores_need_the_log_alone(folder: str, target: str, evaluate: Evaluate, here: Path) -> None:
-    given = (f"system.log={LOGS / folder / 'instances.log'}", f"target_language={target}", "evaluation.rules=simuleval")
-    row = row_of(evaluate(*REPLAY, *given, "data=recorded", "hydra.run.dir=run", tiny=False), here / "run")
+def test_published_sentence_scores_need_the_log_alone(
+    folder: str, target: str, evaluate: Evaluate, here: Path
+) -> None:
+    given = (
+        f"system.log={LOGS / folder / 'instances.log'}",
+        f"target_language={target}",
+        "evaluation.rules=simuleval",
+    )
+    row = row_of(
+        evaluate(*REPLAY, *given, "data=recorded", "hydra.run.dir=run", tiny=False), here / "run"
+    )
     expected = published(LOGS / folder / "scores.tsv")
     assert set(expected) == {"BLEU", "LAAL", "AL", "AP", "DAL", "ATD"}
     if target == "zh":
-        del expected["BLEU"]  # was made with a tokenizer for European languages; ours is the one for Chinese
+        del expected[
+            "BLEU"
+        ]  # was made with a tokenizer for European languages; ours is the one for Chinese
     for name, value in expected.items():
         ours = row["scores"][name] * (1 if name in ("BLEU", "AP") else 1000)
         assert ours == pytest.approx(value, abs=5.01e-4, rel=0), name
@@ -272,7 +318,12 @@ def test_published_scores_of_omnisteval(evaluate: Evaluate, here: Path) -> None:
         "evaluation.resegmentation=soft",
     )
     row = row_of(evaluate(*REPLAY, *given, "hydra.run.dir=run", tiny=False), here / "run")
-    lines = (folder / "segmentation_output" / "scores.tsv").read_text(encoding="utf-8").strip().split("\n")[1:]
+    lines = (
+        (folder / "segmentation_output" / "scores.tsv")
+        .read_text(encoding="utf-8")
+        .strip()
+        .split("\n")[1:]
+    )
     assert len(lines) == 12
     for name, value in (line.split("\t") for line in lines):
         score = row["scores"][name.replace(" (CU)", "").replace(" (CA)", "_CA")]

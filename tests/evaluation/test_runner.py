@@ -30,7 +30,9 @@ WORDS = ((1, 2, 3, 4, 5), (6, 7, 8, 9, 10, 11))  # two segments with a silent wo
 class Silent(TurnTaker):
     """Hears everything and says nothing."""
 
-    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+    def answer(
+        self, session: Session, request: Request, needs: frozenset[Capability]
+    ) -> Hypothesis:
         super().answer(session, request, needs)
         return Hypothesis(no_tokens(), no_tokens().bool(), finished=True)
 
@@ -38,10 +40,14 @@ class Silent(TurnTaker):
 class Late(TurnTaker):
     """Says it all at the very end."""
 
-    def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+    def answer(
+        self, session: Session, request: Request, needs: frozenset[Capability]
+    ) -> Hypothesis:
         if session.ended:
             return super().answer(session, request, needs)
-        return Hypothesis(no_tokens(), torch.zeros(session.prefix.numel()).bool(), session.prefix.numel())
+        return Hypothesis(
+            no_tokens(), torch.zeros(session.prefix.numel()).bool(), session.prefix.numel()
+        )
 
 
 def system(backbone: TurnTaker, **options: Any) -> StreamingSystem:
@@ -62,9 +68,13 @@ def talk(folder: Path, name: str) -> Talk:
     segments, spoken = [], []
     for words in WORDS:
         offset = len(spoken) * WORD
-        times = tuple(Word(str(w), offset + i * WORD, offset + (i + 1) * WORD) for i, w in enumerate(words))
+        times = tuple(
+            Word(str(w), offset + i * WORD, offset + (i + 1) * WORD) for i, w in enumerate(words)
+        )
         target = {"de": Target(written(words))}
-        segments.append(Segment(offset, len(words) * WORD, " ".join(map(str, words)), times, target))
+        segments.append(
+            Segment(offset, len(words) * WORD, " ".join(map(str, words)), times, target)
+        )
         spoken += [*words, 0]
     path = folder / f"{name}.wav"
     soundfile.write(path, speak(spoken).numpy(), SAMPLE_RATE, subtype="FLOAT")
@@ -80,7 +90,9 @@ def evaluator(talks: Sequence[Talk], folder: Path, **settings: Any) -> Evaluator
     return Evaluator(corpus="script", talks=talks, settings=Settings(**settings), folder=folder)
 
 
-def test_logs_stay_in_the_run_folder_whatever_a_system_is_called(talks: list[Talk], tmp_path: Path) -> None:
+def test_logs_stay_in_the_run_folder_whatever_a_system_is_called(
+    talks: list[Talk], tmp_path: Path
+) -> None:
     named = system(TurnTaker())
     named.name = "a/../../../b c"
     row = next(evaluator(talks, tmp_path / "run").run(named))
@@ -123,7 +135,11 @@ def test_scores_of_a_system_that_is_always_right(talks: list[Talk], tmp_path: Pa
     one, three, ceiling = evaluated.run(system(TurnTaker()))
     (oracle,) = evaluated.oracles(DE, EN)
     assert [row.scores["BLEU"] for row in (one, three, ceiling, oracle)] == pytest.approx([100] * 4)
-    assert one.scores["StreamLAAL"] == pytest.approx(oracle.scores["StreamLAAL"]) == pytest.approx(WORD)
+    assert (
+        one.scores["StreamLAAL"]
+        == pytest.approx(oracle.scores["StreamLAAL"])
+        == pytest.approx(WORD)
+    )
     assert three.scores["StreamLAAL"] > WORD + 0.5 * WORD
     assert one.scores["StreamLAAL_CA"] > one.scores["StreamLAAL"]
     (stream, other) = read_log(tmp_path / one.instances, language=DE)
@@ -146,7 +162,10 @@ def test_the_page_gets_every_stream_with_its_segments(talks: list[Talk], tmp_pat
 
 @pytest.mark.parametrize(
     ("backbone", "flag"),
-    [(Silent, "writes nothing for 2 of 2 streams (one)"), (Late, "writes 100 % of its 22 units at the end")],
+    [
+        (Silent, "writes nothing for 2 of 2 streams (one)"),
+        (Late, "writes 100 % of its 22 units at the end"),
+    ],
 )
 def test_a_degenerate_system_is_flagged(
     backbone: type[TurnTaker], flag: str, talks: list[Talk], tmp_path: Path
@@ -166,14 +185,20 @@ def test_segments_one_by_one(talks: list[Talk], tmp_path: Path) -> None:
 
 
 def test_talks_without_word_times_have_no_oracle(talks: list[Talk], tmp_path: Path) -> None:
-    bare = [replace(one, segments=tuple(replace(s, words=()) for s in one.segments)) for one in talks]
+    bare = [
+        replace(one, segments=tuple(replace(s, words=()) for s in one.segments)) for one in talks
+    ]
     assert list(evaluator(bare, tmp_path).oracles(DE, EN)) == []
 
 
 def test_a_system_without_a_knob_has_one_row(talks: list[Talk], tmp_path: Path) -> None:
     still = system(TurnTaker(), knob=None, latency_multiplier=2)
     (row,) = evaluator(talks, tmp_path, upper_bound=False).run(still)
-    assert (row.system, row.knob, row.instances) == ("scripted", None, "instances/00-scripted/instances.log")
+    assert (row.system, row.knob, row.instances) == (
+        "scripted",
+        None,
+        "instances/00-scripted/instances.log",
+    )
     with pytest.raises(ZooError, match=r"has no latency knob; leave evaluation\.knob_values out"):
         knob_values(still, Settings(knob_values=[1]))
 
@@ -185,5 +210,7 @@ def test_knob_values() -> None:
     assert knob_values(ratio, Settings(knob_values=[0.25])) == [0.25]
     with pytest.raises(ZooError, match=r"^Knob ratio must be a number of at least 0\.1, not 0\.$"):
         knob_values(ratio, Settings(knob_values=[0]))
-    with pytest.raises(ZooError, match=r"^Knob m must be a whole number of at least 1, not 2\.5\.$"):
+    with pytest.raises(
+        ZooError, match=r"^Knob m must be a whole number of at least 1, not 2\.5\.$"
+    ):
         system(TurnTaker()).turn_knob(2.5)

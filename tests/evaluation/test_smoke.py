@@ -23,9 +23,21 @@ from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Hypothesis, Instance, Request, Spoken
 
 SOURCES = ("The small house is old.", "We read the long letter.", "My sister never sleeps.")
-REFERENCES = ("Das kleine Haus ist alt.", "Wir lesen den langen Brief.", "Meine Schwester schläft nie.")
-ENDED, SILENT, PACE = "turns that end by themselves", "sentences with any output", "words per second of speech"
-DEAF, AGAIN, FOREIGN = "closest to their own reference", "repeated 4-grams", "letters that are not German"
+REFERENCES = (
+    "Das kleine Haus ist alt.",
+    "Wir lesen den langen Brief.",
+    "Meine Schwester schläft nie.",
+)
+ENDED, SILENT, PACE = (
+    "turns that end by themselves",
+    "sentences with any output",
+    "words per second of speech",
+)
+DEAF, AGAIN, FOREIGN = (
+    "closest to their own reference",
+    "repeated 4-grams",
+    "letters that are not German",
+)
 COPIED, LATE = "words of the source", "sentences begun before they end"
 
 
@@ -89,10 +101,15 @@ def test_a_system_that_speaks_is_heard() -> None:
         speech = (Spoken(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
         return [replace(one, instance=replace(one.instance, speech=speech)) for one in heard()]
 
-    for found, healthy in ((said(2.0), True), (said(30.0), False), (said(0.0), False), (heard(), False)):
-        assert [check.ok for check in smoke.examine(found, language("de"), 1.0, speaking=True)] == [True] * 8 + [
-            healthy
-        ]
+    for found, healthy in (
+        (said(2.0), True),
+        (said(30.0), False),
+        (said(0.0), False),
+        (heard(), False),
+    ):
+        assert [check.ok for check in smoke.examine(found, language("de"), 1.0, speaking=True)] == [
+            True
+        ] * 8 + [healthy]
     assert len(smoke.examine(heard(), language("de"), 1.0)) == 8
 
 
@@ -105,7 +122,11 @@ def test_characters_count_and_names_may_keep_their_letters() -> None:
     assert wrong(found, "zh") == set()  # David: 5 of 31 letters
     found[0] = replace(found[0], instance=instance("This house is old.", code="zh"))
     assert wrong(found, "zh") == {"letters that are not Chinese", DEAF}
-    [pace] = [check for check in smoke.examine(found[1:], language("zh"), 1.0) if "per second" in check.name]
+    [pace] = [
+        check
+        for check in smoke.examine(found[1:], language("zh"), 1.0)
+        if "per second" in check.name
+    ]
     assert (pace.name, pace.value) == ("characters per second of speech", "2.50")
 
 
@@ -130,10 +151,15 @@ class Knowing(Backbone):
     def _answer(self, session: Session) -> Hypothesis:
         words = self.words[session.talk]
         share = 1.0 if session.source_ended else session.heard / 16_000 / self.seconds[session.talk]
-        ids = torch.tensor([self.known.index(word) for word in words[: int(share * len(words))]], dtype=torch.long)
+        ids = torch.tensor(
+            [self.known.index(word) for word in words[: int(share * len(words))]], dtype=torch.long
+        )
         prefix = session.prefix.numel()
         return Hypothesis(
-            ids[prefix:], torch.ones(max(len(ids), prefix), dtype=torch.bool), prefix=prefix, finished=True
+            ids[prefix:],
+            torch.ones(max(len(ids), prefix), dtype=torch.bool),
+            prefix=prefix,
+            finished=True,
         )
 
     def text(self, token_ids: list[int]) -> str:
@@ -161,7 +187,9 @@ def talks() -> list[Talk]:
 def test_any_system_can_be_heard(talks: list[Talk]) -> None:
     system = offline_system(talks)
     found = smoke.listen(system, talks)
-    assert [one.instance.text for one in found] == [talk.segments[0].targets["de"].text for talk in talks]
+    assert [one.instance.text for one in found] == [
+        talk.segments[0].targets["de"].text for talk in talks
+    ]
     assert all(one.turns > 3 and one.truncated == 0 for one in found)
     assert "decode" not in vars(system.backbone)
     assert wrong(found, step=0.5) == set()
@@ -174,7 +202,10 @@ def test_any_system_can_be_heard(talks: list[Talk]) -> None:
 
 def test_sentences_of_several_turns_are_chosen(talks: list[Talk]) -> None:
     assert len(talks) == smoke.SENTENCES
-    assert all(smoke.SHORTEST <= talk.duration <= smoke.LONGEST and len(talk.segments) == 1 for talk in talks)
+    assert all(
+        smoke.SHORTEST <= talk.duration <= smoke.LONGEST and len(talk.segments) == 1
+        for talk in talks
+    )
 
 
 class Given:
@@ -186,7 +217,9 @@ class Given:
         self.lengths = lengths
 
     def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
-        segments = [Segment(0.0, length, "a", targets={"de": Target("b")}) for length in self.lengths]
+        segments = [
+            Segment(0.0, length, "a", targets={"de": Target("b")}) for length in self.lengths
+        ]
         return [Talk(split, None, segment.end, "en", (segment,)) for segment in segments][:limit]
 
 
@@ -217,7 +250,11 @@ def test_random_weights_are_suspicious(evaluate: Evaluate, here: Path) -> None:
 
 
 def test_a_turn_stopped_at_its_limit_is_counted() -> None:
-    limit = ["++backbone.search.tokens_per_chunk=1", "backbone.search.beams=1", "system.latency_multiplier=1"]
+    limit = [
+        "++backbone.search.tokens_per_chunk=1",
+        "backbone.search.beams=1",
+        "system.latency_multiplier=1",
+    ]
     system: StreamingSystem = build(compose("evaluate", limit).system)
     system.configure_model()
     found = smoke.listen(system, smoke.chosen(MiniTalks(), "tst")[:1])
@@ -230,7 +267,10 @@ def test_a_turn_stopped_at_its_limit_is_counted() -> None:
     [
         (["smoke=maybe"], "Unknown value of smoke 'maybe'; choose one of: true, false."),
         (["smoke=true", "source_language=de"], "is spoken in 'en', not in 'de'"),
-        (["smoke=true", "evaluation.knob_values=[0]"], "Knob m must be a whole number of at least 1, not 0"),
+        (
+            ["smoke=true", "evaluation.knob_values=[0]"],
+            "Knob m must be a whole number of at least 1, not 0",
+        ),
     ],
 )
 def test_bad_input_is_told(evaluate: Evaluate, given: list[str], sentence: str) -> None:
@@ -240,6 +280,8 @@ def test_bad_input_is_told(evaluate: Evaluate, given: list[str], sentence: str) 
 
 
 def test_a_recorded_system_has_nothing_to_stream(evaluate: Evaluate) -> None:
-    result = evaluate("smoke=true", "system=replay", "data=recorded", "system.log=x", "logger=csv", tiny=False)
+    result = evaluate(
+        "smoke=true", "system=replay", "data=recorded", "system.log=x", "logger=csv", tiny=False
+    )
     assert result.code == 2
     assert "nothing to stream" in result.err

@@ -85,7 +85,9 @@ def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Talk]:
     return [talk(tmp_path, "one"), talk(tmp_path, "two")]
 
 
-def evaluator(talks: Sequence[Talk], folder: Path, ear: Recogniser | None, **settings: Any) -> Evaluator:
+def evaluator(
+    talks: Sequence[Talk], folder: Path, ear: Recogniser | None, **settings: Any
+) -> Evaluator:
     listeners = Listeners.found({"de": ear}, settings.get("utmos"))
     return Evaluator(
         corpus="script",
@@ -103,10 +105,14 @@ def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
     assert speaks(speaking)
     row, ceiling = evaluator(talks, tmp_path, ear).run(speaking)
     words = sum(map(len, WORDS))
-    assert {name: row.scores[name] for name in ("BLEU", "ASR_BLEU", "ASR_chrF", "ASR_DocBLEU")} == pytest.approx(
-        {"BLEU": 100, "ASR_BLEU": 100, "ASR_chrF": 100, "ASR_DocBLEU": 100}
+    assert {
+        name: row.scores[name] for name in ("BLEU", "ASR_BLEU", "ASR_chrF", "ASR_DocBLEU")
+    } == pytest.approx({"BLEU": 100, "ASR_BLEU": 100, "ASR_chrF": 100, "ASR_DocBLEU": 100})
+    assert (row.scores["SpeechWER"], row.scores["SpeechCER"], row.scores["ASR_WER"]) == (
+        0.0,
+        0.0,
+        0.0,
     )
-    assert (row.scores["SpeechWER"], row.scores["SpeechCER"], row.scores["ASR_WER"]) == (0.0, 0.0, 0.0)
     assert row.scores["StartOffset"] == pytest.approx(WORD)
     source_length = talks[0].duration
     last_word = source_length - WORD  # a silent word follows
@@ -118,7 +124,9 @@ def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
     assert row.signatures["ASR_BLEU"].count("asr:ear|normalizer:whisper-basic|reseg:mwer") == 1
     assert row.flags == ()
     text = " ".join(f"W{word}en," for word in range(1, words + 1))
-    assert (tmp_path / row.instances).with_name("heard.txt").read_text() == f"one\t{text}\ntwo\t{text}\n"
+    assert (tmp_path / row.instances).with_name(
+        "heard.txt"
+    ).read_text() == f"one\t{text}\ntwo\t{text}\n"
     assert ceiling.scores["ASR_BLEU"] == pytest.approx(100)
     assert not {"StartOffset", "DiscontinuitySum", "StreamLAAL"} & set(ceiling.scores)
 
@@ -138,7 +146,9 @@ def test_the_recognisers_own_error_is_measured_once(talks: list[Talk], tmp_path:
 
 def test_a_deaf_recogniser_is_flagged(talks: list[Talk], tmp_path: Path) -> None:
     ear = Ear(mistaken=[3, 7])
-    (row,) = evaluator(talks, tmp_path, ear, upper_bound=False).run(system(TurnTaker(), synthesizer=Pronouncer()))
+    (row,) = evaluator(talks, tmp_path, ear, upper_bound=False).run(
+        system(TurnTaker(), synthesizer=Pronouncer())
+    )
     assert row.flags == ("the recogniser mishears clean speech (18 % WER): ASR scores say little",)
 
 
@@ -147,8 +157,17 @@ def test_without_a_recogniser_there_are_no_asr_scores(talks: list[Talk], tmp_pat
         evaluated = evaluator(talks, tmp_path / str(ear is None), ear, upper_bound=False)
         (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
         assert row.scores["StartOffset"] == pytest.approx(WORD)
-        assert not {"ASR_BLEU", "ASR_chrF", "ASR_DocBLEU", "ASR_WER", "SpeechWER", "SpeechCER"} & set(row.scores)
-        assert Listeners.found({"de": ear}, None).notes == [f"Speech is not scored by its words: {note}"]
+        assert not {
+            "ASR_BLEU",
+            "ASR_chrF",
+            "ASR_DocBLEU",
+            "ASR_WER",
+            "SpeechWER",
+            "SpeechCER",
+        } & set(row.scores)
+        assert Listeners.found({"de": ear}, None).notes == [
+            f"Speech is not scored by its words: {note}"
+        ]
 
 
 def test_a_language_that_nothing_speaks_has_no_own_error(
@@ -168,7 +187,10 @@ def test_a_language_that_nothing_speaks_has_no_own_error(
 
 @pytest.mark.parametrize(
     ("slow", "flag"),
-    [(0, "says nothing for 2 of 2 streams (one)"), (60, "speaks 66.0 s for a text of 46 characters (one)")],
+    [
+        (0, "says nothing for 2 of 2 streams (one)"),
+        (60, "speaks 66.0 s for a text of 46 characters (one)"),
+    ],
 )
 def test_ill_speech_is_flagged(slow: int, flag: str, talks: list[Talk], tmp_path: Path) -> None:
     evaluated = evaluator(talks, tmp_path, Ear(), upper_bound=False)
@@ -188,11 +210,20 @@ def test_a_replayed_log_is_heard_again(talks: list[Talk], tmp_path: Path) -> Non
     assert speaks(replay)
     (again,) = evaluator(talks, tmp_path / "again", Ear()).run(replay)
     assert set(again.scores) == set(row.scores)
-    for name in ("ASR_BLEU", "SpeechCER", "StartOffset", "EndOffset", "EndOffset_CA", "DiscontinuityAve_CA"):
+    for name in (
+        "ASR_BLEU",
+        "SpeechCER",
+        "StartOffset",
+        "EndOffset",
+        "EndOffset_CA",
+        "DiscontinuityAve_CA",
+    ):
         assert again.scores[name] == pytest.approx(row.scores[name], abs=1e-6), name
 
 
-def test_systems_and_oracles_that_do_not_speak_pay_nothing(talks: list[Talk], tmp_path: Path) -> None:
+def test_systems_and_oracles_that_do_not_speak_pay_nothing(
+    talks: list[Talk], tmp_path: Path
+) -> None:
     ear = Ear()
     evaluated = evaluator(talks, tmp_path, ear)
     silent = system(TurnTaker())
@@ -200,21 +231,40 @@ def test_systems_and_oracles_that_do_not_speak_pay_nothing(talks: list[Talk], tm
     rows = [*evaluated.run(silent), *evaluated.oracles(DE, EN)]
     assert ear.asked == 0
     assert not list(tmp_path.rglob("heard.txt"))
-    assert not any(name.startswith(("ASR", "Speech", "Disc")) for row in rows for name in row.scores)
+    assert not any(
+        name.startswith(("ASR", "Speech", "Disc")) for row in rows for name in row.scores
+    )
 
 
-def test_curves_of_text_and_of_speech(talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_of_text_and_of_speech(
+    talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: dict[str, Any] = {}
-    monkeypatch.setattr(Tracker, "log_curve", lambda self, name, *, x, ys: drawn.update({name: (x, ys)}))
+    monkeypatch.setattr(
+        Tracker, "log_curve", lambda self, name, *, x, ys: drawn.update({name: (x, ys)})
+    )
     tracker = Tracker.__new__(Tracker)
-    rows = list(evaluator(talks, tmp_path, Ear(), upper_bound=False).run(system(TurnTaker(), synthesizer=Pronouncer())))
+    rows = list(
+        evaluator(talks, tmp_path, Ear(), upper_bound=False).run(
+            system(TurnTaker(), synthesizer=Pronouncer())
+        )
+    )
     log_curve(tracker, rows)
     (name, text), (spoken, speech) = drawn.items()
     assert spoken == f"{name} speech"
-    assert text == (("StreamLAAL", (rows[0].scores["StreamLAAL"],)), {"BLEU": (rows[0].scores["BLEU"],)})
-    assert speech == (("StartOffset", (rows[0].scores["StartOffset"],)), {"ASR_BLEU": (rows[0].scores["ASR_BLEU"],)})
+    assert text == (
+        ("StreamLAAL", (rows[0].scores["StreamLAAL"],)),
+        {"BLEU": (rows[0].scores["BLEU"],)},
+    )
+    assert speech == (
+        ("StartOffset", (rows[0].scores["StartOffset"],)),
+        {"ASR_BLEU": (rows[0].scores["ASR_BLEU"],)},
+    )
     drawn.clear()
-    log_curve(tracker, [replace(row, scores={"BLEU": 1.0, "StreamLAAL": 2.0, "StartOffset": 1.0}) for row in rows])
+    log_curve(
+        tracker,
+        [replace(row, scores={"BLEU": 1.0, "StreamLAAL": 2.0, "StartOffset": 1.0}) for row in rows],
+    )
     assert list(drawn) == [name], "a system that writes"
 
 
@@ -227,7 +277,9 @@ def test_sentences_have_a_token_delay(talks: list[Talk], tmp_path: Path) -> None
     assert "reseg" not in row.signatures["ASR_BLEU"]
     assert row.scores["ASR_WER"] == 0.0
     sentences = sum(len(talk.segments) for talk in talks)
-    assert ear.asked == sentences + len(talks), "clean speech is that of whole talks, as in every other view"
+    assert ear.asked == sentences + len(talks), (
+        "clean speech is that of whole talks, as in every other view"
+    )
 
 
 class Loudness(nn.Module):
@@ -261,7 +313,12 @@ def test_listeners_load_what_was_found(tmp_path: Path) -> None:
     assert written(WORDS[0]) == "w1en w2en w3en w4en w5en"
 
 
-SPEAKING = ("synthesizer=espeak", "evaluation.talks=1", "evaluation.knob_values=[2]", "evaluation.upper_bound=false")
+SPEAKING = (
+    "synthesizer=espeak",
+    "evaluation.talks=1",
+    "evaluation.knob_values=[2]",
+    "evaluation.upper_bound=false",
+)
 
 
 def test_a_recogniser_by_name_from_the_command_to_the_report(
@@ -273,7 +330,14 @@ def test_a_recogniser_by_name_from_the_command_to_the_report(
     assert done.code == 0, done.err
     (results,) = here.rglob("results.json")
     (row,) = json.loads(results.read_text())
-    assert set(row["scores"]) >= {"ASR_BLEU", "ASR_chrF", "ASR_WER", "SpeechWER", "SpeechCER", "EndOffset_CA"}
+    assert set(row["scores"]) >= {
+        "ASR_BLEU",
+        "ASR_chrF",
+        "ASR_WER",
+        "SpeechWER",
+        "SpeechCER",
+        "EndOffset_CA",
+    }
     assert row["scores"]["ASR_WER"] > 10
     assert "|asr:ctc|" in row["signatures"]["ASR_BLEU"]
     assert any("mishears clean speech" in flag for flag in row["flags"])
@@ -296,7 +360,10 @@ def test_what_is_not_scored_is_said(evaluate: Evaluate, mustc: list[str], here: 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (("recogniser=named", "recogniser.name=/nowhere/ears"), "No recogniser could be loaded from /nowhere/ears"),
+        (
+            ("recogniser=named", "recogniser.name=/nowhere/ears"),
+            "No recogniser could be loaded from /nowhere/ears",
+        ),
         (("evaluation.utmos=/nowhere.pt",), "There is no file /nowhere.pt for evaluation.utmos"),
     ],
 )
@@ -315,7 +382,13 @@ def test_nobody_is_looked_for_where_nobody_speaks(evaluate: Evaluate, mustc: lis
 
 
 def test_each_synthesizer_has_its_own_upper_bound() -> None:
-    config = {"backbone": {"name": "x", "alignment": 1}, "source_language": "en", "target_language": "de"}
-    written_only, again, said = ({**config, "synthesizer": part} for part in (None, None, {"rate": 165}))
+    config = {
+        "backbone": {"name": "x", "alignment": 1},
+        "source_language": "en",
+        "target_language": "de",
+    }
+    written_only, again, said = (
+        {**config, "synthesizer": part} for part in (None, None, {"rate": 165})
+    )
     assert network_of(written_only) == network_of(again)
     assert network_of(written_only) != network_of(said)

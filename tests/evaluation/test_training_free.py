@@ -17,7 +17,10 @@ SYSTEMS = {  # every backbone once, every system at least once; what it names as
     "speech_to_text": ("edatt", "alpha", 0.2),
     "whisper": ("streamatt", "f", 25),
 }
-ALL_VOICED = {"wait_k": ["history.threshold=0"], "local_agreement": ["history.threshold=0"]}  # the corpus is noise
+ALL_VOICED = {
+    "wait_k": ["history.threshold=0"],
+    "local_agreement": ["history.threshold=0"],
+}  # the corpus is noise
 MISFITS = {
     "system=streamatt backbone=infinisst_minitalks": "Policy AlignAtt needs alignment, prefix, which",
     "system=wait_k backbone=infinisst_minitalks": "Policy WaitK needs prefix, which backbone InfiniSST does not expose",
@@ -35,18 +38,37 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Overrides]:
 
 @pytest.mark.parametrize("backbone", SYSTEMS)
 def test_a_model_from_a_folder_is_evaluated(
-    backbone: str, evaluate: Evaluate, here: Path, mustc: list[str], corpus: Path, tiny: dict[str, Overrides]
+    backbone: str,
+    evaluate: Evaluate,
+    here: Path,
+    mustc: list[str],
+    corpus: Path,
+    tiny: dict[str, Overrides],
 ) -> None:
     """With its own settings, beam search among them: a row at the knob's value, and one that hears whole sentences."""
     system, knob, value = SYSTEMS[backbone]
     (corpus / "de-en").symlink_to(corpus / "en-de")
-    languages = ["source_language=de", "target_language=en"] if backbone == "whisper" else []  # it writes English only
-    one = [f"system={system}", *tiny[backbone], *languages, *mustc, f"evaluation.knob_values=[{value}]"]
-    done = evaluate(*one, *SHORT, *ALL_VOICED.get(system, []), "evaluation.batch_size=2", tiny=False)
+    languages = (
+        ["source_language=de", "target_language=en"] if backbone == "whisper" else []
+    )  # it writes English only
+    one = [
+        f"system={system}",
+        *tiny[backbone],
+        *languages,
+        *mustc,
+        f"evaluation.knob_values=[{value}]",
+    ]
+    done = evaluate(
+        *one, *SHORT, *ALL_VOICED.get(system, []), "evaluation.batch_size=2", tiny=False
+    )
     assert done.code == 0, done.err
     (run,) = (here / "outputs" / "evaluate").iterdir()
     row, ceiling = json.loads((run / "results.json").read_text())
-    assert (row["system"], row["knob"], row["kind"]) == (system, {"name": knob, "value": value}, "system")
+    assert (row["system"], row["knob"], row["kind"]) == (
+        system,
+        {"name": knob, "value": value},
+        "system",
+    )
     assert {"BLEU", "StreamLAAL", "LongYAAL"} <= set(row["scores"])
     assert (ceiling["system"], ceiling["kind"]) == (f"{system} offline", "ceiling")
     talks = [json.loads(line) for line in (run / row["instances"]).read_text().splitlines()]
@@ -55,7 +77,9 @@ def test_a_model_from_a_folder_is_evaluated(
 
 
 @pytest.mark.parametrize("given", MISFITS)
-def test_what_does_not_fit_is_refused_at_once(given: str, evaluate: Evaluate, here: Path, mustc: list[str]) -> None:
+def test_what_does_not_fit_is_refused_at_once(
+    given: str, evaluate: Evaluate, here: Path, mustc: list[str]
+) -> None:
     refused = evaluate(*given.split(), *mustc, "logger=csv", tiny=False)
     assert (refused.code, refused.out) == (2, "")
     assert MISFITS[given] in refused.err

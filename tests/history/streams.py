@@ -13,7 +13,11 @@ FRAME = 1600  # 100 ms
 
 
 def session(
-    frames: int = 0, *, prefix: int = 0, frame_samples: int = FRAME, segments: Sequence[tuple[Samples, Samples]] = ()
+    frames: int = 0,
+    *,
+    prefix: int = 0,
+    frame_samples: int = FRAME,
+    segments: Sequence[tuple[Samples, Samples]] = (),
 ) -> Session:
     """A stream that has heard and written so much."""
     made = Session(
@@ -29,7 +33,9 @@ def session(
     return made
 
 
-def answered(tokens: str, attended: Sequence[int], *, prefix: int = 0, frames: int = 20) -> Hypothesis:
+def answered(
+    tokens: str, attended: Sequence[int], *, prefix: int = 0, frames: int = 20
+) -> Hypothesis:
     """``tokens``: "w" where a word begins, "." where it goes on, "!" and "?" for the same that end a sentence.
 
     prefix: tokens before the write. attended: the frame each token attends to.

@@ -19,12 +19,32 @@ FRAME_SECONDS = FRAME / SAMPLE_RATE
 @pytest.mark.parametrize(
     ("tokens", "attended", "written", "cut"),
     [
-        ("w.ww", [3, 4, 8, 9], 4, Cut(tokens=2, frames=8)),  # the first word goes, audio to the next one's frame
-        ("w.ww", [3, 4, 9, 8], 4, Cut(tokens=2, frames=8)),  # ... to the earliest frame of those kept
+        (
+            "w.ww",
+            [3, 4, 8, 9],
+            4,
+            Cut(tokens=2, frames=8),
+        ),  # the first word goes, audio to the next one's frame
+        (
+            "w.ww",
+            [3, 4, 9, 8],
+            4,
+            Cut(tokens=2, frames=8),
+        ),  # ... to the earliest frame of those kept
         ("w.w.", [3, 4, 8, 9], 4, Cut()),  # two words are kept: nothing goes, though audio could
-        ("www.w", [1, 4, 6, 2, 0], 4, Cut(tokens=1, frames=2)),  # the last token is not written: its frame is no matter
+        (
+            "www.w",
+            [1, 4, 6, 2, 0],
+            4,
+            Cut(tokens=1, frames=2),
+        ),  # the last token is not written: its frame is no matter
         ("wwww", [5, 6, 0, 0], 4, Cut(tokens=2, frames=0)),  # text may go where no audio can
-        (".www", [0, 1, 5, 6], 4, Cut(tokens=2, frames=5)),  # the prefix begins within a word, dropped by an old cut
+        (
+            ".www",
+            [0, 1, 5, 6],
+            4,
+            Cut(tokens=2, frames=5),
+        ),  # the prefix begins within a word, dropped by an old cut
         (".ww", [0, 3, 4], 3, Cut(tokens=1, frames=3)),  # what is left of that word goes too
         ("w", [7], 1, Cut()),  # one row
         ("w", [7], 0, Cut()),  # nothing written yet
@@ -36,12 +56,16 @@ def test_recent_words_cuts_text_then_the_audio_that_no_kept_word_attends_to(
     tokens: str, attended: list[int], written: int, cut: Cut
 ) -> None:
     stream = session(20, prefix=written)
-    assert RecentWords(words=2).trim(stream, answered(tokens, attended, prefix=min(1, written))) == cut
+    assert (
+        RecentWords(words=2).trim(stream, answered(tokens, attended, prefix=min(1, written))) == cut
+    )
 
 
 def test_characters_count_as_words_where_there_are_no_spaces() -> None:
     stream = session(20, prefix=6)
-    characters = answered("ww..ww", [1, 2, 3, 3, 8, 9])  # the second one has three bytes, a token each
+    characters = answered(
+        "ww..ww", [1, 2, 3, 3, 8, 9]
+    )  # the second one has three bytes, a token each
     assert RecentWords(words=3).trim(stream, characters) == Cut(tokens=1, frames=2)
     assert RecentWords(words=2).trim(stream, characters) == Cut(tokens=4, frames=8)
 
@@ -52,7 +76,13 @@ def test_characters_count_as_words_where_there_are_no_spaces() -> None:
         ("ww?ww", [1, 2, 3, 6, 8], 5, Cut(tokens=3, frames=6), Cut(tokens=3, frames=6)),
         ("ww?", [1, 2, 3], 3, Cut(tokens=3, frames=4), Cut()),  # the text ends in punctuation
         ("w?ww?", [1, 2, 5, 8, 9], 5, Cut(tokens=5, frames=10), Cut(tokens=2, frames=5)),
-        ("?ww", [1, 4, 6], 3, Cut(tokens=1, frames=4), Cut(tokens=1, frames=4)),  # punctuation comes first
+        (
+            "?ww",
+            [1, 4, 6],
+            3,
+            Cut(tokens=1, frames=4),
+            Cut(tokens=1, frames=4),
+        ),  # punctuation comes first
         ("?", [5], 1, Cut(tokens=1, frames=6), Cut()),  # ... and last
         ("w?w!w", [1, 2, 3, 5, 6], 5, Cut(tokens=4, frames=6), Cut(tokens=4, frames=6)),
         ("www", [1, 2, 3], 3, Cut(), Cut()),  # no punctuation
@@ -73,7 +103,12 @@ def test_punctuation_cuts_text_at_the_end_of_a_sentence(
 @pytest.mark.parametrize(
     ("tokens", "attended", "kept", "hypothesis"),
     [
-        ("w?ww", [3, 4, 9, 12], 5, 9),  # nothing is kept: only what was translated goes, or up to what waits
+        (
+            "w?ww",
+            [3, 4, 9, 12],
+            5,
+            9,
+        ),  # nothing is kept: only what was translated goes, or up to what waits
         ("w?ww", [3, 8, 6, 12], 6, 6),  # what waits attends to audio that was translated
         ("w?", [3, 4], 5, 5),  # nothing waits
         ("w?", [9, 4], 10, 10),  # the last frame that any of it attended to
@@ -85,7 +120,9 @@ def test_where_no_text_is_kept_audio_that_is_not_translated_stays(
 ) -> None:
     stream = session(20, prefix=2)
     assert Punctuation().trim(stream, answered(tokens, attended)) == Cut(tokens=2, frames=kept)
-    assert Punctuation(rows="hypothesis").trim(stream, answered(tokens, attended)) == Cut(tokens=2, frames=hypothesis)
+    assert Punctuation(rows="hypothesis").trim(stream, answered(tokens, attended)) == Cut(
+        tokens=2, frames=hypothesis
+    )
 
 
 def test_rows_of_the_hypothesis_hold_audio_back() -> None:
@@ -101,13 +138,19 @@ def test_audio_may_be_cut_at_every_step() -> None:
     assert RecentWords(words=2, cut="always").trim(stream, answer) == Cut(frames=5)
     assert Punctuation(cut="always").trim(stream, answer) == Cut(frames=5)
     assert RecentWords(words=1, cut="always").trim(stream, answer) == Cut(tokens=1, frames=5)
-    assert RecentWords(words=2, cut="always").trim(session(20), answer) == Cut()  # nothing written: nothing to go by
+    assert (
+        RecentWords(words=2, cut="always").trim(session(20), answer) == Cut()
+    )  # nothing written: nothing to go by
 
 
-@pytest.mark.parametrize(("floor", "frames"), [(0.0, 12), (0.8, 12), (0.81, 11), (1.5, 5), (2.0, 0), (9.0, 0)])
+@pytest.mark.parametrize(
+    ("floor", "frames"), [(0.0, 12), (0.8, 12), (0.81, 11), (1.5, 5), (2.0, 0), (9.0, 0)]
+)
 def test_the_floor_shortens_the_cut(floor: float, frames: int) -> None:
     history = RecentWords(words=1, min_seconds=floor)
-    assert history.trim(session(20, prefix=2), answered("ww", [0, 12])) == Cut(tokens=1, frames=frames)
+    assert history.trim(session(20, prefix=2), answered("ww", [0, 12])) == Cut(
+        tokens=1, frames=frames
+    )
 
 
 def test_the_floor_holds_where_no_text_is_kept() -> None:
@@ -159,8 +202,14 @@ def test_a_backbone_that_tells_no_sentence_ends_is_a_mistake() -> None:
     ("make", "says"),
     [
         (lambda: RecentWords(words=0), "RecentWords needs words of at least 1, not 0"),
-        (lambda: RecentWords(words=1, max_seconds=0), "RecentWords needs 0 <= min_seconds < max_seconds"),
-        (lambda: Punctuation(min_seconds=30), "Punctuation needs 0 <= min_seconds < max_seconds, not 30, 28.8"),
+        (
+            lambda: RecentWords(words=1, max_seconds=0),
+            "RecentWords needs 0 <= min_seconds < max_seconds",
+        ),
+        (
+            lambda: Punctuation(min_seconds=30),
+            "Punctuation needs 0 <= min_seconds < max_seconds, not 30, 28.8",
+        ),
         (lambda: Punctuation(max_tokens=0), "max_tokens of at least 1, not 0"),
         (lambda: Punctuation(keep="all"), "keep to be after or sentence, not all"),
         (lambda: Punctuation(cut="never"), "cut to be with_text or always, not never"),

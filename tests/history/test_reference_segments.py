@@ -40,7 +40,9 @@ def test_the_first_segment(
         assert HISTORY.boundary(stream) == (None if boundary is None else boundary - onset)
 
 
-def heard_spans(spans: list[tuple[Samples, Samples]], total: int, chunk: int) -> list[tuple[Samples, Samples]]:
+def heard_spans(
+    spans: list[tuple[Samples, Samples]], total: int, chunk: int
+) -> list[tuple[Samples, Samples]]:
     """(begin, end) in samples of the audio of each flush, as the system goes about it; the rest of the stream last."""
     stream, found = session(segments=spans), []
     for samples in torch.zeros(total).split(chunk):
@@ -60,7 +62,9 @@ def heard_spans(spans: list[tuple[Samples, Samples]], total: int, chunk: int) ->
 def test_every_segment_is_heard_and_no_gap(chunk: int) -> None:
     *segments, rest = heard_spans(frames((2, 5), (5, 9.5), (20, 23), (24.5, 30)), 40 * FRAME, chunk)
     assert len(segments) == 4
-    for (begin, end), (first, last) in zip(frames((2, 5), (5, 9.5), (20, 23), (24.5, 30)), segments, strict=True):
+    for (begin, end), (first, last) in zip(
+        frames((2, 5), (5, 9.5), (20, 23), (24.5, 30)), segments, strict=True
+    ):
         assert first <= begin + FRAME  # an earlier end, rounded up, may lie behind it
         assert begin - first < FRAME
         assert end <= last < end + FRAME + FRAME
@@ -69,7 +73,9 @@ def test_every_segment_is_heard_and_no_gap(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", [FRAME, 3 * FRAME, 40 * FRAME])
 def test_segments_that_overlap_share_no_audio(chunk: int) -> None:
-    assert heard_spans(frames((0, 10), (8, 15), (9, 12)), 15 * FRAME, chunk)[:-1] == frames((0, 10), (10, 15))
+    assert heard_spans(frames((0, 10), (8, 15), (9, 12)), 15 * FRAME, chunk)[:-1] == frames(
+        (0, 10), (10, 15)
+    )
 
 
 def test_the_last_segment_may_end_behind_the_stream() -> None:

@@ -46,7 +46,9 @@ def activity(**settings: Any) -> VoiceActivity:
     return VoiceActivity(**{**defaults, **settings})
 
 
-def listening(history: VoiceActivity, chances: Sequence[float], frame_samples: int = WINDOW) -> Session:
+def listening(
+    history: VoiceActivity, chances: Sequence[float], frame_samples: int = WINDOW
+) -> Session:
     """A stream that hears one window per probability."""
     stream = session(frame_samples=frame_samples)
     stream.history = history.open()
@@ -61,7 +63,10 @@ def listening(history: VoiceActivity, chances: Sequence[float], frame_samples: i
         ([0.9, 0.05, 0.9, 0.9, 0.9], None),  # a pause too early
         ([0.9, 0.9, 0.9, 0.05], 4),  # just long enough
         ([0.9, 0.9, 0.9, 0.9, 0.9], None),  # no pause yet
-        ([0.9, 0.1, 0.9, 0.9, 0.3, 0.2, 0.8, 0.9], 6),  # no pause: at the quietest window after the minimum
+        (
+            [0.9, 0.1, 0.9, 0.9, 0.3, 0.2, 0.8, 0.9],
+            6,
+        ),  # no pause: at the quietest window after the minimum
         ([0.1] * 5, None),  # the threshold itself is speech
     ],
 )
@@ -73,7 +78,9 @@ def test_segment_ends(chances: list[float], end: int | None) -> None:
 @pytest.mark.parametrize(("windows", "end"), [(1, 5), (2, 8), (2.5, 12), (3, 12), (4, None)])
 def test_a_pause_must_last(windows: float, end: int | None) -> None:
     history = activity(pause_seconds=windows * WINDOW / SAMPLE_RATE, max_seconds=1)
-    pauses = [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]  # of one, two and three windows
+    pauses = (
+        [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]
+    )  # of one, two and three windows
     assert history.boundary(listening(history, pauses)) == end
 
 
@@ -89,7 +96,9 @@ def test_a_pause_must_last(windows: float, end: int | None) -> None:
         ([], 0, None),
     ],
 )
-def test_a_segment_begins_with_the_first_voice(chances: list[float], pad: int, onset: int | None) -> None:
+def test_a_segment_begins_with_the_first_voice(
+    chances: list[float], pad: int, onset: int | None
+) -> None:
     history = activity(pad_seconds=window_seconds(pad))
     assert history.onset(listening(history, chances)) == onset
 
@@ -132,7 +141,9 @@ def test_a_segment_is_not_closed_within_what_was_looked_at() -> None:
     stream = listening(history, [0.9] * 4 + [0.1, 0.9])
     assert history.boundary(stream) is None
     stream.receive(SpeechChunk(torch.tensor([0.5, 0.9]).repeat_interleave(WINDOW)))
-    assert history.boundary(stream) == 7  # the fifth window was quieter, but words beyond it may be written
+    assert (
+        history.boundary(stream) == 7
+    )  # the fifth window was quieter, but words beyond it may be written
 
 
 def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:
@@ -164,7 +175,9 @@ def test_after_a_flush_windows_count_from_what_is_kept() -> None:
 
 
 @pytest.mark.parametrize("frame_samples", [160, 640, 1600])
-def test_a_boundary_is_rounded_up_to_a_frame_and_the_next_segment_still_ends(frame_samples: int) -> None:
+def test_a_boundary_is_rounded_up_to_a_frame_and_the_next_segment_still_ends(
+    frame_samples: int,
+) -> None:
     history = activity()
     stream = listening(history, [0.9] * 4 + [0.0] + [0.9] * 6 + [0.0], frame_samples)
     end = history.boundary(stream)

@@ -46,7 +46,10 @@ def in_the_class(backbone: Phi4Multimodal, features: Tensor, padding: Tensor) ->
 @torch.no_grad()
 def test_the_class_hears_padding(backbone: Phi4Multimodal, features: Tensor) -> None:
     alone = audio_part(backbone.model).encoder(features[None], None)[0]
-    silent, loud = (in_the_class(backbone, features, torch.full((1, 80), value).double()) for value in (0.0, 20.0))
+    silent, loud = (
+        in_the_class(backbone, features, torch.full((1, 80), value).double())
+        for value in (0.0, 20.0)
+    )
     assert (silent - alone).abs().max() > 0.1
     assert (loud - silent).abs().max() > 0.1
 
@@ -58,14 +61,18 @@ def test_ours_hears_each_as_if_it_were_alone(backbone: Phi4Multimodal, features:
     for others in ([], [loud], [loud, features + 1, loud[:7]]):
         last, middle = backbone.encode([features, *others])
         torch.testing.assert_close(last[0], alone, rtol=1e-9, atol=1e-9)
-        torch.testing.assert_close(middle[0], backbone.encode([features])[1][0], rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(
+            middle[0], backbone.encode([features])[1][0], rtol=1e-9, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("stage", [Stage.TRANSCRIPT, Stage.TRANSLATION])
 def test_ours_says_the_same_in_a_batch_as_alone(backbone: Phi4Multimodal, stage: Stage) -> None:
     needs = frozenset({Capability.ALIGNMENT})
     lengths, request = (20_480, 30_720, 20_480, 41_000), Request(stage=stage)
-    batch = backbone.decode([hearing(backbone, n) for n in lengths], [request] * len(lengths), needs)
+    batch = backbone.decode(
+        [hearing(backbone, n) for n in lengths], [request] * len(lengths), needs
+    )
     said = [hypothesis.token_ids.tolist() for hypothesis in batch]
     assert len({tuple(ids) for ids in said}) > 1
     for n, ids, hypothesis in zip(lengths, said, batch, strict=True):

@@ -31,7 +31,9 @@ class Table:
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         self.asked.append(len(waves))
         return [
-            " ".join(self.words[round(float(level)) - 1] for level in wave[wave > 0][:: SAMPLE_RATE // 2])
+            " ".join(
+                self.words[round(float(level)) - 1] for level in wave[wave > 0][:: SAMPLE_RATE // 2]
+            )
             for wave in waves
         ]
 
@@ -46,14 +48,26 @@ def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
         samples = torch.tensor(levels, dtype=torch.float32).repeat_interleave(SAMPLE_RATE // 2)
         speech.append(Spoken(samples, delay, delay, 0, text))
     text = target.join(text for _, text in stretches)
-    return Instance(0, "talk", 9.0, text, tuple(target.units(text)), (), (), unit=target.unit, speech=tuple(speech))
+    return Instance(
+        0,
+        "talk",
+        9.0,
+        text,
+        tuple(target.units(text)),
+        (),
+        (),
+        unit=target.unit,
+        speech=tuple(speech),
+    )
 
 
 def lengths(instance: Instance, longest: float, target: Language = DE) -> list[float]:
     """Seconds of each piece; together they are all speech, in order, and begin and end with some."""
     waves = pieces(instance, language=target, longest=longest)
     together = torch.cat(waves)
-    assert torch.equal(together[together > 0], torch.cat([spoken.samples for spoken in instance.speech]))
+    assert torch.equal(
+        together[together > 0], torch.cat([spoken.samples for spoken in instance.speech])
+    )
     assert all(wave[0] > 0 and wave[-1] > 0 for wave in waves)
     return [wave.numel() / SAMPLE_RATE for wave in waves]
 
@@ -80,7 +94,9 @@ def test_a_gap_inside_a_word_is_none() -> None:
 
 def test_hearing_is_piece_by_piece() -> None:
     recogniser = Table("Eins", "zwei", "drei")
-    assert hear(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE) == "Eins zwei drei"
+    assert (
+        hear(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE) == "Eins zwei drei"
+    )
     assert hear(said(), recogniser, language=DE) == ""
     assert recogniser.asked == [1], "silence is not heard"
 
@@ -90,7 +106,8 @@ def test_bleu_of_what_was_heard_is_normalised_and_re_segmented() -> None:
     references = [["Das ist ein Haus.", "Und das ist (leider) eine Katze!"]]
     scores = quality_heard(transcripts, references, language=DE, recogniser="table")
     expected = BLEU().corpus_score(
-        ["das ist ein haus", "und das ist keine katze"], [["das ist ein haus", "und das ist eine katze"]]
+        ["das ist ein haus", "und das ist keine katze"],
+        [["das ist ein haus", "und das ist eine katze"]],
     )
     assert scores["ASR_BLEU"].value == pytest.approx(expected.score)
     assert 0 < expected.score < 100
@@ -110,7 +127,9 @@ def test_a_stream_with_one_reference_needs_no_cut() -> None:
 
 
 def test_silence_scores_zero_and_a_reference_of_noises_does_not_break_it() -> None:
-    scores = quality_heard(["", "eins"], [["Eins.", "Zwei."], ["(Beifall)", "Eins."]], language=DE, recogniser="table")
+    scores = quality_heard(
+        ["", "eins"], [["Eins.", "Zwei."], ["(Beifall)", "Eins."]], language=DE, recogniser="table"
+    )
     assert scores["ASR_BLEU"].value == 0.0
     assert scores["ASR_chrF"].value is not None
     with pytest.raises(ZooError, match="1 transcripts but references for 0"):
@@ -118,7 +137,9 @@ def test_silence_scores_zero_and_a_reference_of_noises_does_not_break_it() -> No
 
 
 def test_chinese_is_cut_and_counted_in_characters() -> None:
-    scores = quality_heard(["你好世界我们走吧"], [["你好，世界！", "我们走吧。"]], language=ZH, recogniser="table")
+    scores = quality_heard(
+        ["你好世界我们走吧"], [["你好，世界！", "我们走吧。"]], language=ZH, recogniser="table"
+    )
     assert scores["ASR_BLEU"].value == pytest.approx(100)
     assert "tok:zh" in scores["ASR_BLEU"].signature
     errors = speech_errors(["你好世间"], ["你好，世界。"], language=ZH, recogniser="table")
@@ -126,22 +147,34 @@ def test_chinese_is_cut_and_counted_in_characters() -> None:
 
 
 def test_normaliser_is_whispers() -> None:
-    assert Normaliser.of(DE).text("„Grüße“, sagt [lacht] Anne-Marie (leise) — 3 %.") == "grüße sagt anne marie 3"
+    assert (
+        Normaliser.of(DE).text("„Grüße“, sagt [lacht] Anne-Marie (leise) — 3 %.")
+        == "grüße sagt anne marie 3"
+    )
     english = Normaliser.of(EN)
-    assert english.text("I won't pay twenty dollars, Mr. Smith!") == "i will not pay $20 mister smith"
+    assert (
+        english.text("I won't pay twenty dollars, Mr. Smith!") == "i will not pay $20 mister smith"
+    )
     assert english.name == "whisper-english"
     assert Normaliser.of(ZH).words("你 好，AI。", ZH) == ["你", "好", "a", "i"]
 
 
 def test_errors_of_speech_by_hand() -> None:
     # 1 of 5 words wrong in the first, all of the second was never said
-    scores = speech_errors(["das ist der haus ja", ""], ["Das ist das Haus, ja.", "Nein."], language=DE, recogniser="t")
+    scores = speech_errors(
+        ["das ist der haus ja", ""], ["Das ist das Haus, ja.", "Nein."], language=DE, recogniser="t"
+    )
     assert scores["SpeechWER"].value == pytest.approx(100 * 2 / 6)
     # "der" for "das": 2 of 19 characters; "nein": 4 of 4
     assert scores["SpeechCER"].value == pytest.approx(100 * 6 / 23)
-    assert scores["SpeechWER"].signature.startswith("SpeechWER|unit:word|asr:t|normalizer:whisper-basic|simulzoo")
+    assert scores["SpeechWER"].signature.startswith(
+        "SpeechWER|unit:word|asr:t|normalizer:whisper-basic|simulzoo"
+    )
     own = recogniser_errors(
-        ["eins zwo", "beifall"], ["Eins, zwei.", "(Beifall)"], language=DE, recogniser="/some/where/small_de"
+        ["eins zwo", "beifall"],
+        ["Eins, zwei.", "(Beifall)"],
+        language=DE,
+        recogniser="/some/where/small_de",
     )
     assert own["ASR_WER"].value == 50.0
     assert "|asr:small_de|" in own["ASR_WER"].signature
@@ -153,15 +186,21 @@ def test_edits_are_those_of_torchmetrics() -> None:
     for _ in range(60):
         texts = []
         for _ in range(2):
-            letters = torch.randint(0, 4, (int(torch.randint(0, 12, (1,), generator=draw)),), generator=draw)
+            letters = torch.randint(
+                0, 4, (int(torch.randint(0, 12, (1,), generator=draw)),), generator=draw
+            )
             texts.append(" ".join("abcd"[letter] for letter in letters.tolist()))
         hypothesis, reference = texts
         if reference:
             words, characters = ErrorRate(), ErrorRate()
             words.update(hypothesis.split(), reference.split())
             characters.update(list(hypothesis), list(reference))
-            assert float(words.compute()) == pytest.approx(100 * float(word_error_rate([hypothesis], [reference])))
-            assert float(characters.compute()) == pytest.approx(100 * float(char_error_rate([hypothesis], [reference])))
+            assert float(words.compute()) == pytest.approx(
+                100 * float(word_error_rate([hypothesis], [reference]))
+            )
+            assert float(characters.compute()) == pytest.approx(
+                100 * float(char_error_rate([hypothesis], [reference]))
+            )
     assert edit_distance("", "abc") == 3
     assert edit_distance("abc", "") == 3
     assert edit_distance("kitten", "sitting") == 3

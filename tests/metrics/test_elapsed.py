@@ -12,9 +12,20 @@ from zoo.types import ChunkTime, Instance, Spoken
 CHUNKS = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.1))
 
 
-def stream(chunks: tuple[ChunkTime, ...] = CHUNKS, chunk_of: tuple[int, ...] = (0, 2, 2)) -> Instance:
+def stream(
+    chunks: tuple[ChunkTime, ...] = CHUNKS, chunk_of: tuple[int, ...] = (0, 2, 2)
+) -> Instance:
     return Instance(
-        0, "t", 3.0, "a b c", ("a", "b", "c"), (1.0, 3.0, 3.0), (9.0, 9.0, 9.0), "", chunk_of=chunk_of, chunks=chunks
+        0,
+        "t",
+        3.0,
+        "a b c",
+        ("a", "b", "c"),
+        (1.0, 3.0, 3.0),
+        (9.0, 9.0, 9.0),
+        "",
+        chunk_of=chunk_of,
+        chunks=chunks,
     )
 
 
@@ -33,12 +44,19 @@ def test_conventions(convention: str, finished: list[float]) -> None:
     assert derived.convention == convention
 
 
-@pytest.mark.parametrize(("convention", "elapsed"), [("queue", 4.1), ("cumulative", 5.6), ("chunk", 3.1)])
+@pytest.mark.parametrize(
+    ("convention", "elapsed"), [("queue", 4.1), ("cumulative", 5.6), ("chunk", 3.1)]
+)
 def test_speech_follows_the_convention_too(convention: str, elapsed: float) -> None:
     spoken = Spoken(torch.ones(3), delay=3.0, elapsed=9.0, chunk=2, text="b c")
     [derived] = under(replace(stream(), speech=(spoken,)), convention).speech  # type: ignore[arg-type]
     assert derived.elapsed == pytest.approx(elapsed)
-    assert (derived.delay, derived.chunk, derived.text, derived.samples) == (3.0, 2, "b c", spoken.samples)
+    assert (derived.delay, derived.chunk, derived.text, derived.samples) == (
+        3.0,
+        2,
+        "b c",
+        spoken.samples,
+    )
 
 
 def test_queue_drains_when_the_system_catches_up() -> None:

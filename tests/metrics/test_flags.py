@@ -9,9 +9,13 @@ from zoo.metrics.signature import Score
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
 
 
-def stream(units: str, delays: list[float], elapsed: list[float] | None = None, reference: str = "") -> Instance:
+def stream(
+    units: str, delays: list[float], elapsed: list[float] | None = None, reference: str = ""
+) -> Instance:
     words = tuple(units.split())
-    return Instance(0, "talk", 100.0, units, words, tuple(delays), tuple(elapsed or delays), reference)
+    return Instance(
+        0, "talk", 100.0, units, words, tuple(delays), tuple(elapsed or delays), reference
+    )
 
 
 HEALTHY = stream("a b c d", [10, 30, 60, 90], [11, 31, 61, 91], "a b c e")
@@ -36,7 +40,9 @@ def test_too_little() -> None:
 
 def test_too_much() -> None:
     written = " ".join(f"w{i}" for i in range(9))
-    assert "writes 9 units where the references have 4" in flags([stream(written, [50.0] * 9, reference="a b c d")], {})
+    assert "writes 9 units where the references have 4" in flags(
+        [stream(written, [50.0] * 9, reference="a b c d")], {}
+    )
     assert flags([stream(written, [50.0] * 9, reference="a b c d e")], {}) == []
 
 
@@ -85,15 +91,21 @@ def speaking(seconds: float, *, level: float = 0.5, text: str = "eins zwei drei 
 def test_speech_that_is_empty() -> None:
     assert flags([speaking(1.2)], {}, speaking=True) == []
     for mute in (speaking(0.0), speaking(1.2, level=1e-4)):
-        assert flags([speaking(1.2), mute], {}, speaking=True) == ["says nothing for 1 of 2 streams (talk)"]
+        assert flags([speaking(1.2), mute], {}, speaking=True) == [
+            "says nothing for 1 of 2 streams (talk)"
+        ]
     assert flags([speaking(0.0)], {}) == [], "a system that does not speak"
 
 
 def test_speech_that_does_not_fit_its_text() -> None:
     """16 characters take 0.32 to 4 s; the stretch may be one second longer."""
     assert flags([speaking(4.9)], {}, speaking=True) == []
-    assert flags([speaking(5.1)], {}, speaking=True) == ["speaks 5.1 s for a text of 16 characters (talk)"]
-    assert flags([speaking(0.3)], {}, speaking=True) == ["speaks 0.3 s for a text of 16 characters (talk)"]
+    assert flags([speaking(5.1)], {}, speaking=True) == [
+        "speaks 5.1 s for a text of 16 characters (talk)"
+    ]
+    assert flags([speaking(0.3)], {}, speaking=True) == [
+        "speaks 0.3 s for a text of 16 characters (talk)"
+    ]
     chinese = replace(speaking(5.1), unit="char")
     assert flags([chinese], {}, speaking=True) == []
 

@@ -6,7 +6,19 @@ import random
 import pytest
 import torch
 
-from zoo.metrics.latency import AL, AP, ATD, DAL, LAAL, RTF, YAAL, EndOffset, SegmentLatency, StartOffset, Timing
+from zoo.metrics.latency import (
+    AL,
+    AP,
+    ATD,
+    DAL,
+    LAAL,
+    RTF,
+    YAAL,
+    EndOffset,
+    SegmentLatency,
+    StartOffset,
+    Timing,
+)
 
 
 def timing(*times: float, source: float = 4.0, reference: int = 4, end: float = math.inf) -> Timing:
@@ -109,7 +121,9 @@ def test_properties_on_random_cases() -> None:
     for _ in range(200):
         times = sorted(draw.uniform(0, 12) for _ in range(draw.randint(1, 20)))
         case = Timing(tuple(times), draw.uniform(1, 10), draw.randint(1, 20), 11.0)
-        later = Timing(tuple(time + 1 for time in times), case.source_length, case.reference_length, 11.0)
+        later = Timing(
+            tuple(time + 1 for time in times), case.source_length, case.reference_length, 11.0
+        )
         al, laal, dal = (kind().score(case) for kind in (AL, LAAL, DAL))
         assert al is not None
         assert laal is not None

@@ -47,10 +47,15 @@ def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(ZooError, match=r"no file .*none\.pt for evaluation\.utmos; weights are not downloaded: save"):
+    with pytest.raises(
+        ZooError,
+        match=r"no file .*none\.pt for evaluation\.utmos; weights are not downloaded: save",
+    ):
         Judge(tmp_path / "none.pt").load()
     (tmp_path / "text.pt").write_text("words")
-    with pytest.raises(ZooError, match=r"text\.pt of evaluation\.utmos is no TorchScript file; save"):
+    with pytest.raises(
+        ZooError, match=r"text\.pt of evaluation\.utmos is no TorchScript file; save"
+    ):
         Judge(tmp_path / "text.pt").load()
     with pytest.raises(ZooError, match=r"mute\.pt of evaluation\.utmos has no method 'score'"):
         Judge(saved(Mute(), tmp_path / "mute.pt")).load()

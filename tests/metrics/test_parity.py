@@ -17,11 +17,16 @@ from zoo.types import Instance
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason=f"the recorded logs are not at {LOGS}")
 
-IWSLT = [("iwslt25_acl6060_de_cascade", language("de")), ("iwslt25_acl6060_zh_fixed", language("zh"))]
+IWSLT = [
+    ("iwslt25_acl6060_de_cascade", language("de")),
+    ("iwslt25_acl6060_zh_fixed", language("zh")),
+]
 OMNISTEVAL = "omnisteval_speech"
 
 
-def load(folder: str, target: Language, segments: str) -> tuple[list[Instance], list[list[ReferenceSegment]]]:
+def load(
+    folder: str, target: Language, segments: str
+) -> tuple[list[Instance], list[list[ReferenceSegment]]]:
     instances = read_log(LOGS / folder / "instances.log", language=target)
     references = read_references(LOGS / folder / segments, LOGS / folder / "references.txt")
     return instances, [references[instance.talk] for instance in instances]
@@ -37,13 +42,17 @@ def row(path: Path) -> dict[str, float]:
 def test_simuleval_scorers_to_three_decimals(folder: str, target: Language) -> None:
     instances, _ = load(folder, target, "segments.yaml")
     # the published BLEU was made with SimulEval's default tokenizer, for Chinese too
-    scores = score_sentences(instances, language=replace(target, bleu_tokenizer="13a"), rules="simuleval")
+    scores = score_sentences(
+        instances, language=replace(target, bleu_tokenizer="13a"), rules="simuleval"
+    )
     expected = row(LOGS / folder / "scores.tsv")
     assert set(expected) == {"BLEU", "LAAL", "AL", "AP", "DAL", "ATD"}
     for name, value in expected.items():
         ours = scores[name].value
         assert ours is not None
-        assert ours * (1 if name in ("BLEU", "AP") else 1000) == pytest.approx(value, abs=5.01e-4, rel=0), name
+        assert ours * (1 if name in ("BLEU", "AP") else 1000) == pytest.approx(
+            value, abs=5.01e-4, rel=0
+        ), name
 
 
 @pytest.mark.parametrize(("folder", "target"), IWSLT)
@@ -65,7 +74,12 @@ def test_omnisteval_example_to_four_decimals() -> None:
     scores = score_talks(
         instances, references, language=language("de"), rules="omnisteval", resegmentation="soft"
     ).scores
-    lines = (LOGS / OMNISTEVAL / "segmentation_output" / "scores.tsv").read_text(encoding="utf-8").strip().split("\n")
+    lines = (
+        (LOGS / OMNISTEVAL / "segmentation_output" / "scores.tsv")
+        .read_text(encoding="utf-8")
+        .strip()
+        .split("\n")
+    )
     expected = {name: float(value) for name, value in (line.split("\t") for line in lines[1:])}
     assert len(expected) == 12
     for name, value in expected.items():
@@ -79,7 +93,9 @@ def test_omnisteval_segments_hold_the_same_words() -> None:
     path = LOGS / OMNISTEVAL / "segmentation_output" / "instances.resegmented.jsonl"
     theirs = read_log(path, language=language("de"), format="omnisteval")
     instances, references = load(OMNISTEVAL, language("de"), "ref_segments.yaml")
-    ours = score_talks(instances, references, language=language("de"), rules="omnisteval", resegmentation="soft")
+    ours = score_talks(
+        instances, references, language=language("de"), rules="omnisteval", resegmentation="soft"
+    )
     assert len(theirs) == 468
     assert [segment.hypothesis for segment in ours.segments] == [other.text for other in theirs]
 

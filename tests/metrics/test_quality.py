@@ -24,7 +24,9 @@ def test_the_same_as_sacrebleu_however_it_is_split() -> None:
     assert float(first.compute()) == pytest.approx(expected)
     chrf = ChrF()
     chrf.update(HYPOTHESES, REFERENCES)
-    assert float(chrf.compute()) == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert float(chrf.compute()) == pytest.approx(
+        sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    )
 
 
 def test_tokenizer_follows_the_language() -> None:

@@ -17,7 +17,10 @@ DE, ZH, EN = language("de"), language("zh"), language("en")
 
 def words(units: str, references: list[str], rules: str = "zoo") -> list[str]:
     cut = units.split()
-    return [" ".join(cut[i] for i in piece) for piece in mwer(cut, references, language=DE, rules=RULES[rules])]
+    return [
+        " ".join(cut[i] for i in piece)
+        for piece in mwer(cut, references, language=DE, rules=RULES[rules])
+    ]
 
 
 def likely(units: str, references: list[str]) -> list[str]:
@@ -35,7 +38,10 @@ def test_exact_hypothesis_comes_apart_at_the_references(cut: object) -> None:
 
 @pytest.mark.parametrize("cut", [words, likely])
 def test_missing_sentence_leaves_an_empty_segment(cut: object) -> None:
-    assert cut("eins zwei drei sieben acht neun", ["eins zwei drei", "vvv", "sieben acht neun"])[1] == ""  # type: ignore[operator]
+    assert (
+        cut("eins zwei drei sieben acht neun", ["eins zwei drei", "vvv", "sieben acht neun"])[1]
+        == ""
+    )  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("cut", [words, likely])
@@ -86,8 +92,12 @@ def test_every_unit_goes_somewhere_in_order() -> None:
     draw = random.Random(1)
     for _ in range(30):
         units = [draw.choice("abcdefg,.") for _ in range(draw.randint(0, 40))]
-        references = [" ".join(draw.choice("abcdefg,.") for _ in range(draw.randint(1, 8))) for _ in range(5)]
-        flat = [i for piece in mwer(units, references, language=DE, rules=RULES["zoo"]) for i in piece]
+        references = [
+            " ".join(draw.choice("abcdefg,.") for _ in range(draw.randint(1, 8))) for _ in range(5)
+        ]
+        flat = [
+            i for piece in mwer(units, references, language=DE, rules=RULES["zoo"]) for i in piece
+        ]
         assert flat == list(range(len(units)))
         flat = [i for piece in soft(units, references, language=DE) for i in piece]
         assert flat == sorted(set(flat))
@@ -113,7 +123,10 @@ def test_likeness() -> None:
 
 
 def test_soft_prefers_like_words_to_equal_positions() -> None:
-    assert likely("Hallo Welten wie gehts", ["Hallo Welt", "wie geht es"]) == ["Hallo Welten", "wie gehts"]
+    assert likely("Hallo Welten wie gehts", ["Hallo Welt", "wie geht es"]) == [
+        "Hallo Welten",
+        "wie gehts",
+    ]
 
 
 def test_soft_gives_a_run_to_the_neighbour_it_is_like() -> None:

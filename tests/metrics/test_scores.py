@@ -51,11 +51,15 @@ def test_talk_by_hand() -> None:
 @pytest.mark.parametrize("resegmentation", ["mwer", "soft"])
 @pytest.mark.parametrize("rules", ["zoo", "simuleval", "omnisteval", "simulstream"])
 def test_all_rules_run_and_sign(resegmentation: str, rules: str) -> None:
-    scores = score_talks([TALK], [SEGMENTS], language=DE, resegmentation=resegmentation, rules=rules).scores  # type: ignore[arg-type]
+    scores = score_talks(
+        [TALK], [SEGMENTS], language=DE, resegmentation=resegmentation, rules=rules
+    ).scores  # type: ignore[arg-type]
     assert f"length:{rules}" in scores["StreamLAAL"].signature
     assert f"reseg:{resegmentation}" in scores["BLEU"].signature
     assert "elapsed:queue" in scores["StreamLAAL_CA"].signature
-    assert all(score.name == name and "simulzoo:" in score.signature for name, score in scores.items())
+    assert all(
+        score.name == name and "simulzoo:" in score.signature for name, score in scores.items()
+    )
 
 
 def test_a_unit_at_the_end_of_its_segment_is_at_the_end() -> None:
@@ -71,9 +75,13 @@ def test_clamp_is_a_rule() -> None:
     assert free.value == pytest.approx(((-0.5 + 1.0) / 2 + 1.5) / 2)
 
 
-@pytest.mark.parametrize(("convention", "late"), [("queue", 0.25), ("chunk", 0.25), ("cumulative", None)])
+@pytest.mark.parametrize(
+    ("convention", "late"), [("queue", 0.25), ("chunk", 0.25), ("cumulative", None)]
+)
 def test_convention_is_a_choice(convention: str, late: float | None) -> None:
-    score = score_talks([TALK], [SEGMENTS], language=DE, convention=convention, repair=False).scores["EndOffset_CA"]  # type: ignore[arg-type]
+    score = score_talks(
+        [TALK], [SEGMENTS], language=DE, convention=convention, repair=False
+    ).scores["EndOffset_CA"]  # type: ignore[arg-type]
     assert score.value == pytest.approx(8 * 0.25 if late is None else late)
     assert f"elapsed:{convention}" in score.signature
 
@@ -84,13 +92,20 @@ def test_empty_hypothesis() -> None:
     assert scores["BLEU"].value == 0.0
     assert scores["StreamLAAL"].value is None
     assert "StreamLAAL_CA" not in scores
-    beside = score_talks([silent, replace(TALK, talk="other")], [SEGMENTS, SEGMENTS], language=DE).scores
-    assert beside["StreamLAAL"].value == score_talks([TALK], [SEGMENTS], language=DE).scores["StreamLAAL"].value
+    beside = score_talks(
+        [silent, replace(TALK, talk="other")], [SEGMENTS, SEGMENTS], language=DE
+    ).scores
+    assert (
+        beside["StreamLAAL"].value
+        == score_talks([TALK], [SEGMENTS], language=DE).scores["StreamLAAL"].value
+    )
 
 
 def test_segment_without_length_is_skipped() -> None:
     segments = [SEGMENTS[0], ReferenceSegment(5.0, 0.0, "drei vier")]
-    assert score_talks([TALK], [segments], language=DE).scores["StreamLAAL"].value == pytest.approx(1.0)
+    assert score_talks([TALK], [segments], language=DE).scores["StreamLAAL"].value == pytest.approx(
+        1.0
+    )
 
 
 def test_characters_keep_the_spaces_of_the_text_but_do_not_count_them() -> None:
@@ -122,7 +137,9 @@ def test_batched_runs_are_tagged() -> None:
 
 
 def test_recorded_log_signs_its_own_convention() -> None:
-    recorded = replace(TALK, elapsed=(2.5, 3.5, 7.0, 9.5), convention="cumulative", chunks=(), chunk_of=())
+    recorded = replace(
+        TALK, elapsed=(2.5, 3.5, 7.0, 9.5), convention="cumulative", chunks=(), chunk_of=()
+    )
     scores = score_talks([recorded], [SEGMENTS], language=DE, convention="queue").scores
     assert "elapsed:cumulative" in scores["StreamLAAL_CA"].signature
     assert "repair:fbk" in scores["StreamLAAL_CA"].signature
@@ -141,7 +158,11 @@ def test_recorded_log_signs_its_own_convention() -> None:
         ([TALK], [[ReferenceSegment(0, 1, " ")]], "'talk' has no reference"),
         ([TALK, TALK], [SEGMENTS, SEGMENTS], "'talk' is there twice"),
         ([replace(TALK, delays=(1.0,))], [SEGMENTS], "'talk' has 4 words but 1 delays"),
-        ([replace(TALK, chunks=(), elapsed=(1.0,))], [SEGMENTS], "'talk' has 4 words but 1 elapsed"),
+        (
+            [replace(TALK, chunks=(), elapsed=(1.0,))],
+            [SEGMENTS],
+            "'talk' has 4 words but 1 elapsed",
+        ),
         (
             [TALK, replace(TALK, talk="mute", chunks=(), chunk_of=())],
             [SEGMENTS, SEGMENTS],
@@ -149,7 +170,9 @@ def test_recorded_log_signs_its_own_convention() -> None:
         ),
     ],
 )
-def test_mistakes_are_named(instances: list[Instance], references: list[list[ReferenceSegment]], message: str) -> None:
+def test_mistakes_are_named(
+    instances: list[Instance], references: list[list[ReferenceSegment]], message: str
+) -> None:
     with pytest.raises(ZooError, match=message):
         score_talks(instances, references, language=DE)
 
@@ -174,7 +197,19 @@ def test_sentences_by_hand() -> None:
     stream = replace(TALK, delays=(2.0, 4.0, 6.0, 8.0), chunk_of=(1, 3, 5, 7))
     scores = score_sentences([stream], language=DE)
     values = {name: score.value for name, score in scores.items()}
-    assert set(values) >= {"BLEU", "chrF", "AL", "LAAL", "AP", "DAL", "ATD", "YAAL", "StartOffset", "EndOffset", "RTF"}
+    assert set(values) >= {
+        "BLEU",
+        "chrF",
+        "AL",
+        "LAAL",
+        "AP",
+        "DAL",
+        "ATD",
+        "YAAL",
+        "StartOffset",
+        "EndOffset",
+        "RTF",
+    }
     assert set(values) >= {"AL_CA", "LAAL_CA", "AP_CA", "DAL_CA", "ATD_CA", "YAAL_CA"}
     assert values["AL"] == values["LAAL"] == values["DAL"] == pytest.approx(2.0)
     assert values["YAAL"] == pytest.approx(2.0)

@@ -141,7 +141,10 @@ def test_ranks_that_saw_different_streams_agree() -> None:
 def test_scores_of_a_speaking_talk() -> None:
     chunks = tuple(ChunkTime(float(second), 0.25) for second in range(1, 6))
     talk = replace(TALK, chunks=chunks, chunk_of=(0, 1, 2, 4), elapsed=())
-    speech = tuple(replace(spoken, chunk=chunk) for spoken, chunk in zip(talk.speech, talk.chunk_of, strict=True))
+    speech = tuple(
+        replace(spoken, chunk=chunk)
+        for spoken, chunk in zip(talk.speech, talk.chunk_of, strict=True)
+    )
     talk = replace(talk, speech=speech)
     segments = [ReferenceSegment(0.0, 4.0, "wort wort wort wort")]
     scores = score_talks([talk], [segments], language=DE, speaking=True).scores
@@ -151,7 +154,9 @@ def test_scores_of_a_speaking_talk() -> None:
     assert scores["StartOffset_CA"].value == 1.25
     assert scores["EndOffset_CA"].value == pytest.approx(1.5)
     assert scores["DiscontinuitySum"].value == 1.5
-    assert scores["DiscontinuityNum_CA"].signature.startswith("DiscontinuityNum_CA|of:speech|elapsed:queue|")
+    assert scores["DiscontinuityNum_CA"].signature.startswith(
+        "DiscontinuityNum_CA|of:speech|elapsed:queue|"
+    )
     assert scores["StreamLAAL"].value is not None
     written = score_talks([talk], [segments], language=DE).scores
     assert written["EndOffset"].value == 1.0

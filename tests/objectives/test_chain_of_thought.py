@@ -14,5 +14,7 @@ TALK = Talk("talk", None, 2.0, "en", ())
 def test_it_takes_thoughts_and_trains_what_thinks() -> None:
     assert ChainOfThought.takes is Thought
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
-    with pytest.raises(ZooError, match="chain_of_thought objective trains speech chains of thought, not InfiniSST"):
+    with pytest.raises(
+        ZooError, match="chain_of_thought objective trains speech chains of thought, not InfiniSST"
+    ):
         ChainOfThought().prepare([TALK], backbone)

@@ -39,7 +39,9 @@ class Told(Backbone):
 
 
 @pytest.mark.parametrize("labels_per_frame", [1, 2, 4])
-def test_every_label_has_its_own_prediction(labels_per_frame: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_label_has_its_own_prediction(
+    labels_per_frame: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
     frames = 16 // labels_per_frame
     objective, backbone = FrameLabels(hidden_size=frames, labels_per_frame=labels_per_frame), Told()
@@ -48,10 +50,14 @@ def test_every_label_has_its_own_prediction(labels_per_frame: int, monkeypatch: 
     batch = objective.batch([stretch, stretch], 1)
     assert batch.words[0].tolist() == [0, 0, *[1] * 4, *[2] * 8, 0, 0]  # hello, world
     assert batch.phonemes[0].tolist() == [*[0] * 5, *[1] * 5, *[0] * 6]
-    backbone.hidden = torch.eye(frames).expand(2, -1, -1)  # frame t is unit t, so that a head is a table
+    backbone.hidden = torch.eye(frames).expand(
+        2, -1, -1
+    )  # frame t is unit t, so that a head is a table
     with torch.no_grad():
         head: Any = objective.heads["words"]
-        table = torch.nn.functional.one_hot(batch.words[0], 3).float() * 20  # (labels, classes) of the whole stretch
+        table = (
+            torch.nn.functional.one_hot(batch.words[0], 3).float() * 20
+        )  # (labels, classes) of the whole stretch
         head.weight.copy_(table.reshape(frames, -1).T)
         head.bias.zero_()
     losses = objective.losses(backbone, batch)
@@ -63,7 +69,10 @@ def test_every_label_has_its_own_prediction(labels_per_frame: int, monkeypatch: 
 
 def test_the_top_layer_tells_the_time_of_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
-    objective, backbone = FrameLabels(hidden_size=8, labels_per_frame=2, places=[0.32, 4.0], place_weight=3.0), Told()
+    objective, backbone = (
+        FrameLabels(hidden_size=8, labels_per_frame=2, places=[0.32, 4.0], place_weight=3.0),
+        Told(),
+    )
     objective.prepare([TALK], backbone)
     batch = objective.batch([Stretch(TALK, 0.0, 1, 0.32, TALK.segments)] * 2, 1)
     backbone.hidden = torch.eye(8).expand(2, -1, -1)

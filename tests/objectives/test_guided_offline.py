@@ -21,10 +21,20 @@ GERMAN = language("de")
 @pytest.fixture
 def excerpts(tmp_path: Path) -> list[Excerpt]:
     generator = torch.Generator().manual_seed(0)
-    soundfile.write(tmp_path / "talk.wav", 0.1 * torch.randn(48_000, generator=generator).numpy(), 16_000)
+    soundfile.write(
+        tmp_path / "talk.wav", 0.1 * torch.randn(48_000, generator=generator).numpy(), 16_000
+    )
     talk = Talk("talk", tmp_path / "talk.wav", 3.0, "en", ())
     return [
-        Excerpt(talk, 0.5, 2.5, (), ("Das", "Haus", "fiel."), GERMAN, spans=((1.0, 1.5), None, (1.7, 2.0))),
+        Excerpt(
+            talk,
+            0.5,
+            2.5,
+            (),
+            ("Das", "Haus", "fiel."),
+            GERMAN,
+            spans=((1.0, 1.5), None, (1.7, 2.0)),
+        ),
         Excerpt(talk, 0.5, 1.5, (), ("Oh",), GERMAN),
     ]
 
@@ -88,7 +98,9 @@ def test_the_layer_below_is_guided_to_the_word_that_is_fed(
         losses = objective.losses(speaking, batch)
     torch.testing.assert_close(losses["guide"], torch.tensor(0.0))
     torch.testing.assert_close(losses["own"], torch.tensor(0.0))
-    swapped = SimpleNamespace(last_hidden_state=states, cross_attentions=(said[:, None], said[:, None]))
+    swapped = SimpleNamespace(
+        last_hidden_state=states, cross_attentions=(said[:, None], said[:, None])
+    )
     monkeypatch.setattr(speaking.decoder.module, "forward", lambda **given: swapped)
     with torch.no_grad():
         wrong = objective.losses(speaking, batch)
@@ -96,7 +108,9 @@ def test_the_layer_below_is_guided_to_the_word_that_is_fed(
     torch.testing.assert_close(wrong["loss"], wrong["translation"] + 2.0 * wrong["own"])
 
 
-def test_without_spans_there_is_no_guide(speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]) -> None:
+def test_without_spans_there_is_no_guide(
+    speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
+) -> None:
     objective = GuidedOffline(layer=0, own=0.0)
     objective.prepare([], speaking)
     with torch.no_grad():

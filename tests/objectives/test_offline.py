@@ -34,7 +34,9 @@ class Counting(Backbone):
 def test_batches_and_losses_are_the_backbones() -> None:
     objective, backbone = Offline(), Counting()
     objective.prepare([TALK], backbone)
-    batch = objective.batch([Excerpt(TALK, 0.0, 1.0, (), ("a", "b"), language("de"))] * 2, multiplier=1)
+    batch = objective.batch(
+        [Excerpt(TALK, 0.0, 1.0, (), ("a", "b"), language("de"))] * 2, multiplier=1
+    )
     assert batch == 4
     assert objective.losses(backbone, batch)["loss"] == 8
 

@@ -40,10 +40,18 @@ def clip(words: tuple[str, ...]) -> Clip:
         wave.append(torch.zeros(800))
         for letter in word.lower().strip("."):
             start = sum(map(len, wave)) / SAMPLE_RATE
-            wave.append(0.3 * torch.sin(torch.arange(1600) * 2 * torch.pi * TONES[letter] / SAMPLE_RATE))
+            wave.append(
+                0.3 * torch.sin(torch.arange(1600) * 2 * torch.pi * TONES[letter] / SAMPLE_RATE)
+            )
             phonemes.append(Word(letter, start, start + 0.1))
     talk = Talk("talk", Path("talk.wav"), 10.0, "en", ())
-    return Clip(Excerpt(talk, 0.0, 1.0, (), words, language("de")), torch.cat(wave), (), tuple(phonemes), "de")
+    return Clip(
+        Excerpt(talk, 0.0, 1.0, (), words, language("de")),
+        torch.cat(wave),
+        (),
+        tuple(phonemes),
+        "de",
+    )
 
 
 CLIPS = [clip(("Ab", "ba.")), clip(("b", "ab", "a")), clip(("Abab.",))]
@@ -61,7 +69,10 @@ def prepared(**options: object) -> tuple[Recognition, CTC]:
 
 def test_the_label_of_a_frame_is_what_sounds_in_its_middle() -> None:
     """Frames of 400 samples every 320: their middles are 200, 520, 840, ... samples."""
-    phonemes = [Word("a", 521 / SAMPLE_RATE, 1160 / SAMPLE_RATE), Word("b", 1160 / SAMPLE_RATE, 9.0)]
+    phonemes = [
+        Word("a", 521 / SAMPLE_RATE, 1160 / SAMPLE_RATE),
+        Word("b", 1160 / SAMPLE_RATE, 9.0),
+    ]
     labels = frame_phonemes(phonemes, 1680, (400, 320))
     assert len(labels) == 5  # the sixth would end at sample 2000
     assert labels[:2].tolist() == [0, 0]
@@ -101,10 +112,14 @@ def test_what_spoiling_does() -> None:
     factor = float(louder.abs().max() / samples.abs().max())
     assert 0.5 < factor < 2.0
     assert torch.allclose(louder, factor * samples, atol=1e-6)
-    noisy = Spoiling(share=1.0, gain=0.0, noise=(20.0, 20.0), notch=0.0, phases=0.0)(samples, np.random.default_rng(0))
+    noisy = Spoiling(share=1.0, gain=0.0, noise=(20.0, 20.0), notch=0.0, phases=0.0)(
+        samples, np.random.default_rng(0)
+    )
     rest = (noisy - samples)[400:-400]
     assert 20 * float(torch.log10(samples.std() / rest.std())) == pytest.approx(20.0, abs=0.3)
-    turned = Spoiling(share=1.0, gain=0.0, noise=(99.0, 99.0), notch=0.0)(samples, np.random.default_rng(0))
+    turned = Spoiling(share=1.0, gain=0.0, noise=(99.0, 99.0), notch=0.0)(
+        samples, np.random.default_rng(0)
+    )
     assert len(turned) == len(samples)
     assert 0.1 < float((turned - samples).std() / samples.std()) < 2.0
 
@@ -131,7 +146,9 @@ def test_weights_of_the_losses() -> None:
     objective, backbone = prepared(spoiling=CLEAN, letters=0.5, phonemes=2.0)
     with torch.no_grad():
         losses = objective.losses(backbone.eval(), objective.batch(CLIPS, 1))
-    assert float(losses["loss"]) == pytest.approx(0.5 * float(losses["letters"]) + 2 * float(losses["phonemes"]))
+    assert float(losses["loss"]) == pytest.approx(
+        0.5 * float(losses["letters"]) + 2 * float(losses["phonemes"])
+    )
 
 
 def test_mistakes() -> None:

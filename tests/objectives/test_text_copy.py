@@ -10,7 +10,9 @@ from zoo.errors import ZooError
 from zoo.objectives.text_copy import TextCopy
 
 
-def test_encoder_and_decoder_are_fed_the_same_text(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_encoder_and_decoder_are_fed_the_same_text(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     objective = TextCopy()
     objective.prepare([], speaking)
     batch = objective.batch(clips[:1], 1)
@@ -21,7 +23,9 @@ def test_encoder_and_decoder_are_fed_the_same_text(speaking: SeamlessM4TSpeech, 
     assert batch.labels[0].tolist() == [-100, *text, end]
 
 
-def test_the_reader_learns_and_the_rest_stays(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_the_reader_learns_and_the_rest_stays(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     objective = TextCopy()
     objective.prepare([], speaking)
     before = {name: value.clone() for name, value in speaking.state_dict().items()}
@@ -37,12 +41,16 @@ def test_the_reader_learns_and_the_rest_stays(speaking: SeamlessM4TSpeech, clips
         optimizer.zero_grad()
         told.append(loss.item())
     assert told[-1] < 0.8 * told[0]
-    changed = {name for name, value in speaking.state_dict().items() if not value.equal(before[name])}
+    changed = {
+        name for name, value in speaking.state_dict().items() if not value.equal(before[name])
+    }
     assert changed
     assert all(name.startswith("reader.") and "embed" not in name for name in changed)
 
 
-def test_a_row_that_is_padded_costs_what_it_costs_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_a_row_that_is_padded_costs_what_it_costs_alone(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     objective = TextCopy()
     objective.prepare([], speaking)
     speaking.eval()

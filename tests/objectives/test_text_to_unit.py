@@ -37,9 +37,13 @@ def test_each_unit_is_spoken_by_all_tokens_of_its_word(
     batch = objective.batch(clips[:1], 1)
     tokenizer, codebook = speaking.tokenizer, speaking.codebook
     assert codebook is not None
-    tokens = [len(tokenizer.encode(word, add_special_tokens=False)) for word in ("Das", " Haus", " fiel.")]
+    tokens = [
+        len(tokenizer.encode(word, add_special_tokens=False)) for word in ("Das", " Haus", " fiel.")
+    ]
     assert (
-        batch.text.shape[1] == 2 + sum(tokens) == 2 + len(tokenizer.encode("Das Haus fiel.", add_special_tokens=False))
+        batch.text.shape[1]
+        == 2 + sum(tokens)
+        == 2 + len(tokenizer.encode("Das Haus fiel.", add_special_tokens=False))
     )
     frames = codebook.encode(clips[0].samples)
     units, counts = torch.unique_consecutive(frames, return_counts=True)
@@ -50,7 +54,9 @@ def test_each_unit_is_spoken_by_all_tokens_of_its_word(
     for query, middle in enumerate(middles.tolist(), start=1):
         word = min(int(middle / 0.25), 2)
         first = 2 + state + sum(tokens[:word])
-        assert batch.spoken[0, query].nonzero().flatten().tolist() == list(range(first, first + tokens[word]))
+        assert batch.spoken[0, query].nonzero().flatten().tolist() == list(
+            range(first, first + tokens[word])
+        )
 
 
 def test_a_token_has_two_states() -> None:
@@ -58,7 +64,9 @@ def test_a_token_has_two_states() -> None:
         TextToUnit(state=1)  # type: ignore[arg-type]
 
 
-def test_texts_are_open_or_closed_and_heard_or_read(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_texts_are_open_or_closed_and_heard_or_read(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     for speech in (0.0, 1.0):
         for open in (0.0, 1.0):
             objective = TextToUnit(speech=speech, open=open)
@@ -66,7 +74,9 @@ def test_texts_are_open_or_closed_and_heard_or_read(speaking: SeamlessM4TSpeech,
             batch = objective.batch(clips, 1)
             assert len(batch.features) == 2 * speech
             assert len(batch.read) == 2 * (1 - speech)
-            last = [int(row[length - 1]) for row, length in zip(batch.text, batch.texts, strict=True)]
+            last = [
+                int(row[length - 1]) for row, length in zip(batch.text, batch.texts, strict=True)
+            ]
             assert [token == speaking.end for token in last] == [open == 0.0] * 2
 
 
@@ -83,7 +93,9 @@ def test_speech_is_heard_beyond_the_words_as_far_as_the_talk_goes(
     assert max(lengths[100.0]) == 89
 
 
-def test_noise_is_units_among_the_inputs_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_noise_is_units_among_the_inputs_alone(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     inputs, labels = {}, {}
     for noise in (0.0, 1.0):
         objective = TextToUnit(noise=noise)
@@ -107,7 +119,9 @@ def test_the_same_clips_make_the_same_batch(speaking: SeamlessM4TSpeech, clips: 
     assert first.inputs.equal(second.inputs)
 
 
-def test_it_learns_the_units_and_leaves_the_rest_as_it_is(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_it_learns_the_units_and_leaves_the_rest_as_it_is(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     objective = TextToUnit()
     objective.prepare([], speaking)
     before = state(speaking)
@@ -130,7 +144,9 @@ def test_it_learns_the_units_and_leaves_the_rest_as_it_is(speaking: SeamlessM4TS
     assert all(name.startswith("speaker.t2u.") for name in changed)
 
 
-def test_a_batch_of_padded_clips_costs_what_they_cost_alone(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_a_batch_of_padded_clips_costs_what_they_cost_alone(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     objective = TextToUnit(speech=1.0, ahead=0.0, open=0.0, label_smoothing=0.0, noise=0.0)
     objective.prepare([], speaking)
     speaking.eval()

@@ -10,6 +10,8 @@ from zoo.objectives.trajectories import Trajectories
 
 def test_talks_without_word_times_are_refused_before_training() -> None:
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
-    talk = Talk("talk", None, 1.0, "en", (Segment(0.0, 1.0, "hello", targets={"de": Target("hallo")}),))
+    talk = Talk(
+        "talk", None, 1.0, "en", (Segment(0.0, 1.0, "hello", targets={"de": Target("hallo")}),)
+    )
     with pytest.raises(ZooError, match="'hello' lacks word times or a word alignment"):
         Trajectories(source_language="en", target_language="de").prepare([talk], backbone)

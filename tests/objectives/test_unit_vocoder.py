@@ -21,14 +21,23 @@ from zoo.objectives.unit_vocoder import UnitVocoder, distances, duration_error, 
 def buzz(seconds: float, hertz: float = 100.0) -> Tensor:
     """Ten harmonics."""
     time = torch.arange(round(16_000 * seconds)) / 16_000
-    return sum((0.1 * torch.sin(2 * math.pi * hertz * k * time) for k in range(1, 11)), torch.zeros(len(time)))
+    return sum(
+        (0.1 * torch.sin(2 * math.pi * hertz * k * time) for k in range(1, 11)),
+        torch.zeros(len(time)),
+    )
 
 
 @pytest.fixture
 def buzzing(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> tuple[SeamlessM4TSpeech, list[Clip]]:
     """A wider vocoder, and two clips of 0.96 s whose first halves are silent."""
     config = copy.deepcopy(speaking.speaker.vocoder.config)
-    config.update({"upsample_initial_channel": 64, "resblock_kernel_sizes": [3], "resblock_dilation_sizes": [[1, 3]]})
+    config.update(
+        {
+            "upsample_initial_channel": 64,
+            "resblock_kernel_sizes": [3],
+            "resblock_dilation_sizes": [[1, 3]],
+        }
+    )
     torch.manual_seed(0)
     speaking.speaker.vocoder = SeamlessM4TCodeHifiGan(config)
     wave = torch.cat([torch.zeros(7680), buzz(0.48)])
@@ -37,7 +46,9 @@ def buzzing(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> tuple[SeamlessM4T
     return speaking, [replace(clip, samples=wave) for clip in clips]
 
 
-def test_a_batch_has_the_units_of_whole_clips(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_a_batch_has_the_units_of_whole_clips(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     objective = UnitVocoder()
     objective.prepare([], speaking)
     batch = objective.batch(clips, 1)
@@ -74,7 +85,9 @@ def test_the_loss_falls_and_silence_is_told_from_sound(
     assert made[9000:].std() > 4 * made[1000:6000].std()
 
 
-def test_pieces_line_up_with_what_was_spoken(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
+def test_pieces_line_up_with_what_was_spoken(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
     """A vocoder that says each unit's number, on speech that says it too, has nothing to learn."""
 
     ramp = torch.arange(8.0)
@@ -107,10 +120,23 @@ def test_distances_are_those_of_spectra() -> None:
     same, mel = distances(one, one)
     assert float(same) == float(mel) == 0.0
     louder, louder_mel = distances(2 * one, one)
-    assert louder.item() == pytest.approx(math.log(2) + 1, rel=1e-3)  # in the logarithm; relative to it
+    assert louder.item() == pytest.approx(
+        math.log(2) + 1, rel=1e-3
+    )  # in the logarithm; relative to it
     assert float(louder_mel) == pytest.approx(math.log(2), rel=1e-3)
     assert distances(other, one)[0] > 0.5
-    assert magnitudes(buzz(0.4)[None], 1024, 960, 240)[0, :, 10].argmax() in (6, 13, 19, 26, 32, 38, 45, 51, 58, 64)
+    assert magnitudes(buzz(0.4)[None], 1024, 960, 240)[0, :, 10].argmax() in (
+        6,
+        13,
+        19,
+        26,
+        32,
+        38,
+        45,
+        51,
+        58,
+        64,
+    )
 
 
 def test_durations_are_learned_in_the_logarithm(speaking: SeamlessM4TSpeech) -> None:
@@ -142,7 +168,10 @@ def test_the_codebook_stays_beside_its_vocoder(speaking: SeamlessM4TSpeech, tmp_
     speaking.save(folder)
     loaded = SeamlessM4TSpeech(name=str(folder), alignment=AlignmentConfig(layer=0))
     joined = SeamlessM4TSpeech(
-        config=speaking.config, tokenizer=str(folder), vocoder=str(folder), alignment=AlignmentConfig(layer=0)
+        config=speaking.config,
+        tokenizer=str(folder),
+        vocoder=str(folder),
+        alignment=AlignmentConfig(layer=0),
     )
     assert speaking.codebook is not None
     for backbone in (loaded, joined):

@@ -18,13 +18,20 @@ FRAME = 10
 def session(frames: int = 8, *, ended: bool = False) -> Session:
     """A stream that has heard so many frames."""
     text = TextStream(decode=lambda ids: "", separator=" ")
-    made = Session(talk="talk", source=language("en"), target=language("de"), frame_samples=FRAME, text=text)
+    made = Session(
+        talk="talk", source=language("en"), target=language("de"), frame_samples=FRAME, text=text
+    )
     made.receive(SpeechChunk(torch.zeros(frames * FRAME), final=ended))
     return made
 
 
 def hypothesis(
-    starts: str, *, prefix: int = 0, finished: bool = False, attended: Sequence[int] = (), frames: int = 8
+    starts: str,
+    *,
+    prefix: int = 0,
+    finished: bool = False,
+    attended: Sequence[int] = (),
+    frames: int = 8,
 ) -> Hypothesis:
     """``starts``: per token of prefix and hypothesis "w" where a word begins, "." where it goes on."""
     return Hypothesis(
@@ -36,13 +43,19 @@ def hypothesis(
     )
 
 
-def weighed(starts: str, rows: Sequence[Sequence[float]], *, prefix: int = 0, finished: bool = True) -> Hypothesis:
+def weighed(
+    starts: str, rows: Sequence[Sequence[float]], *, prefix: int = 0, finished: bool = True
+) -> Hypothesis:
     """A hypothesis with these rows of attention."""
     answer = hypothesis(starts, prefix=prefix, finished=finished)
-    return replace(answer, alignment=torch.tensor(rows, dtype=torch.float32).reshape(len(starts), -1))
+    return replace(
+        answer, alignment=torch.tensor(rows, dtype=torch.float32).reshape(len(starts), -1)
+    )
 
 
-def decide(policy: Policy, answer: Hypothesis, stream: Session, state: Any = None) -> tuple[list[Request], Decision]:
+def decide(
+    policy: Policy, answer: Hypothesis, stream: Session, state: Any = None
+) -> tuple[list[Request], Decision]:
     """Run one decision, answering every request alike."""
     asking, requests = policy.decide(stream, state), []
     try:

@@ -40,10 +40,14 @@ def test_alignatt_counts_frames_from_the_end_of_what_is_heard() -> None:
     assert decide(AlignAtt(frames=1), answer, session(frames=5))[1].write == 1
 
 
-@pytest.mark.parametrize("policy", [AlignAtt(frames=2), EDAtt(alpha=0.1)], ids=["alignatt", "edatt"])
+@pytest.mark.parametrize(
+    "policy", [AlignAtt(frames=2), EDAtt(alpha=0.1)], ids=["alignatt", "edatt"]
+)
 def test_a_guided_policy_with_nothing_new_writes_nothing(policy: Policy) -> None:
     for prefix in (0, 2):
-        answer = replace(hypothesis("w" * prefix, prefix=prefix, finished=True), alignment=torch.zeros(prefix, 3))
+        answer = replace(
+            hypothesis("w" * prefix, prefix=prefix, finished=True), alignment=torch.zeros(prefix, 3)
+        )
         assert decide(policy, answer, session())[1].write == 0
 
 
@@ -68,13 +72,20 @@ def test_characters_are_written_one_by_one_and_their_bytes_together() -> None:
     # Four characters without a space between them; the last has three bytes, a token each.
     answer = hypothesis("wwww..", attended=[0, 1, 2, 3, 3, 7], finished=True)
     assert decide(AlignAtt(frames=1), answer, session())[1].write == 3
-    assert decide(AlignAtt(frames=1), replace(answer, alignment=torch.eye(8)[:6]), session())[1].write == 6
+    assert (
+        decide(AlignAtt(frames=1), replace(answer, alignment=torch.eye(8)[:6]), session())[1].write
+        == 6
+    )
 
 
 @pytest.mark.parametrize(
     ("starts", "attended", "write"),
     [
-        ("w.ww", [0, 1, 2, 3], 3),  # nothing is unstable and the sentence is closed: the last word waits all the same
+        (
+            "w.ww",
+            [0, 1, 2, 3],
+            3,
+        ),  # nothing is unstable and the sentence is closed: the last word waits all the same
         ("w.ww", [0, 1, 2, 7], 2),  # the stop stands behind a whole word
         ("w.w.", [0, 1, 2, 7], 2),  # ... or within one
         ("w...", [0, 1, 2, 3], 0),
@@ -86,13 +97,17 @@ def test_characters_are_written_one_by_one_and_their_bytes_together() -> None:
 def test_a_dropped_last_word_always_waits(starts: str, attended: list[int], write: int) -> None:
     answer = hypothesis(starts, attended=attended, finished=True)
     assert decide(AlignAtt(frames=1, last_word="dropped"), answer, session())[1].write == write
-    assert decide(AlignAtt(frames=1, last_word="dropped"), answer, session(ended=True))[1].write == len(starts)
+    assert decide(AlignAtt(frames=1, last_word="dropped"), answer, session(ended=True))[
+        1
+    ].write == len(starts)
 
 
 def test_without_a_flush_the_end_of_the_source_is_like_any_other_moment() -> None:
     for attended, write in (([0, 3, 7], 2), ([0, 3, 5], 3)):
         answer = hypothesis("www", attended=attended, finished=True)
-        assert decide(AlignAtt(frames=2, flush=False), answer, session(ended=True))[1].write == write
+        assert (
+            decide(AlignAtt(frames=2, flush=False), answer, session(ended=True))[1].write == write
+        )
         assert decide(AlignAtt(frames=2), answer, session(ended=True))[1].write == 3
 
 
@@ -111,7 +126,12 @@ def test_a_rewind_voids_the_look(attended: list[int], prefix: int, write: int) -
 
 
 # Rows of length 1 (3-4-5) over six frames: the last two hold .0, .6, .8, 1.4.
-EARLY, LATE, LATER, BOTH = [1, 0, 0, 0, 0, 0], [0.8, 0, 0, 0, 0.6, 0], [0.6, 0, 0, 0, 0, 0.8], [0, 0, 0, 0, 0.8, 0.6]
+EARLY, LATE, LATER, BOTH = (
+    [1, 0, 0, 0, 0, 0],
+    [0.8, 0, 0, 0, 0.6, 0],
+    [0.6, 0, 0, 0, 0, 0.8],
+    [0, 0, 0, 0, 0.8, 0.6],
+)
 
 
 @pytest.mark.parametrize(
@@ -128,22 +148,32 @@ EARLY, LATE, LATER, BOTH = [1, 0, 0, 0, 0, 0], [0.8, 0, 0, 0, 0.6, 0], [0.6, 0, 
 def test_edatt_stops_at_the_first_token_with_too_much_attention_on_the_last_frames(
     rows: list[list[float]], alpha: float, write: int
 ) -> None:
-    assert decide(EDAtt(alpha=alpha), weighed("wwww", rows), session()) == ([Request()], Decision(write=write))
+    assert decide(EDAtt(alpha=alpha), weighed("wwww", rows), session()) == (
+        [Request()],
+        Decision(write=write),
+    )
     scaled = weighed("wwww", [[3 * weight for weight in row] for row in rows])
     assert decide(EDAtt(alpha=alpha), scaled, session())[1].write == write
 
 
 def test_edatt_stops_at_alpha_itself_and_counts_lambda_frames() -> None:
     answer = weighed("www", [[1, 0, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0, 1]])
-    plain = {frames: EDAtt(alpha=0.25, last_frames=frames, l2_norm=False) for frames in (1, 2, 3, 9)}
-    writes = {frames: decide(policy, answer, session())[1].write for frames, policy in plain.items()}
+    plain = {
+        frames: EDAtt(alpha=0.25, last_frames=frames, l2_norm=False) for frames in (1, 2, 3, 9)
+    }
+    writes = {
+        frames: decide(policy, answer, session())[1].write for frames, policy in plain.items()
+    }
     assert writes == {1: 2, 2: 1, 3: 1, 9: 0}  # more frames than were heard: all of them
 
 
 def test_edatt_waits_longer_the_smaller_alpha_is() -> None:
     generator = torch.Generator().manual_seed(5)
     answer = weighed("w" * 12, torch.rand(12, 20, generator=generator).softmax(dim=1).tolist())
-    writes = [decide(EDAtt(alpha=alpha), answer, session())[1].write for alpha in (0.6, 0.5, 0.45, 0.4, 0.2, 0.03)]
+    writes = [
+        decide(EDAtt(alpha=alpha), answer, session())[1].write
+        for alpha in (0.6, 0.5, 0.45, 0.4, 0.2, 0.03)
+    ]
     assert writes == sorted(writes, reverse=True)
     assert writes[0] > writes[-1] == 0
 

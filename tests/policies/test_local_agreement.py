@@ -13,7 +13,9 @@ def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_what_was
 
     def said(*ids: int, prefix: int = 0, finished: bool = False) -> int:
         ones = torch.ones(prefix + len(ids), dtype=torch.bool)
-        answer = Hypothesis(torch.tensor(ids, dtype=torch.long), ones, prefix=prefix, finished=finished)
+        answer = Hypothesis(
+            torch.tensor(ids, dtype=torch.long), ones, prefix=prefix, finished=finished
+        )
         return decide(policy, answer, session(), state)[1].write
 
     assert said(1, 2, 3) == 0  # nothing to agree with
@@ -32,7 +34,12 @@ def test_local_agreement_of_three() -> None:
     writes = []
     for ids in ([1, 2, 3], [1, 2, 4], [1, 5, 4], [1, 5, 4]):
         remaining = ids[sum(writes) :]
-        answer = Hypothesis(torch.tensor(remaining), torch.ones(3, dtype=torch.bool), prefix=sum(writes), finished=True)
+        answer = Hypothesis(
+            torch.tensor(remaining),
+            torch.ones(3, dtype=torch.bool),
+            prefix=sum(writes),
+            finished=True,
+        )
         writes.append(decide(policy, answer, session(), state)[1].write)
     assert writes == [0, 0, 1, 0]
 
@@ -41,7 +48,10 @@ def test_local_agreement_does_not_split_a_word() -> None:
     policy, state = LocalAgreement(n=2), LocalAgreement(n=2).open()
     starts = torch.tensor([True, True, False, False])
     for ids, write in (([1, 2, 3, 4], 0), ([1, 2, 3, 5], 1)):
-        assert decide(policy, Hypothesis(torch.tensor(ids), starts), session(), state)[1].write == write
+        assert (
+            decide(policy, Hypothesis(torch.tensor(ids), starts), session(), state)[1].write
+            == write
+        )
 
 
 def test_local_agreement_needs_agreement_on_where_a_word_ends() -> None:
@@ -49,7 +59,9 @@ def test_local_agreement_needs_agreement_on_where_a_word_ends() -> None:
     ids = torch.tensor([1, 2, 3])
     longer = Hypothesis(ids, torch.tensor([True, False, True]))  # 1 2 is one word
     shorter = Hypothesis(torch.tensor([1, 3]), torch.tensor([True, True]))  # 1 is
-    assert [decide(policy, answer, session(), state)[1].write for answer in (longer, shorter, shorter)] == [0, 0, 1]
+    assert [
+        decide(policy, answer, session(), state)[1].write for answer in (longer, shorter, shorter)
+    ] == [0, 0, 1]
 
 
 def test_local_agreement_goes_on_after_a_history_has_cut() -> None:
@@ -58,12 +70,21 @@ def test_local_agreement_goes_on_after_a_history_has_cut() -> None:
     ones = torch.ones(6, dtype=torch.bool)
     first = Hypothesis(torch.tensor([1, 2, 3, 4]), ones[:4])
     second = Hypothesis(torch.tensor([1, 2, 5]), ones[:3], finished=True)
-    assert [decide(policy, answer, session(), state)[1].write for answer in (first, second)] == [0, 2]
-    third = Hypothesis(torch.tensor([5, 6]), ones[:3], prefix=1)  # one of the two written tokens was forgotten
+    assert [decide(policy, answer, session(), state)[1].write for answer in (first, second)] == [
+        0,
+        2,
+    ]
+    third = Hypothesis(
+        torch.tensor([5, 6]), ones[:3], prefix=1
+    )  # one of the two written tokens was forgotten
     assert decide(policy, third, session(), state)[1].write == 1
 
 
 def test_local_agreement_on_nothing() -> None:
     policy, state = LocalAgreement(n=2), LocalAgreement(n=2).open()
-    for answer in (hypothesis("", finished=True), hypothesis("", finished=True), hypothesis("ww", finished=True)):
+    for answer in (
+        hypothesis("", finished=True),
+        hypothesis("", finished=True),
+        hypothesis("ww", finished=True),
+    ):
         assert decide(policy, answer, session(), state)[1].write == 0

@@ -38,7 +38,11 @@ def test_a_mark_alone_is_no_word(k: int, texts: list[str]) -> None:
 
 def test_source_words_of_chinese_are_those_of_jieba() -> None:
     script = growing("我们", "我们今天", "我们今天讨论，")
-    assert streamed(paper(k=2, truncate=False), script, source="zh").run(3) == ["", "", "我们今天讨论，"]
+    assert streamed(paper(k=2, truncate=False), script, source="zh").run(3) == [
+        "",
+        "",
+        "我们今天讨论，",
+    ]
 
 
 def test_three_equal_transcripts_are_finished_and_cut() -> None:
@@ -66,7 +70,12 @@ def test_words_that_three_looks_no_longer_hear_count_as_said_only_where_some_are
     assert [*stream.run(4), stream.step(final=True)] == ["", "", "", "", "C"]
     stream = streamed(paper(k=1), lost)
     assert [*stream.run(4), stream.step(final=True)] == ["A", "", "", "B", "C"]
-    assert (0, 1, "a b", None) in stream.asked  # finished by the look that heard them, and all four chunks are cut
+    assert (
+        0,
+        1,
+        "a b",
+        None,
+    ) in stream.asked  # finished by the look that heard them, and all four chunks are cut
 
 
 def test_a_sentence_is_cut_one_chunk_back_and_the_tail_heard_anew() -> None:
@@ -96,14 +105,23 @@ def test_a_sentence_is_cut_two_chunks_back_and_both_later_looks_are_made_anew() 
     script = {**growing("A b.", "A b", "A b. C d"), **growing("C", "C d", "C d", "C d", cut=1)}
     stream = streamed(paper(k=5), script)
     assert stream.run(3) == ["", "", "A B."]
-    assert stream.asked[2:] == [(0, 3, None, None), (0, 1, "A b.", None), (1, 2, None, None), (1, 3, None, None)]
+    assert stream.asked[2:] == [
+        (0, 3, None, None),
+        (0, 1, "A b.", None),
+        (1, 2, None, None),
+        (1, 3, None, None),
+    ]
     assert [look.text for look in stream.session.policy.looks] == ["C", "C d"]
     assert (stream.run(1), stream.cut) == ([""], 1)
     assert (stream.run(1), stream.cut) == (["C D"], 5)  # the looks made anew count for silence
 
 
 def test_a_second_truncation_in_the_same_chunk_comes_to_an_end() -> None:
-    script = {**growing("A b.", "A b", "A b. C d. E"), **growing("C d.", "C d. E", cut=1), **growing("E", cut=2)}
+    script = {
+        **growing("A b.", "A b", "A b. C d. E"),
+        **growing("C d.", "C d. E", cut=1),
+        **growing("E", cut=2),
+    }
     stream = streamed(paper(k=3), script)
     assert stream.run(3) == ["", "", "A B. C D."]
     assert stream.asked[-3:] == [(1, 3, None, None), (1, 2, "C d.", None), (2, 3, None, None)]
@@ -192,14 +210,18 @@ def test_without_truncation_nothing_is_cut() -> None:
 @pytest.mark.parametrize("truncate", [True, False])
 def test_segments_of_a_history_are_flushed_and_the_next_begins_afresh(truncate: bool) -> None:
     script = {**growing("a", "a b"), **growing("c d", "c d e", "c d e", cut=2)}
-    stream = streamed(paper(k=2, truncate=truncate), script, ReferenceSegments(), segments=[0, 2, 2, 5])
+    stream = streamed(
+        paper(k=2, truncate=truncate), script, ReferenceSegments(), segments=[0, 2, 2, 5]
+    )
     assert stream.run(5) == ["", "A B", "", "C", "D E"]
     assert stream.session.policy.looks == []
 
 
 def test_a_flush_hears_nothing_behind_its_boundary() -> None:
     halves = {(0, 0): "a", (0, 1): "b"}  # whole chunks that were heard of each half of the only one
-    assert streamed(paper(k=9), halves, ReferenceSegments(), segments=[0, 0.5, 0.5, 1]).step() == "A B"
+    assert (
+        streamed(paper(k=9), halves, ReferenceSegments(), segments=[0, 0.5, 0.5, 1]).step() == "A B"
+    )
 
 
 class Trimming(History):
@@ -219,7 +241,10 @@ def test_a_history_that_cuts_voids_the_looks_and_what_it_forgot_is_not_counted()
     assert [look.text for look in stream.session.policy.looks] == ["b", "b c", "b c d"]
     stream = streamed(paper(truncate=False), script, Trimming())
     assert stream.run(4) == ["", "A", "B", "C"]
-    assert stream.asked[-2:] == [(1, 4, None, None), (1, 4, "b c d", 1)]  # no older look is of any use
+    assert stream.asked[-2:] == [
+        (1, 4, None, None),
+        (1, 4, "b c d", 1),
+    ]  # no older look is of any use
     assert len(stream.session.policy.looks) == 1
 
 
@@ -242,7 +267,11 @@ def batches(size: int) -> Iterator[list[str]]:
 
 
 def test_a_batch_writes_what_each_writes_alone() -> None:
-    assert list(batches(2)) == list(batches(1)) == [["", "A", " B C.", "", " D E F"], ["", "", "", "", "G H I"]]
+    assert (
+        list(batches(2))
+        == list(batches(1))
+        == [["", "A", " B C.", "", " D E F"], ["", "", "", "", "G H I"]]
+    )
 
 
 def test_released_writes_one_word_more_and_nothing_beyond_eight() -> None:
@@ -251,7 +280,9 @@ def test_released_writes_one_word_more_and_nothing_beyond_eight() -> None:
     assert streamed(released(k=2), growing(words)).run(1) == ["A B C D E F G H"]
     assert streamed(released(k=1), growing(words)).run(1) == [""]
     assert streamed(paper(k=1), growing(words)).run(1) == ["A B C D E F G H"]
-    assert streamed(released(k=1), growing(words)).run(1, final=True) == [words.upper()]  # but nothing is lost
+    assert streamed(released(k=1), growing(words)).run(1, final=True) == [
+        words.upper()
+    ]  # but nothing is lost
 
 
 def test_released_keeps_leading_silence_up_to_the_cap() -> None:
@@ -266,7 +297,12 @@ def test_released_silence_ignores_case_and_empty_looks_and_keeps_the_newest_chun
     script = {**growing("a B", "", "A b", "", "a b"), **growing("", "", cut=3)}
     stream = streamed(released(k=9), script)
     assert stream.run(5) == ["", "", "", "", "A B"]
-    assert stream.asked[-4:] == [(0, 5, None, None), (0, 3, "A b", None), (3, 4, None, None), (3, 5, None, None)]
+    assert stream.asked[-4:] == [
+        (0, 5, None, None),
+        (0, 3, "A b", None),
+        (3, 4, None, None),
+        (3, 5, None, None),
+    ]
     assert stream.cut == 3
 
 
@@ -301,7 +337,10 @@ def test_it_needs_to_cut_only_where_it_truncates() -> None:
             {"k": 1, "convention": "mine"},
             "Unknown convention of TranscriptWaitK 'mine'; choose one of: paper, released",
         ),
-        ({"k": 1, "convention": "released", "relaxed": True}, "relaxed=true goes with convention=paper"),
+        (
+            {"k": 1, "convention": "released", "relaxed": True},
+            "relaxed=true goes with convention=paper",
+        ),
     ],
 )
 def test_values_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:

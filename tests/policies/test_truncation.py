@@ -5,7 +5,13 @@ from itertools import pairwise
 import pytest
 
 from zoo.languages import language
-from zoo.policies.truncation import Sentences, letters, paper_truncation, released_truncation, silence
+from zoo.policies.truncation import (
+    Sentences,
+    letters,
+    paper_truncation,
+    released_truncation,
+    silence,
+)
 
 ENGLISH = Sentences(language("en"))
 COLON = Sentences(language("en"), colon=True)
@@ -118,7 +124,9 @@ def test_the_relaxed_test_counts_sentence_ends_only() -> None:
     assert ENGLISH.begins_another_relaxed("He left home. She", "He left.")
     assert not ENGLISH.begins_another_relaxed("He left, she", "He left.")  # fewer ends
     assert not ENGLISH.begins_another_relaxed("She left.", "He left.")  # ends in one
-    assert not ENGLISH.begins_another_relaxed("He left. She", "He left")  # the older is not complete
+    assert not ENGLISH.begins_another_relaxed(
+        "He left. She", "He left"
+    )  # the older is not complete
 
 
 def paper(*texts: str, relaxed: bool = False) -> int | None:

@@ -16,7 +16,12 @@ def test_wait_k_asks_for_nothing_before_k_chunks() -> None:
     answer = hypothesis("w.w.ww")
     looks = [decide(policy, answer, session(), state) for _ in range(4)]
     assert [decision.write for _, decision in looks] == [0, 0, 4, 4]
-    assert [requests for requests, _ in looks] == [[], [], [Request(max_words=2)], [Request(max_words=2)]]
+    assert [requests for requests, _ in looks] == [
+        [],
+        [],
+        [Request(max_words=2)],
+        [Request(max_words=2)],
+    ]
 
 
 def test_wait_k_writes_fewer_words_when_fewer_are_whole() -> None:
@@ -28,10 +33,16 @@ def test_wait_k_writes_fewer_words_when_fewer_are_whole() -> None:
 def heard(*words: str) -> Hypothesis:
     """A transcript, one token per letter."""
     starts = [index == 0 for word in words for index in range(len(word))]
-    return Hypothesis(torch.arange(len(starts)), torch.tensor(starts, dtype=torch.bool), transcript=" ".join(words))
+    return Hypothesis(
+        torch.arange(len(starts)),
+        torch.tensor(starts, dtype=torch.bool),
+        transcript=" ".join(words),
+    )
 
 
-def by_words(policy: WaitK, state: Any, stream: Session, answers: list[Hypothesis]) -> tuple[list[Request], int]:
+def by_words(
+    policy: WaitK, state: Any, stream: Session, answers: list[Hypothesis]
+) -> tuple[list[Request], int]:
     """Run one decision with these answers; all of them must be asked for."""
     asking, requests = policy.decide(stream, state), []
     try:
@@ -49,13 +60,19 @@ def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> 
     state, stream = policy.open(), session()
     transcribe = Request(stage=Stage.TRANSCRIPT)
     assert by_words(policy, state, stream, [heard()]) == ([transcribe], 0)
-    assert by_words(policy, state, stream, [heard("one", "tw")]) == ([transcribe], 0)  # the last one may go on
+    assert by_words(policy, state, stream, [heard("one", "tw")]) == (
+        [transcribe],
+        0,
+    )  # the last one may go on
     three = heard("one", "two", "th")
     requests, write = by_words(policy, state, stream, [three, hypothesis("w.w")])
     assert (len(requests), requests[0], write) == (2, transcribe, 2)
     assert requests[1].max_words == 1
     assert torch.equal(requests[1].transcript, three.token_ids)
-    assert by_words(policy, state, stream, [heard("one", "two", "three")]) == ([transcribe], 0)  # no new word
+    assert by_words(policy, state, stream, [heard("one", "two", "three")]) == (
+        [transcribe],
+        0,
+    )  # no new word
     answers = [heard("one", "two", "three", "four", "fi"), hypothesis("w.w.ww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
     assert (requests[1].max_words, write) == (2, 3)
@@ -65,9 +82,13 @@ def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> 
 def test_wait_k_by_words_makes_up_for_words_that_were_not_whole() -> None:
     policy = WaitK(k=1, count="words")
     state = policy.open()
-    [_, request], write = by_words(policy, state, session(), [heard("a", "b", "c"), hypothesis("w.w.")])
+    [_, request], write = by_words(
+        policy, state, session(), [heard("a", "b", "c"), hypothesis("w.w.")]
+    )
     assert (request.max_words, write) == (2, 2)
-    [_, request], write = by_words(policy, state, session(), [heard("a", "b", "c"), hypothesis("w.w.w", prefix=2)])
+    [_, request], write = by_words(
+        policy, state, session(), [heard("a", "b", "c"), hypothesis("w.w.w", prefix=2)]
+    )
     assert (request.max_words, write) == (1, 2)
 
 
@@ -80,11 +101,15 @@ def test_wait_k_by_words_remembers_words_whose_audio_was_cut() -> None:
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
     answers = [heard("c", "d"), heard("c", "d", "e"), hypothesis("wwww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
-    assert requests[0] == Request(stage=Stage.TRANSCRIPT, audio_end=3)  # what is left of the last look
+    assert requests[0] == Request(
+        stage=Stage.TRANSCRIPT, audio_end=3
+    )  # what is left of the last look
     assert (state.forgotten, state.words, write) == (2, 4, 1)
     stream.forget(Cut(frames=7))  # nothing is left of it: no more to ask
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
-    requests, write = by_words(policy, state, stream, [heard("f", "g"), hypothesis("wwww", prefix=2)])
+    requests, write = by_words(
+        policy, state, stream, [heard("f", "g"), hypothesis("wwww", prefix=2)]
+    )
     assert (state.forgotten, state.words, write) == (4, 5, 1)
     assert len(requests) == 2
 

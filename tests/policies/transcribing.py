@@ -27,7 +27,9 @@ class Transcriber(Backbone):
     asked: (chunks cut, chunks heard, transcript to translate or None, most words) of every request, in order.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
+    exposes: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+    )
     frame_samples = FRAME
 
     def __init__(self, scripts: dict[str, Script]) -> None:
@@ -39,7 +41,10 @@ class Transcriber(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        return [self.answer(session, request) for session, request in zip(sessions, requests, strict=True)]
+        return [
+            self.answer(session, request)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
 
     def answer(self, session: Session, request: Request) -> Hypothesis:
         heard = session.look(request.audio_end).numel()
@@ -53,9 +58,13 @@ class Transcriber(Backbone):
         self.asked.append((*span, source, request.max_words))
         target, prefix = source.upper().split(), session.prefix.numel()
         assert self.text(session.prefix.tolist()) == " ".join(target[:prefix])
-        return self.hypothesis(target[: None if request.max_words is None else prefix + request.max_words + 1], prefix)
+        return self.hypothesis(
+            target[: None if request.max_words is None else prefix + request.max_words + 1], prefix
+        )
 
-    def hypothesis(self, words: Sequence[str], prefix: int, transcript: str | None = None) -> Hypothesis:
+    def hypothesis(
+        self, words: Sequence[str], prefix: int, transcript: str | None = None
+    ) -> Hypothesis:
         """One token per word; a mark alone begins none."""
         self.words += [word for word in words if word not in self.words]
         ids = torch.tensor([self.words.index(word) for word in words[prefix:]], dtype=torch.long)
@@ -88,7 +97,9 @@ class Streamed:
 
     def step(self, samples: int = CHUNK, *, final: bool = False) -> str:
         """Hear one more chunk."""
-        [action] = self.system.step([self.session], [SpeechChunk(torch.zeros(samples), final=final)])
+        [action] = self.system.step(
+            [self.session], [SpeechChunk(torch.zeros(samples), final=final)]
+        )
         self.texts.append(action.text.strip())
         return self.texts[-1]
 
@@ -123,7 +134,9 @@ def streamed(
     """A stream nothing of which was heard. segments: chunks at which reference segments begin and end, in turns."""
     system = made(policy, {"talk": script}, history, source)
     bounds = [chunk * CHUNK_SECONDS for chunk in segments]
-    return Streamed(system, system.open("talk", segments=list(zip(bounds[::2], bounds[1::2], strict=True))))
+    return Streamed(
+        system, system.open("talk", segments=list(zip(bounds[::2], bounds[1::2], strict=True)))
+    )
 
 
 def growing(*texts: str, cut: int = 0) -> Script:

@@ -38,7 +38,10 @@ def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
 
 
 def _written(
-    folder: Path, network: type[PreTrainedModel], extractor: SequenceFeatureExtractor, **shape: object
+    folder: Path,
+    network: type[PreTrainedModel],
+    extractor: SequenceFeatureExtractor,
+    **shape: object,
 ) -> Path:
     """A folder with random weights of a class for CTC, its letters and its feature extractor."""
     tokenizer = character_tokenizer("abcdefg")
@@ -74,7 +77,9 @@ def unmasked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Wav2Vec2-BERT for CTC: it hears filterbanks."""
-    return _written(tmp_path_factory.mktemp("bert"), Wav2Vec2BertForCTC, SeamlessM4TFeatureExtractor())
+    return _written(
+        tmp_path_factory.mktemp("bert"), Wav2Vec2BertForCTC, SeamlessM4TFeatureExtractor()
+    )
 
 
 @pytest.fixture(scope="session")

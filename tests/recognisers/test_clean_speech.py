@@ -12,13 +12,18 @@ from zoo.recognisers.clean_speech import clean_speech
 
 
 def talk(*texts: str, code: str = "de") -> Talk:
-    segments = [Segment(float(place), 1.0, "", targets={code: Target(text)}) for place, text in enumerate(texts)]
+    segments = [
+        Segment(float(place), 1.0, "", targets={code: Target(text)})
+        for place, text in enumerate(texts)
+    ]
     return Talk("talk", None, float(len(texts)), "en", tuple(segments))
 
 
 def test_each_segment_is_spoken(tmp_path: Path) -> None:
     german = language("de")
-    short, silent, long = clean_speech(talk("Das Haus.", "...", "Das Haus ist sehr alt."), german, cache=tmp_path)
+    short, silent, long = clean_speech(
+        talk("Das Haus.", "...", "Das Haus ist sehr alt."), german, cache=tmp_path
+    )
     assert silent.numel() == 0
     assert 4000 < len(short) < len(long)
     assert float(short.abs().max()) > 0.1
@@ -37,4 +42,7 @@ def test_every_language_has_its_voice(tmp_path: Path) -> None:
 def test_what_cannot_be_spoken_is_told(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="'talk' has no Spanish references"):
         clean_speech(talk("Das Haus."), language("es"), cache=tmp_path)
-    assert [len(wave) for wave in clean_speech(talk("?", "!"), language("de"), cache=tmp_path)] == [0, 0]
+    assert [len(wave) for wave in clean_speech(talk("?", "!"), language("de"), cache=tmp_path)] == [
+        0,
+        0,
+    ]

@@ -24,7 +24,9 @@ from zoo.types import SAMPLE_RATE
 
 
 def wave(seconds: float, seed: int = 0) -> Tensor:
-    return 0.1 * torch.randn(round(seconds * SAMPLE_RATE), generator=torch.Generator().manual_seed(seed))
+    return 0.1 * torch.randn(
+        round(seconds * SAMPLE_RATE), generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def loaded(folder: Path, **options: object) -> NamedRecogniser:
@@ -40,7 +42,9 @@ def collapsed(folder: Path, samples: Tensor) -> str:
     values = (samples - samples.mean()) / (samples.var(unbiased=False) + 1e-7).sqrt()
     with torch.no_grad():
         labels = network(values[None]).logits[0].argmax(-1).tolist()
-    pieces = {number: piece for piece, number in json.loads((folder / "vocab.json").read_text()).items()}
+    pieces = {
+        number: piece for piece, number in json.loads((folder / "vocab.json").read_text()).items()
+    }
     said = [pieces[label] for label, _ in groupby(labels)]
     return "".join(" " if piece == "|" else piece for piece in said if piece != "<pad>").strip()
 
@@ -80,10 +84,14 @@ def test_whisper_is_told_its_language(whisper: Path) -> None:
     samples = wave(2.0)
     network = WhisperForConditionalGeneration.from_pretrained(whisper)
     processor: WhisperProcessor = AutoProcessor.from_pretrained(whisper)
-    given = processor(samples.numpy(), sampling_rate=SAMPLE_RATE, return_tensors="pt", return_attention_mask=True)
+    given = processor(
+        samples.numpy(), sampling_rate=SAMPLE_RATE, return_tensors="pt", return_attention_mask=True
+    )
     said = {}
     for language in ("de", "es"):
-        ids = network.generate(**given, language=language, task="transcribe", do_sample=False, num_beams=1)
+        ids = network.generate(
+            **given, language=language, task="transcribe", do_sample=False, num_beams=1
+        )
         [text] = processor.batch_decode(ids, skip_special_tokens=True)
         said[language] = text.strip()
         assert loaded(whisper, language=language).transcribe([samples]) == [text.strip()]
@@ -95,11 +103,16 @@ def test_long_speech_is_heard_in_pieces(masked: Path, language: str | None, sepa
     samples = torch.cat([wave(1.2, 1), torch.zeros(SAMPLE_RATE // 2), wave(1.5, 2)])
     recogniser = loaded(masked, piece_seconds=2.0, language=language)
     first, second = pieces(samples, 2 * SAMPLE_RATE)
-    assert recogniser.transcribe([samples]) == [separator.join(recogniser.transcribe([first, second]))]
+    assert recogniser.transcribe([samples]) == [
+        separator.join(recogniser.transcribe([first, second]))
+    ]
 
 
 def test_silence_says_nothing(masked: Path) -> None:
-    assert loaded(masked).transcribe([torch.zeros(0), torch.zeros(SAMPLE_RATE), wave(0.5)])[:2] == ["", ""]
+    assert loaded(masked).transcribe([torch.zeros(0), torch.zeros(SAMPLE_RATE), wave(0.5)])[:2] == [
+        "",
+        "",
+    ]
     assert loaded(masked).transcribe([]) == []
 
 
@@ -115,10 +128,14 @@ def test_one_that_may_be_missing_says_what_goes_without_it(tmp_path: Path) -> No
 def test_what_is_no_recogniser_is_told(tmp_path: Path, whisper: Path) -> None:
     with pytest.raises(ZooError, match=r"no config\.json"):
         NamedRecogniser(name=str(tmp_path)).missing()
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})
+    )
     with pytest.raises(ZooError, match="is no recogniser but LlamaForCausalLM"):
         NamedRecogniser(name=str(tmp_path)).missing()
-    with pytest.raises(ZooError, match=r"does not hear 'ro'; choose recogniser\.language from: de, en, es, ja, zh"):
+    with pytest.raises(
+        ZooError, match=r"does not hear 'ro'; choose recogniser\.language from: de, en, es, ja, zh"
+    ):
         loaded(whisper, language="ro")
     with pytest.raises(ZooError, match="piece_seconds from 1 to 30"):
         NamedRecogniser(name="any", piece_seconds=40)

@@ -78,14 +78,20 @@ def test_characters_with_and_without_delays_for_spaces(
     tmp_path: Path, prediction: str, delays: int, kept: tuple[int, ...]
 ) -> None:
     times = [1000.0 * (index + 1) for index in range(delays)]
-    (stream,) = read_log(log(tmp_path, changed(prediction=prediction, delays=times, elapsed=times)), language=ZH)
+    (stream,) = read_log(
+        log(tmp_path, changed(prediction=prediction, delays=times, elapsed=times)), language=ZH
+    )
     assert stream.units == tuple("你好AI")
     assert stream.delays == tuple(position + 1.0 for position in kept)
 
 
 def test_order_of_index_and_names(tmp_path: Path) -> None:
     records = [changed(index=index, source=f"talk{index}.mp3") for index in (2, 0, 1)]
-    assert [stream.talk for stream in read_log(log(tmp_path, *records), language=DE)] == ["talk0", "talk1", "talk2"]
+    assert [stream.talk for stream in read_log(log(tmp_path, *records), language=DE)] == [
+        "talk0",
+        "talk1",
+        "talk2",
+    ]
     (text_input,) = read_log(log(tmp_path, changed(index=7, source="one two .")), language=DE)
     assert text_input.talk == "7"
 
@@ -132,7 +138,16 @@ def test_what_is_no_log(tmp_path: Path) -> None:
 def simulation(**values: Any) -> Instance:
     chunks = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.125))
     stream = Instance(
-        4, "a talk", 3.0, "eins zwei", ("eins", "zwei"), (1.0, 3.0), (1.5, 4.125), "ref", chunk_of=(0, 2), chunks=chunks
+        4,
+        "a talk",
+        3.0,
+        "eins zwei",
+        ("eins", "zwei"),
+        (1.0, 3.0),
+        (1.5, 4.125),
+        "ref",
+        chunk_of=(0, 2),
+        chunks=chunks,
     )
     return replace(stream, **values)
 
@@ -156,14 +171,18 @@ def simulation(**values: Any) -> Instance:
 )
 def test_what_we_write_we_read(tmp_path: Path, stream: Instance) -> None:
     write_log(tmp_path / "instances.log", [stream])
-    assert read_log(tmp_path / "instances.log", language=ZH if stream.unit == "char" else DE) == [stream]
+    assert read_log(tmp_path / "instances.log", language=ZH if stream.unit == "char" else DE) == [
+        stream
+    ]
 
 
 def test_what_we_write_is_simulevals(tmp_path: Path) -> None:
     write_log(tmp_path / "instances.log", [simulation()])
     record = json.loads((tmp_path / "instances.log").read_text(encoding="utf-8"))
     assert record["delays"] == [1000.0, 3000.0]
-    assert record["elapsed"] == [1500.0, 5625.0], "SimulEval's are cumulative: audio read and all compute so far"
+    assert record["elapsed"] == [1500.0, 5625.0], (
+        "SimulEval's are cumulative: audio read and all compute so far"
+    )
     assert record["prediction"] == "eins zwei"
     assert record["prediction_length"] == 2
     assert record["source"][0] == "a talk.wav"
@@ -172,18 +191,29 @@ def test_what_we_write_is_simulevals(tmp_path: Path) -> None:
 
 
 def test_omnisteval_segments(tmp_path: Path) -> None:
-    record = {"index": 5, "docid": 1, "segid": 2, "prediction": "a b", "reference": "a", "source_length": 900.0}
+    record = {
+        "index": 5,
+        "docid": 1,
+        "segid": 2,
+        "prediction": "a b",
+        "reference": "a",
+        "source_length": 900.0,
+    }
     (stream,) = read_log(
         log(tmp_path, {**record, "emission_cu": [-100.0, 300.0], "emission_ca": [0.5, 400.0]}),
         language=DE,
         format="omnisteval",
     )
     assert (stream.talk, stream.delays, stream.elapsed) == ("1-2", (-0.1, 0.3), (0.0005, 0.4))
-    (empty,) = read_log(log(tmp_path, {**record, "prediction": ""}), language=DE, format="omnisteval")
+    (empty,) = read_log(
+        log(tmp_path, {**record, "prediction": ""}), language=DE, format="omnisteval"
+    )
     assert empty.units == ()
 
 
-def chunk(second: float, written: list[str], deleted: list[str] | None = None, client: int = 9) -> dict[str, Any]:
+def chunk(
+    second: float, written: list[str], deleted: list[str] | None = None, client: int = 9
+) -> dict[str, Any]:
     return {
         "id": client,
         "total_audio_processed": second,
@@ -220,7 +250,9 @@ def test_simulstream_takes_everything_back(tmp_path: Path) -> None:
 
 
 def test_simulstream_counts_spaces_between_characters(tmp_path: Path) -> None:
-    (stream,) = read_log(log(tmp_path, HEAD, chunk(2.0, ["你", " ", "A"])), language=ZH, format="simulstream")
+    (stream,) = read_log(
+        log(tmp_path, HEAD, chunk(2.0, ["你", " ", "A"])), language=ZH, format="simulstream"
+    )
     assert stream.units == ("你", " ", "A")
 
 
@@ -248,7 +280,9 @@ def test_reference_files(tmp_path: Path) -> None:
     )
     texts.write_text("eins\nzwei \n", encoding="utf-8")
     references = read_references(segments, texts)
-    assert references == {"2022.acl-long.1": [ReferenceSegment(0.5, 2.5, "eins"), ReferenceSegment(3.0, 1.0, "zwei")]}
+    assert references == {
+        "2022.acl-long.1": [ReferenceSegment(0.5, 2.5, "eins"), ReferenceSegment(3.0, 1.0, "zwei")]
+    }
     texts.write_text("eins\n", encoding="utf-8")
     with pytest.raises(ZooError, match=r"2 segments but .* 1 lines"):
         read_references(segments, texts)
@@ -264,7 +298,10 @@ def test_reference_files(tmp_path: Path) -> None:
     [
         ("- {duration: [, offset: 1}\n", r"s\.yaml, line 1, is not YAML"),
         ("- eins\n- zwei\n", "is not a list of segments"),
-        ("- {duration: x, offset: 0, wav: a.wav}\n", r"segment 1 has offset 0 and duration 'x'; they must be seconds"),
+        (
+            "- {duration: x, offset: 0, wav: a.wav}\n",
+            r"segment 1 has offset 0 and duration 'x'; they must be seconds",
+        ),
         ("- {duration: 1, offset: [2], wav: a.wav}\n", r"segment 1 has offset \[2\]"),
         ("- {duration: .nan, offset: 0, wav: a.wav}\n", "they must be seconds"),
         ("- {duration: 1, offset: -1, wav: a.wav}\n", "they must be seconds"),

@@ -35,21 +35,42 @@ def talk(tmp_path: Path) -> Talk:
     tone = 0.1 * np.sin(2 * np.pi * 440 * np.arange(int(rate * (length + 1))) / rate)
     soundfile.write(tmp_path / "talk.wav", tone.astype(np.float32), rate)
     words = (Word("one", 0.5, 0.9), Word(HOSTILE, 1.0, 1.5), Word("three", 3.2, 3.8))
-    segments = (Segment(0.5, 2.0, f"one {HOSTILE}", words[:2]), Segment(3.0, 2.0, "three", words[2:]))
+    segments = (
+        Segment(0.5, 2.0, f"one {HOSTILE}", words[:2]),
+        Segment(3.0, 2.0, "three", words[2:]),
+    )
     return Talk("talk <1>", tmp_path / "talk.wav", length, "en", segments, offset=1.0)
 
 
-def instance(*units: str, delays: tuple[float, ...], unit: str = "word", text: str | None = None) -> Instance:
+def instance(
+    *units: str, delays: tuple[float, ...], unit: str = "word", text: str | None = None
+) -> Instance:
     elapsed = tuple(delay + 0.25 for delay in delays)
     text = " ".join(units) if text is None else text
     return Instance(0, "talk", 6.0, text, units, delays, elapsed, unit=unit)
 
 
-def row(m: float | None = 2, *, kind: str = "system", flags: tuple[str, ...] = (), **scores: float | None) -> Row:
+def row(
+    m: float | None = 2,
+    *,
+    kind: str = "system",
+    flags: tuple[str, ...] = (),
+    **scores: float | None,
+) -> Row:
     knob = None if m is None else KnobValue("m", m)
     scores = {"BLEU": 50.0, "StreamLAAL": 1.5, "StreamLAAL_CA": 1.75} | scores
     return Row(
-        "infinisst", knob, "minitalks", "tst", "en", "de", scores, {"BLEU": "tok:13a"}, "i", kind=kind, flags=flags
+        "infinisst",
+        knob,
+        "minitalks",
+        "tst",
+        "en",
+        "de",
+        scores,
+        {"BLEU": "tok:13a"},
+        "i",
+        kind=kind,
+        flags=flags,
     )
 
 
@@ -57,7 +78,9 @@ def row(m: float | None = 2, *, kind: str = "system", flags: tuple[str, ...] = (
 def stream(talk: Talk) -> ReportStream:
     written = instance("eins", "zwei", HOSTILE, "drei", delays=(2.0, 2.0, 4.0, 5.0))
     first = ReportSegment(0.5, 2.0, f"one {HOSTILE}", "eins zwei", "eins zwei")
-    return ReportStream(0, written, talk, (first, ReportSegment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei")))
+    return ReportStream(
+        0, written, talk, (first, ReportSegment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei"))
+    )
 
 
 class Page(HTMLParser):
@@ -65,7 +88,12 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.source, self.tags, self.scripts, self.text = path.read_text(encoding="utf-8"), [], {}, ""
+        self.source, self.tags, self.scripts, self.text = (
+            path.read_text(encoding="utf-8"),
+            [],
+            {},
+            "",
+        )
         self._script: str | None = None
         self.feed(self.source)
 
@@ -90,7 +118,9 @@ class Page(HTMLParser):
 
 
 def written(path: Path, rows: list[Row], streams: list[ReportStream], **options: Any) -> Page:
-    size = write_report(path, rows=rows, streams=streams, title="Minitalks <i>", context=CONTEXT, **options)
+    size = write_report(
+        path, rows=rows, streams=streams, title="Minitalks <i>", context=CONTEXT, **options
+    )
     assert path.stat().st_size == size
     assert [entry.name for entry in path.parent.iterdir() if "partial" in entry.name] == []
     return Page(path)
@@ -101,9 +131,13 @@ def test_page_is_self_contained_and_under_its_policy(tmp_path: Path, stream: Rep
     for tag, attributes in page.tags:
         assert "src" not in attributes, tag
         assert str(attributes.get("href", "#")).startswith(("#", "data:,")), tag
-    assert set(re.findall(r"https?://[^\s\"']+", page.source)) <= {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert set(re.findall(r"https?://[^\s\"']+", page.source)) <= {
+        "http://www.w3.org/2000/svg"
+    }  # a name, not a place
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import\(", page.source)
-    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none'")
 
 
@@ -121,7 +155,10 @@ def test_hostile_text_stays_text(tmp_path: Path, stream: ReportStream) -> None:
 
 
 def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
-    rows = [row(1, flags=("writes nothing before the end",)), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)]
+    rows = [
+        row(1, flags=("writes nothing before the end",)),
+        row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None),
+    ]
     page = written(tmp_path / "report.html", rows, [])
     assert "Flagged: writes nothing before the end" in page.text
     assert "offline upper bound, no latency" in page.text
@@ -131,15 +168,28 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     assert "no system has a healthy row" in headline(rows)[0]
     assert "reaches 50.0 BLEU with a StreamLAAL of 1.50 s" in headline([row(3), rows[1]])[0]
     assert "upper bound is 60.0" in headline([row(3), rows[1]])[0]
-    assert headline([row(3, StreamLAAL=None)]) == ["minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."]
+    assert headline([row(3, StreamLAAL=None)]) == [
+        "minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."
+    ]
 
 
 def test_the_page_s_table_and_axes_have_speech_where_it_was_scored(tmp_path: Path) -> None:
     spoken = row(4, ASR_BLEU=40.0, StartOffset=1.25, StartOffset_CA=1.5, SpeechOverlap=10.0)
     page = written(tmp_path / "report.html", [spoken, row(2)], [])
     heads = [a["data-score"] for tag, a in page.tags if tag == "button" and a.get("data-score")]
-    assert heads[:7] == ["BLEU", "chrF", "ASR_BLEU", "StreamLAAL", "StreamLAAL_CA", "LongYAAL", "StartOffset"]
-    assert page.data["axes"] == {"quality": ["BLEU", "ASR_BLEU"], "latency": ["StreamLAAL", "StartOffset"]}
+    assert heads[:7] == [
+        "BLEU",
+        "chrF",
+        "ASR_BLEU",
+        "StreamLAAL",
+        "StreamLAAL_CA",
+        "LongYAAL",
+        "StartOffset",
+    ]
+    assert page.data["axes"] == {
+        "quality": ["BLEU", "ASR_BLEU"],
+        "latency": ["StreamLAAL", "StartOffset"],
+    }
     assert "ASR_BLEU" not in written(tmp_path / "text.html", [row()], []).text
 
 
@@ -149,7 +199,9 @@ def test_an_oracle_s_ellipses_are_explained(tmp_path: Path) -> None:
     assert sentence not in written(tmp_path / "without.html", [row()], []).text
 
 
-def test_audio_is_the_talk_s_part_of_its_file_and_small(tmp_path: Path, stream: ReportStream) -> None:
+def test_audio_is_the_talk_s_part_of_its_file_and_small(
+    tmp_path: Path, stream: ReportStream
+) -> None:
     page = written(tmp_path / "report.html", [row()], [stream])
     packed = base64.b64decode(page.scripts["audio-0"])
     samples, rate = soundfile.read(io.BytesIO(packed))
@@ -172,7 +224,9 @@ def test_page_stays_under_its_limit_and_says_so(tmp_path: Path, stream: ReportSt
     assert [talk["audio"] for talk in one.data["talks"]] == [True, False]
 
 
-def test_missing_audio_is_a_sentence_and_leaves_no_page(tmp_path: Path, stream: ReportStream) -> None:
+def test_missing_audio_is_a_sentence_and_leaves_no_page(
+    tmp_path: Path, stream: ReportStream
+) -> None:
     lost = replace(stream, talk=replace(stream.talk, audio=tmp_path / "lost.wav"))
     with pytest.raises(ZooError, match="lost"):
         written(tmp_path / "report.html", [row()], [lost])
@@ -195,7 +249,10 @@ def test_units_that_are_not_the_hypotheses_get_no_lag(stream: ReportStream) -> N
 def test_characters_keep_the_gaps_of_foreign_words(talk: Talk) -> None:
     characters = tuple("你好JoZhou")
     written = instance(*characters, delays=(2.0,) * 8, unit="char", text="你好 Jo Zhou")
-    segments = (ReportSegment(0.5, 2.0, "s", "你好", "你好Jo Zhou"), ReportSegment(3.0, 2.0, "t", "", ""))
+    segments = (
+        ReportSegment(0.5, 2.0, "s", "你好", "你好Jo Zhou"),
+        ReportSegment(3.0, 2.0, "t", "", ""),
+    )
     encoded = payload([row()], [ReportStream(0, written, talk, segments)])["streams"][0]
     assert "".join(encoded["units"]) == "你好 Jo Zhou"
     assert (encoded["counts"], encoded["separator"]) == ([8, 0], "")
@@ -224,7 +281,9 @@ def speaking(stream: ReportStream) -> ReportStream:
     return replace(stream, instance=replace(stream.instance, talk="talk <1>", speech=speech))
 
 
-def test_target_speech_is_played_from_files_beside_the_page(tmp_path: Path, speaking: ReportStream) -> None:
+def test_target_speech_is_played_from_files_beside_the_page(
+    tmp_path: Path, speaking: ReportStream
+) -> None:
     there = replace(row(), instances="instances/00-simulu f2/instances.log")
     page = written(tmp_path / "report.html", [there], [speaking])
     folder = "instances/00-simulu%20f2/speech/"  # addresses: the file's own % is escaped, too
@@ -262,8 +321,19 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     path = tmp_path / "report.html"
     written(path, [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)], [stream])
     path.write_text(path.read_text(encoding="utf-8").replace("</head>", PROBE, 1), encoding="utf-8")
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", "--dump-dom", path.as_uri()]
+    command = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+    ]
+    command += [
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=2000",
+        "--dump-dom",
+        path.as_uri(),
+    ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert 'data-probed="2"' in dom
     assert not re.search("<body[^>]*data-failed", dom)
@@ -300,11 +370,27 @@ def test_speech_is_heard_and_drawn_in_a_browser(tmp_path: Path, speaking: Report
     log.parent.mkdir(parents=True)
     write_speech(log.parent, [speaking.instance], [speaking.talk])
     (log.parent / mix_file("talk <1>")).unlink()
-    path.write_text(path.read_text(encoding="utf-8").replace("</head>", SPEAKING, 1), encoding="utf-8")
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=4000", "--dump-dom", path.as_uri()]
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("</head>", SPEAKING, 1), encoding="utf-8"
+    )
+    command = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+    ]
+    command += [
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=4000",
+        "--dump-dom",
+        path.as_uri(),
+    ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert not re.search("<body[^>]*data-(failed|refused)", dom)
     # A click on the first piece goes to 2 s, and there the position stays; the mix is the file that was taken away.
-    assert 'data-heard="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"' in dom
+    assert (
+        'data-heard="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"'
+        in dom
+    )
     assert len(re.findall('<span class="voice', dom)) == 2

@@ -8,10 +8,20 @@ from zoo.report.plots import plot_curves
 from zoo.report.results import KnobValue, Row
 
 
-def row(system: str, m: float | None, bleu: float, latency: float | None, *, kind: str = "system", flags=()) -> Row:
+def row(
+    system: str,
+    m: float | None,
+    bleu: float,
+    latency: float | None,
+    *,
+    kind: str = "system",
+    flags=(),
+) -> Row:
     scores = {"BLEU": bleu, "StreamLAAL": latency, "StreamLAAL_CA": latency and latency + 0.5}
     knob = None if m is None else KnobValue("m", m)
-    return Row(system, knob, "minitalks", "tst", "en", "de", scores, {}, "i.log", kind=kind, flags=flags)
+    return Row(
+        system, knob, "minitalks", "tst", "en", "de", scores, {}, "i.log", kind=kind, flags=flags
+    )
 
 
 ROWS = (
@@ -26,7 +36,8 @@ ROWS = (
 
 def texts(path: Path) -> list[str]:
     return [
-        "".join(node.itertext()).strip() for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+        "".join(node.itertext()).strip()
+        for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
     ]
 
 
@@ -67,5 +78,9 @@ def test_speech_has_a_panel_of_its_own_where_some_was_recognised(tmp_path: Path)
     ]
     words = texts(plot_curves((*spoken, *ROWS[3:]), tmp_path / "curves")[1])
     assert {"StartOffset (s)", "ASR_BLEU", "minitalks tst, en-de: speech"} <= set(words)
-    assert [words.count(label) for label in ("m=1", "m=2", "m=3 !")] == [3, 3, 2]  # "other" only writes
+    assert [words.count(label) for label in ("m=1", "m=2", "m=3 !")] == [
+        3,
+        3,
+        2,
+    ]  # "other" only writes
     assert "ASR_BLEU" not in texts(plot_curves(ROWS, tmp_path / "text")[1])

@@ -20,7 +20,9 @@ from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
 DE = language("de")
 
 
-def spoken(delay: float, elapsed: float, samples: int, chunk: int, text: str, level: float) -> Spoken:
+def spoken(
+    delay: float, elapsed: float, samples: int, chunk: int, text: str, level: float
+) -> Spoken:
     return Spoken(torch.full((samples,), level), delay, elapsed, chunk, text)
 
 
@@ -42,7 +44,16 @@ def instance(talk: Talk) -> Instance:
     words = ("eins", "zwei", "drei")
     delays, elapsed = (0.5, 1.0, 2.0), (0.75, 1.25, 2.5)
     return Instance(
-        0, talk.name, 2.0, " ".join(words), words, delays, elapsed, chunk_of=(0, 1, 2), chunks=chunks, speech=speech
+        0,
+        talk.name,
+        2.0,
+        " ".join(words),
+        words,
+        delays,
+        elapsed,
+        chunk_of=(0, 1, 2),
+        chunks=chunks,
+        speech=speech,
     )
 
 
@@ -60,7 +71,9 @@ def test_what_was_said_is_read_again(tmp_path: Path, instance: Instance, talk: T
         assert torch.equal(piece.samples, before.samples)  # levels that 16 bit hold exactly
 
 
-def test_the_files_are_on_the_time_line_of_the_source(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+def test_the_files_are_on_the_time_line_of_the_source(
+    tmp_path: Path, instance: Instance, talk: Talk
+) -> None:
     written(tmp_path, instance, talk)
     assert target_file(talk.name) == "speech/a%2Fb %3C1%3E.target.wav"
     target = audio.load(tmp_path / target_file(talk.name))
@@ -68,7 +81,9 @@ def test_the_files_are_on_the_time_line_of_the_source(tmp_path: Path, instance: 
     sides, rate = soundfile.read(tmp_path / mix_file(talk.name), dtype="float32")
     assert (rate, sides.shape) == (SAMPLE_RATE, (2 * SAMPLE_RATE + 1600, 2))
     assert torch.equal(torch.from_numpy(sides[:, 1]), target)
-    assert set(sides[: 2 * SAMPLE_RATE, 0]) == {0.25}  # the talk is the second and third second of its file
+    assert set(sides[: 2 * SAMPLE_RATE, 0]) == {
+        0.25
+    }  # the talk is the second and third second of its file
     assert set(sides[2 * SAMPLE_RATE :, 0]) == {0.0}
 
 
@@ -82,7 +97,9 @@ def test_a_talk_may_be_called_anything(tmp_path: Path, instance: Instance, talk:
     for name, file in zip(names, files, strict=True):
         assert file.parent == Path("speech")
         assert not set(file.name) & set('<>:"/\\|?*\n')
-        again = read_log(written(tmp_path, replace(instance, talk=name), replace(talk, name=name)), language=DE)
+        again = read_log(
+            written(tmp_path, replace(instance, talk=name), replace(talk, name=name)), language=DE
+        )
         assert torch.equal(again[0].speech[0].samples, instance.speech[0].samples)
 
 
@@ -99,7 +116,9 @@ def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, t
         read_log(tmp_path / "speech" / "instances.log", language=DE)
 
 
-def test_speech_that_is_gone_or_too_short_is_told(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+def test_speech_that_is_gone_or_too_short_is_told(
+    tmp_path: Path, instance: Instance, talk: Talk
+) -> None:
     log = written(tmp_path, instance, talk)
     audio.write(tmp_path / target_file(talk.name), timeline(instance)[:-1])
     with pytest.raises(ZooError, match="shorter than the speech"):
@@ -112,7 +131,9 @@ def test_speech_that_is_gone_or_too_short_is_told(tmp_path: Path, instance: Inst
 def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, talk: Talk) -> None:
     silent = replace(instance, speech=())
     written(tmp_path, silent, talk)
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []  # nothing was said in any talk
+    assert [
+        path.name for path in tmp_path.iterdir() if path.is_dir()
+    ] == []  # nothing was said in any talk
     other = replace(silent, index=1, talk="x")
     write_speech(tmp_path, [instance, other], [replace(talk, audio=None), replace(talk, name="x")])
     names = sorted(path.name for path in (tmp_path / "speech").iterdir())

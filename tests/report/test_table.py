@@ -9,10 +9,36 @@ from zoo.report.results import KnobValue, Row
 from zoo.report.table import by_system, knob_label, number, print_table
 
 
-def row(system: str, m: float | None = None, *, kind: str = "system", flags: tuple[str, ...] = (), **scores) -> Row:
+def row(
+    system: str,
+    m: float | None = None,
+    *,
+    kind: str = "system",
+    flags: tuple[str, ...] = (),
+    **scores,
+) -> Row:
     knob = None if m is None else KnobValue("m", m)
-    full = {"BLEU": 80.04, "chrF": 88.8, "StreamLAAL": 1.234, "StreamLAAL_CA": 1.9, "LongYAAL": 1.1, "RTF": 0.25}
-    return Row(system, knob, "minitalks", "tst", "en", "de", full | scores, {}, "i.log", kind=kind, flags=flags)
+    full = {
+        "BLEU": 80.04,
+        "chrF": 88.8,
+        "StreamLAAL": 1.234,
+        "StreamLAAL_CA": 1.9,
+        "LongYAAL": 1.1,
+        "RTF": 0.25,
+    }
+    return Row(
+        system,
+        knob,
+        "minitalks",
+        "tst",
+        "en",
+        "de",
+        full | scores,
+        {},
+        "i.log",
+        kind=kind,
+        flags=flags,
+    )
 
 
 ROWS = (
@@ -38,7 +64,18 @@ def test_terminal_at_100_columns_shows_every_score_and_reason() -> None:
     text = printed(100)
     assert max(map(len, text.splitlines())) <= 100
     line = next(line for line in text.splitlines() if "m=1" in line)
-    assert line.split() == ["infinisst", "m=1", "80.0", "88.8", "1.23", "1.90", "1.10", "0.25", "!", "1"]
+    assert line.split() == [
+        "infinisst",
+        "m=1",
+        "80.0",
+        "88.8",
+        "1.23",
+        "1.90",
+        "1.10",
+        "0.25",
+        "!",
+        "1",
+    ]
     assert "1 infinisst m=1: writes nothing before the source has ended" in text
     ceiling = next(line for line in text.splitlines() if line.strip().startswith("offline"))
     assert ceiling.split() == ["offline", "91.0", "88.8", "–", "1.90", "1.10", "0.25"]
@@ -62,13 +99,21 @@ def test_names_are_text_and_no_markup() -> None:
 
 
 def test_number_writes_a_dash_for_what_is_not_defined() -> None:
-    assert [number(value, 1) for value in (None, float("nan"), float("inf"), 0.0)] == ["–", "–", "–", "0.0"]
+    assert [number(value, 1) for value in (None, float("nan"), float("inf"), 0.0)] == [
+        "–",
+        "–",
+        "–",
+        "0.0",
+    ]
 
 
 def test_test_sets_are_never_mixed() -> None:
     other = Row("infinisst", None, "mustc", "tst", "en", "es", {"BLEU": 30.0}, {}, "j.log")
     text = printed(100, (*ROWS, other))
-    places = [text.index(found) for found in ("minitalks tst, en-de", "offline", "mustc tst, en-es", "30.0")]
+    places = [
+        text.index(found)
+        for found in ("minitalks tst, en-de", "offline", "mustc tst, en-es", "30.0")
+    ]
     assert places == sorted(places)
 
 
@@ -77,9 +122,23 @@ def test_columns_of_speech_stand_only_where_a_system_speaks() -> None:
     text = printed(100, (*ROWS, spoken))
     assert max(map(len, text.splitlines())) <= 100
     line = next(line for line in text.splitlines() if "simulu" in line)
-    assert line.split() == ["simulu", "m=4", "80.0", "88.8", "71.3", "2.5", "1.23", "1.90", "1.10", "1.88", "0.25"]
+    assert line.split() == [
+        "simulu",
+        "m=4",
+        "80.0",
+        "88.8",
+        "71.3",
+        "2.5",
+        "1.23",
+        "1.90",
+        "1.10",
+        "1.88",
+        "0.25",
+    ]
     assert "ASR" not in printed(100)
-    unheard = printed(100, (row("simulu", 4, StartOffset=1.875, SpeechOverlap=9.0),))  # no recogniser was at hand
+    unheard = printed(
+        100, (row("simulu", 4, StartOffset=1.875, SpeechOverlap=9.0),)
+    )  # no recogniser was at hand
     assert "ASR" not in unheard
     assert "1.88" in unheard
     narrow = next(line for line in printed(60, (spoken,)).splitlines() if "simulu" in line)

@@ -10,7 +10,9 @@ from zoo.types import SAMPLE_RATE, Instance, Spoken
 
 
 def spoken(delay: float, seconds: float, value: float, elapsed: float = 0.0) -> Spoken:
-    return Spoken(torch.full((round(seconds * SAMPLE_RATE),), value), delay, elapsed, chunk=0, text="")
+    return Spoken(
+        torch.full((round(seconds * SAMPLE_RATE),), value), delay, elapsed, chunk=0, text=""
+    )
 
 
 def instance(*speech: Spoken, length: float = 6.0) -> Instance:
@@ -35,7 +37,9 @@ def test_intervals_when_speech_must_be_computed_first() -> None:
 
 
 @pytest.mark.parametrize(("aware", "length"), [(False, 6.5), (True, 10.0)])
-def test_the_timeline_has_what_the_intervals_say_and_silence_elsewhere(aware: bool, length: float) -> None:
+def test_the_timeline_has_what_the_intervals_say_and_silence_elsewhere(
+    aware: bool, length: float
+) -> None:
     wave = timeline(instance(*PIECES), aware=aware)
     expected = torch.zeros(round(length * SAMPLE_RATE))
     for value, (start, duration) in enumerate(intervals(PIECES, aware=aware), start=1):
@@ -47,7 +51,9 @@ def test_no_sample_is_lost_or_heard_twice_whatever_the_moments() -> None:
     generator = torch.Generator().manual_seed(1)
     for _ in range(20):
         sizes = torch.randint(1, 9000, (12,), generator=generator).tolist()
-        moments = torch.rand(12, generator=generator, dtype=torch.double).mul(4).sort().values.tolist()
+        moments = (
+            torch.rand(12, generator=generator, dtype=torch.double).mul(4).sort().values.tolist()
+        )
         values = torch.arange(1.0, sum(sizes) + 1).split(sizes)
         pieces = [Spoken(wave, at, at, 0, "") for wave, at in zip(values, moments, strict=True)]
         wave = timeline(instance(*pieces, length=1.0))
@@ -68,6 +74,10 @@ def test_silence_is_as_long_as_the_source() -> None:
 
 
 def test_the_mix_has_the_source_on_the_left_and_the_target_on_the_right() -> None:
-    assert mix(torch.tensor([0.5, 0.25]), torch.tensor([0.0, -0.5, 1.0])).tolist() == [[0.5, 0], [0.25, -0.5], [0, 1]]
+    assert mix(torch.tensor([0.5, 0.25]), torch.tensor([0.0, -0.5, 1.0])).tolist() == [
+        [0.5, 0],
+        [0.25, -0.5],
+        [0, 1],
+    ]
     assert mix(torch.tensor([0.5]), torch.tensor([0.5, -2.0])).tolist() == [[0.5, 0.25], [0, -1]]
     assert mix(torch.zeros(0), torch.zeros(0)).shape == (0, 2)

@@ -12,7 +12,13 @@ from zoo.types import Cut, SpeechChunk
 def session(samples: int = 0, frame_samples: int = 4) -> Session:
     """A stream that has heard 0, 1, 2, ... in one chunk."""
     text = TextStream(decode=lambda ids: "", separator=" ")
-    made = Session(talk="talk", source=language("en"), target=language("de"), frame_samples=frame_samples, text=text)
+    made = Session(
+        talk="talk",
+        source=language("en"),
+        target=language("de"),
+        frame_samples=frame_samples,
+        text=text,
+    )
     made.receive(SpeechChunk(torch.arange(samples, dtype=torch.float32)))
     return made
 
@@ -46,8 +52,12 @@ def test_forgotten_audio_is_released() -> None:
     assert stream.audio.untyped_storage().nbytes() == 4 * 4
 
 
-@pytest.mark.parametrize(("horizon", "audio_end", "samples"), [(None, None, 10), (None, 1, 4), (2, None, 8), (2, 9, 8)])
-def test_a_look_ends_at_the_horizon(horizon: int | None, audio_end: int | None, samples: int) -> None:
+@pytest.mark.parametrize(
+    ("horizon", "audio_end", "samples"), [(None, None, 10), (None, 1, 4), (2, None, 8), (2, 9, 8)]
+)
+def test_a_look_ends_at_the_horizon(
+    horizon: int | None, audio_end: int | None, samples: int
+) -> None:
     stream = session(10)
     stream.horizon = horizon
     assert stream.look(audio_end).numel() == samples

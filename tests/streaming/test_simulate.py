@@ -59,7 +59,11 @@ class Script:
 
 
 def source(seconds: Sequence[float], talk: str = "talk") -> Source:
-    return Source(talk, [torch.zeros(round(length * SECOND)) for length in seconds], reference=f"{talk} reference")
+    return Source(
+        talk,
+        [torch.zeros(round(length * SECOND)) for length in seconds],
+        reference=f"{talk} reference",
+    )
 
 
 def one(system: Script, seconds: Sequence[float]) -> Instance:
@@ -74,7 +78,11 @@ def test_a_delay_is_the_source_received_when_the_word_was_written() -> None:
     assert instance.chunk_of == (1, 1, 3)
     assert [chunk.arrival for chunk in instance.chunks] == [1.0, 2.0, 3.0, 3.25]
     assert (instance.source_length, instance.text) == (3.25, "Guten Tag allerseits")
-    assert (instance.reference, instance.unit, instance.batched) == ("talk reference", "word", False)
+    assert (instance.reference, instance.unit, instance.batched) == (
+        "talk reference",
+        "word",
+        False,
+    )
 
 
 def test_a_word_split_over_two_emissions_has_the_later_delay() -> None:
@@ -98,7 +106,9 @@ def test_units_of_chinese_are_characters() -> None:
         ("", "de", ([], [])),
     ],
 )
-def test_spans_find_repeated_units_in_order(text: str, target: str, expected: tuple[list[str], list[int]]) -> None:
+def test_spans_find_repeated_units_in_order(
+    text: str, target: str, expected: tuple[list[str], list[int]]
+) -> None:
     assert spans(text, language(target)) == expected
 
 
@@ -117,7 +127,9 @@ def test_elapsed_follows_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_speech_keeps_the_clock_of_the_text_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     waves = [None, torch.ones(SECOND), torch.zeros(0), torch.full((SECOND // 2,), 2.0)]
     system = Script(
-        {"talk": ["", "Guten Tag", " so", " allerseits"]}, compute=[0.5, 1.75, 0.25, 0.125], speech={"talk": waves}
+        {"talk": ["", "Guten Tag", " so", " allerseits"]},
+        compute=[0.5, 1.75, 0.25, 0.125],
+        speech={"talk": waves},
     )
     monkeypatch.setattr(time, "perf_counter", lambda: system.now)
     instance = one(system, [1, 1, 1, 0.5])
@@ -149,7 +161,12 @@ def test_finished_slots_are_refilled_and_indices_count_sources() -> None:
     opened = iter([source([1] * length, talk) for talk, length in lengths.items()])
     instances = list(simulate(system, opened, batch_size=2))  # type: ignore[arg-type]
     assert system.steps == [("a", "b"), ("a", "c"), ("a", "d"), ("d",)]
-    assert [(instance.index, instance.talk) for instance in instances] == [(1, "b"), (2, "c"), (0, "a"), (3, "d")]
+    assert [(instance.index, instance.talk) for instance in instances] == [
+        (1, "b"),
+        (2, "c"),
+        (0, "a"),
+        (3, "d"),
+    ]
     assert all(instance.source_length == lengths[instance.talk] for instance in instances)
 
 
@@ -171,7 +188,11 @@ def test_a_source_without_audio_is_an_instance_without_units(chunks: list[float]
 def test_a_source_without_audio_does_not_stop_its_batch() -> None:
     system = Script({"a": ["x", "y"], "none": [""], "b": ["z"]})
     sources = [source([1, 1], "a"), source([], "none"), source([1], "b")]
-    assert [instance.talk for instance in simulate(system, sources, batch_size=2)] == ["none", "a", "b"]  # type: ignore[arg-type]
+    assert [instance.talk for instance in simulate(system, sources, batch_size=2)] == [
+        "none",
+        "a",
+        "b",
+    ]  # type: ignore[arg-type]
 
 
 def test_a_talk_of_a_tenth_of_a_second() -> None:
@@ -179,7 +200,9 @@ def test_a_talk_of_a_tenth_of_a_second() -> None:
     assert (instance.units, instance.delays, instance.source_length) == (("ja",), (0.1,), 0.1)
 
 
-@pytest.mark.parametrize(("sizes", "finals"), [([2, 2, 1], [False, False, True]), ([3], [True]), ([], [True])])
+@pytest.mark.parametrize(
+    ("sizes", "finals"), [([2, 2, 1], [False, False, True]), ([3], [True]), ([], [True])]
+)
 def test_only_the_last_chunk_is_final(sizes: list[int], finals: list[bool]) -> None:
     chunks = list(flagged(torch.zeros(size) for size in sizes))
     assert [chunk.final for chunk in chunks] == finals

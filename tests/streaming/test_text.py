@@ -38,12 +38,19 @@ def byte_fallback(ids: list[int]) -> str:
 
 def pushes(stream: TextStream, *pieces: list[int], fresh: int = 0) -> list[str]:
     """Push piece after piece; only the one at ``fresh`` begins a text."""
-    return [stream.push(torch.tensor(ids, dtype=torch.long), fresh=at == fresh) for at, ids in enumerate(pieces)]
+    return [
+        stream.push(torch.tensor(ids, dtype=torch.long), fresh=at == fresh)
+        for at, ids in enumerate(pieces)
+    ]
 
 
 def test_spaces_between_pieces_survive_a_decoder_that_strips_the_first() -> None:
     decode = sentencepiece("▁Hal", "lo", "▁Welt", "▁", "!", "▁und")
-    assert pushes(TextStream(decode=decode, separator=" "), [0], [1, 2], [4, 5]) == ["Hal", "lo Welt", "! und"]
+    assert pushes(TextStream(decode=decode, separator=" "), [0], [1, 2], [4, 5]) == [
+        "Hal",
+        "lo Welt",
+        "! und",
+    ]
 
 
 def test_a_long_text_decodes_a_bounded_context() -> None:
@@ -62,18 +69,28 @@ def test_a_long_text_decodes_a_bounded_context() -> None:
 
 def test_ids_without_text_do_not_swallow_the_space_that_follows() -> None:
     decode = sentencepiece("▁Hallo", "", "▁Welt")
-    assert "".join(pushes(TextStream(decode=decode, separator=" "), [0], [1] * 9, [2])) == "Hallo Welt"
+    assert (
+        "".join(pushes(TextStream(decode=decode, separator=" "), [0], [1] * 9, [2])) == "Hallo Welt"
+    )
 
 
-@pytest.mark.parametrize(("separator", "expected"), [(" ", ["Hallo", " Welt"]), ("", ["Hallo", "Welt"])])
+@pytest.mark.parametrize(
+    ("separator", "expected"), [(" ", ["Hallo", " Welt"]), ("", ["Hallo", "Welt"])]
+)
 def test_a_fresh_text_is_joined_by_the_separator(separator: str, expected: list[str]) -> None:
     stream = TextStream(decode=sentencepiece("▁Hallo", "▁Welt"), separator=separator)
     assert [stream.push(torch.tensor([id_]), fresh=True) for id_ in (0, 1)] == expected
 
 
 def test_a_fresh_text_that_begins_with_a_lone_space_is_still_joined_once() -> None:
-    stream = TextStream(decode=lambda ids: "".join([" ", "Hallo", "Welt"][id_] for id_ in ids), separator=" ")
-    assert [stream.push(torch.tensor(ids), fresh=True) for ids in ([0], [0, 1], [0])] == ["", "Hallo", ""]
+    stream = TextStream(
+        decode=lambda ids: "".join([" ", "Hallo", "Welt"][id_] for id_ in ids), separator=" "
+    )
+    assert [stream.push(torch.tensor(ids), fresh=True) for ids in ([0], [0, 1], [0])] == [
+        "",
+        "Hallo",
+        "",
+    ]
     assert stream.push(torch.tensor([2]), fresh=False) == " Welt"
 
 
@@ -93,7 +110,10 @@ def test_whole_characters_before_an_unfinished_one_are_not_held_back(decode: Dec
 def test_an_unfinished_character_is_lost_when_a_fresh_text_begins() -> None:
     data = list("你好".encode())
     stream = TextStream(decode=utf8, separator="")
-    assert [stream.push(torch.tensor(ids), fresh=True) for ids in (data[:5], data[3:])] == ["你", "好"]
+    assert [stream.push(torch.tensor(ids), fresh=True) for ids in (data[:5], data[3:])] == [
+        "你",
+        "好",
+    ]
 
 
 def test_bytes_that_can_never_be_whole_are_dropped() -> None:
@@ -103,7 +123,11 @@ def test_bytes_that_can_never_be_whole_are_dropped() -> None:
 
 def test_emoji_of_four_bytes_over_three_tokens() -> None:
     data = list("ok 🎉!".encode())
-    assert pushes(TextStream(decode=utf8, separator=" "), data[:4], data[4:6], data[6:]) == ["ok ", "", "🎉!"]
+    assert pushes(TextStream(decode=utf8, separator=" "), data[:4], data[4:6], data[6:]) == [
+        "ok ",
+        "",
+        "🎉!",
+    ]
 
 
 TEXTS = [
@@ -119,18 +143,30 @@ def byte_level(texts: list[str]) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=280, initial_alphabet=alphabet))
+    tokenizer.train_from_iterator(
+        texts, trainers.BpeTrainer(vocab_size=280, initial_alphabet=alphabet)
+    )
     return tokenizer
 
 
 def metaspace(texts: list[str]) -> Tokenizer:
     """As sentencepiece with byte fallback: a sign for each space, bytes for characters it does not know."""
-    pieces = sorted({character for text in texts for character in text if character.isascii()} | {"▁"})
-    vocabulary = {piece: index for index, piece in enumerate([*pieces, *(f"<0x{byte:02X}>" for byte in range(256))])}
+    pieces = sorted(
+        {character for text in texts for character in text if character.isascii()} | {"▁"}
+    )
+    vocabulary = {
+        piece: index
+        for index, piece in enumerate([*pieces, *(f"<0x{byte:02X}>" for byte in range(256))])
+    }
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
     )
     return tokenizer
 

@@ -42,18 +42,27 @@ def test_no_unit_is_no_unit() -> None:
     for assignment in ("argmax", "monotone"):
         scores = scored(torch.zeros(0, 5), opening=2, tokens=3, offset=0, normalisation="none")
         assert assigned(scores, assignment=assignment).tolist() == []
-    assert cut(torch.ones(0), torch.ones(0).bool(), torch.ones(0).long(), unit_samples=320).numel() == 0
+    assert (
+        cut(torch.ones(0), torch.ones(0).bool(), torch.ones(0).long(), unit_samples=320).numel()
+        == 0
+    )
 
 
 def test_a_position_that_every_unit_attends_to_is_divided_out() -> None:
     attention = torch.tensor([[0.6, 0.3, 0.1], [0.6, 0.1, 0.3], [0.6, 0.1, 0.3]])
-    for normalisation, expected in (("none", [0, 0, 0]), ("share", [1, 2, 2]), ("z_score", [1, 2, 2])):
+    for normalisation, expected in (
+        ("none", [0, 0, 0]),
+        ("share", [1, 2, 2]),
+        ("z_score", [1, 2, 2]),
+    ):
         scores = scored(attention, opening=0, tokens=3, offset=0, normalisation=normalisation)
         assert assigned(scores, assignment="argmax").tolist() == expected, normalisation
 
 
 def test_weights_of_half_precision_and_of_zero_are_scored() -> None:
-    scores = scored(torch.eye(3, dtype=torch.bfloat16), opening=0, tokens=3, offset=0, normalisation="none")
+    scores = scored(
+        torch.eye(3, dtype=torch.bfloat16), opening=0, tokens=3, offset=0, normalisation="none"
+    )
     assert scores.dtype == torch.float32
     assert monotone(scores).tolist() == [0, 1, 2]
 
@@ -70,7 +79,10 @@ def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
     for units, tokens in ((1, 3), (4, 1), (5, 3), (6, 4)):
         scores = torch.randn(units, tokens, generator=generator, dtype=torch.float64)
         paths = itertools.combinations_with_replacement(range(tokens), units)
-        best = max(paths, key=lambda path: sum(float(scores[unit, token]) for unit, token in enumerate(path)))
+        best = max(
+            paths,
+            key=lambda path: sum(float(scores[unit, token]) for unit, token in enumerate(path)),
+        )
         assert tuple(monotone(scores).tolist()) == best
 
 
@@ -85,8 +97,12 @@ def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
         ([0, 1, 0, 2, 0, 2], "last", ".....#"),
         ([0, 1, 0, 2, 0, 2], "first", ".#####"),
         ([0, 1, 0, 2, 0, 2], "keep_new", ".#.#.#"),
-        *[([0, 0, 0], discard, "...") for discard in ("count", "last", "first", "keep_new")],  # all of history
-        *[([1, 2, 1], discard, "###") for discard in ("count", "last", "first", "keep_new")],  # all new
+        *[
+            ([0, 0, 0], discard, "...") for discard in ("count", "last", "first", "keep_new")
+        ],  # all of history
+        *[
+            ([1, 2, 1], discard, "###") for discard in ("count", "last", "first", "keep_new")
+        ],  # all new
         *[([], discard, "") for discard in ("count", "last", "first", "keep_new")],
     ],
 )
@@ -117,6 +133,12 @@ def test_units_kept_here_and_there_are_joined() -> None:
 
 def test_samples_beyond_the_units_belong_to_the_last() -> None:
     wave = torch.arange(5).float()
-    assert cut(wave, torch.tensor([False, True]), torch.tensor([1, 1]), unit_samples=2).tolist() == [2, 3, 4]
-    assert cut(wave, torch.tensor([True, False]), torch.tensor([1, 1]), unit_samples=2).tolist() == [0, 1]
-    assert cut(wave[:3], torch.tensor([False, True]), torch.tensor([1, 1]), unit_samples=2).tolist() == [2]
+    assert cut(
+        wave, torch.tensor([False, True]), torch.tensor([1, 1]), unit_samples=2
+    ).tolist() == [2, 3, 4]
+    assert cut(
+        wave, torch.tensor([True, False]), torch.tensor([1, 1]), unit_samples=2
+    ).tolist() == [0, 1]
+    assert cut(
+        wave[:3], torch.tensor([False, True]), torch.tensor([1, 1]), unit_samples=2
+    ).tolist() == [2]

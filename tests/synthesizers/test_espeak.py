@@ -44,7 +44,9 @@ def test_every_language_has_a_voice() -> None:
 
 
 def test_what_cannot_be_spoken_is_refused_first() -> None:
-    with pytest.raises(ZooError, match=r"no voice 'klingon'; set synthesizer.voice to one of: .*\bde\b"):
+    with pytest.raises(
+        ZooError, match=r"no voice 'klingon'; set synthesizer.voice to one of: .*\bde\b"
+    ):
         Espeak(voice="klingon").check(language("de"))
     with pytest.raises(ZooError, match="rate of 80 to 450"):
         Espeak(rate=20)

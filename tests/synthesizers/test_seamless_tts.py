@@ -27,11 +27,15 @@ def speaker(folder: str) -> SeamlessTTS:
     made.check(language("de"))
     made.load(Scripted())
     t2u = made.network.speaker.t2u
-    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = 0  # random weights have no more to say at once
+    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = (
+        0  # random weights have no more to say at once
+    )
     return made
 
 
-def test_each_write_is_spoken_as_it_is_alone_and_punctuation_is_silent(speaker: SeamlessTTS) -> None:
+def test_each_write_is_spoken_as_it_is_alone_and_punctuation_is_silent(
+    speaker: SeamlessTTS,
+) -> None:
     both = speaker.speak(texts("a b", ".", " c"))
     assert [len(wave) > 0 for wave in both] == [True, False, True]
     for wave, text in zip(both, ("a b", ".", "c"), strict=True):
@@ -39,7 +43,11 @@ def test_each_write_is_spoken_as_it_is_alone_and_punctuation_is_silent(speaker: 
 
 
 def test_its_weights_are_the_system_s_but_not_the_backbone_s(speaker: SeamlessTTS) -> None:
-    assert {name.split(".")[1] for name, _ in speaker.named_parameters()} >= {"reader", "decoder", "speaker"}
+    assert {name.split(".")[1] for name, _ in speaker.named_parameters()} >= {
+        "reader",
+        "decoder",
+        "speaker",
+    }
 
 
 def test_a_language_it_does_not_speak_is_refused_before_weights(folder: str) -> None:

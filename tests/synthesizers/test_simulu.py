@@ -42,17 +42,25 @@ class Speaker(Scripted):
     def check_speech(self, language: Language, *, layer: int | None) -> None:
         """Any."""
 
-    def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
+    def generate_units(
+        self, writes: Sequence[Write], *, layer: int | None, close: bool
+    ) -> list[Units]:
         self.asked.append((len(writes), layer, close))
         return [self.units_of(write, close) for write in writes]
 
     def units_of(self, write: Write, close: bool) -> Units:
         hypothesis = write.hypothesis
         assert hypothesis.states is not None
-        states = hypothesis.states[: len(hypothesis.states) - hypothesis.new + write.tokens, 0].long()
+        states = hypothesis.states[
+            : len(hypothesis.states) - hypothesis.new + write.tokens, 0
+        ].long()
         counts = states[OPENING:] % 3 + 1
         places = torch.arange(OPENING, len(states)).repeat_interleave(counts) - self.back
-        return Units(states[OPENING:].repeat_interleave(counts), torch.eye(len(states) + close)[places], OPENING)
+        return Units(
+            states[OPENING:].repeat_interleave(counts),
+            torch.eye(len(states) + close)[places],
+            OPENING,
+        )
 
     def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
         assert language.code == "de"
@@ -69,9 +77,13 @@ def spoken(tokens: Sequence[int]) -> list[float]:
     return [float(token) for token in tokens for _ in range((token % 3 + 1) * (token % 2 + 1) * 4)]
 
 
-def write(kept: Sequence[int], new: Sequence[int], *, waiting: Sequence[int] = (), ended: bool = False) -> Write:
+def write(
+    kept: Sequence[int], new: Sequence[int], *, waiting: Sequence[int] = (), ended: bool = False
+) -> Write:
     """``new`` is written after ``kept``; the hypothesis also has tokens that wait."""
-    session = Session("talk", language("en"), language("de"), FRAME, TextStream(decode=str, separator=" "))
+    session = Session(
+        "talk", language("en"), language("de"), FRAME, TextStream(decode=str, separator=" ")
+    )
     session.prefix, session.source_ended = torch.tensor(kept, dtype=torch.long), ended
     ids = torch.tensor([*kept, *new, *waiting])
     states = torch.cat([torch.full((OPENING,), -1), ids]).float()[:, None]
@@ -132,9 +144,12 @@ def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_f
 
 
 @pytest.mark.parametrize(
-    ("close", "asked"), [("always", [(3, True)]), ("never", [(3, False)]), ("at_end", [(1, True), (2, False)])]
+    ("close", "asked"),
+    [("always", [(3, True)]), ("never", [(3, False)]), ("at_end", [(1, True), (2, False)])],
 )
-def test_texts_are_closed_as_asked_and_answered_in_order(close: str, asked: list[tuple[int, bool]]) -> None:
+def test_texts_are_closed_as_asked_and_answered_in_order(
+    close: str, asked: list[tuple[int, bool]]
+) -> None:
     backbone = Speaker()
     writes = [write([5], [4]), write([5], [7], ended=True), write([], [6])]
     waves = voiced(backbone, close=close, layer=2).speak(writes)
@@ -192,9 +207,12 @@ def stream(synthesizer: SimulU, words: Sequence[int], *, streams: int = 1) -> li
 
 @pytest.mark.parametrize("streams", [1, 2])
 @pytest.mark.parametrize(
-    "options", [{}, {"assignment": "monotone", "discard": "last"}, {"close": "at_end"}, {"context": "none"}]
+    "options",
+    [{}, {"assignment": "monotone", "discard": "last"}, {"close": "at_end"}, {"context": "none"}],
 )
-def test_a_talk_is_spoken_once_and_its_end_is_not_lost(options: dict[str, Any], streams: int) -> None:
+def test_a_talk_is_spoken_once_and_its_end_is_not_lost(
+    options: dict[str, Any], streams: int
+) -> None:
     steps = stream(SimulU(**options), TALK, streams=streams)
     tokens = [token for word in TALK for token in (2 * word, 2 * word + 1)]
     for index in range(streams):

@@ -58,24 +58,37 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
     torch.set_num_threads(1)
     system.configure_model()
     t2u = backbone.speaker.t2u
-    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = 0  # random weights have no more to say at once
+    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = (
+        0  # random weights have no more to say at once
+    )
     sessions = [system.open(f"talk {seed}") for seed in seeds]
-    waves = [0.1 * torch.randn(4, 16_000, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
+    waves = [
+        0.1 * torch.randn(4, 16_000, generator=torch.Generator().manual_seed(seed))
+        for seed in seeds
+    ]
     steps = [
-        system.step(sessions, [SpeechChunk(wave[second], final=second == 3) for wave in waves]) for second in range(4)
+        system.step(sessions, [SpeechChunk(wave[second], final=second == 3) for wave in waves])
+        for second in range(4)
     ]
     return [list(actions) for actions in zip(*steps, strict=True)]
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"close": "at_end", "assignment": "monotone", "layer": 0}, {"context": "none", "close": "never"}]
+    "options",
+    [
+        {},
+        {"close": "at_end", "assignment": "monotone", "layer": 0},
+        {"context": "none", "close": "never"},
+    ],
 )
 def test_a_batch_speaks_as_each_stream_alone(folder: str, options: dict[str, object]) -> None:
     both = stream(folder, [1, 2], **options)
     alone = [stream(folder, [seed], **options)[0] for seed in (1, 2)]
     speech = [action.speech for actions in both for action in actions]
     assert sum(wave is not None and wave.numel() > 0 for wave in speech) >= 4
-    for wave, expected in zip(speech, [action.speech for actions in alone for action in actions], strict=True):
+    for wave, expected in zip(
+        speech, [action.speech for actions in alone for action in actions], strict=True
+    ):
         assert (wave is None) == (expected is None)
         if wave is not None and expected is not None:
             torch.testing.assert_close(wave, expected)

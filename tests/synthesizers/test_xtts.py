@@ -33,8 +33,12 @@ def test_a_language_it_does_not_speak_is_refused() -> None:
         XTTS().check(language("ro"))
 
 
-def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(xtts, "find_spec", lambda package: None if package == "torchaudio" else package)
+def test_what_is_missing_is_said_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        xtts, "find_spec", lambda package: None if package == "torchaudio" else package
+    )
     with pytest.raises(ZooError, match=r"does not find torchaudio: see docs/simulu.md"):
         XTTS().check(language("de"))
     monkeypatch.setattr(xtts, "find_spec", lambda package: package)
@@ -59,7 +63,9 @@ def test_texts_are_sampled_from_one_seed_and_brought_to_16_khz() -> None:
     speaker = XTTS()
     speaker.network, speaker.rate = Sampling(), 24_000
     before = torch.get_rng_state()
-    first, silent, again, chinese = speaker.speak(texts(" Tag", ".", "Tag")) + speaker.speak(texts("你好", target="zh"))
+    first, silent, again, chinese = speaker.speak(texts(" Tag", ".", "Tag")) + speaker.speak(
+        texts("你好", target="zh")
+    )
     assert torch.equal(first, again)
     assert (len(first), len(silent), len(chinese)) == (4800, 0, 3200)
     assert first.dtype == torch.float32

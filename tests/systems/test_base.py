@@ -19,7 +19,18 @@ from zoo.policies.local_agreement import LocalAgreement
 from zoo.streaming.session import Session, Write
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import Knob, StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Frames, Hypothesis, Request, SpeechChunk, Stage, no_tokens
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Decision,
+    Frames,
+    Hypothesis,
+    Request,
+    SpeechChunk,
+    Stage,
+    no_tokens,
+)
 
 
 class Whole(Policy):
@@ -43,9 +54,14 @@ def build(*, policy: Policy | None = None, **parts: Any) -> StreamingSystem:
     return StreamingSystem(policy=policy or Whole(), **{**defaults, **parts})
 
 
-def steps(system: StreamingSystem, session: Session, chunks: Sequence[Tensor], *, final: bool = False) -> list[str]:
+def steps(
+    system: StreamingSystem, session: Session, chunks: Sequence[Tensor], *, final: bool = False
+) -> list[str]:
     """The texts of one step per chunk; ``final``: the last one ends the source."""
-    flagged = [SpeechChunk(chunk, final=final and index == len(chunks) - 1) for index, chunk in enumerate(chunks)]
+    flagged = [
+        SpeechChunk(chunk, final=final and index == len(chunks) - 1)
+        for index, chunk in enumerate(chunks)
+    ]
     return [system.step([session], [chunk])[0].text for chunk in flagged]
 
 
@@ -178,7 +194,9 @@ def test_a_hypothesis_that_does_not_follow_the_kept_prefix_is_a_mistake() -> Non
     class Forgetful(Scripted):
         """Answers as if nothing had been written."""
 
-        def answer(self, session: Session, request: Request, needs: frozenset[Capability]) -> Hypothesis:
+        def answer(
+            self, session: Session, request: Request, needs: frozenset[Capability]
+        ) -> Hypothesis:
             session.prefix, prefix = no_tokens(), session.prefix
             answer = super().answer(session, request, needs)
             session.prefix = prefix
@@ -201,7 +219,9 @@ def test_reading_neither_begins_a_text_nor_loses_its_context() -> None:
             yield Request(stage=Stage.TRANSCRIPT)
             return Decision(write=0)
 
-    system = build(policy=Alternating(), target_language="zh")  # no separator: only the context gives the space
+    system = build(
+        policy=Alternating(), target_language="zh"
+    )  # no separator: only the context gives the space
     texts = steps(system, system.open("talk"), [speak([word]) for word in (1, 2, 3)])
     assert texts == ["w1en", "", " w2en w3en"]
 
@@ -211,7 +231,9 @@ def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
         """As many samples as tokens were kept before."""
 
         def speak(self, writes: Sequence[Write]) -> list[Tensor]:
-            return [torch.ones(write.session.prefix.numel() + 1, dtype=torch.double) for write in writes]
+            return [
+                torch.ones(write.session.prefix.numel() + 1, dtype=torch.double) for write in writes
+            ]
 
     system = build(synthesizer=Counting())
     session = system.open("talk")
@@ -220,7 +242,9 @@ def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
     assert {wave.dtype for wave in speech if wave is not None} == {torch.float32}
 
 
-def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with_each_stream() -> None:
+def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with_each_stream() -> (
+    None
+):
     order: list[str] = []
 
     class Loading(Scripted):
@@ -264,7 +288,11 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
 def test_streams_of_one_step_keep_their_own_number_of_looks() -> None:
     system = build(policy=AlignAtt(frames=1))
     sessions = [system.open(talk) for talk in "abc"]
-    chunks = [SpeechChunk(speak([1])), SpeechChunk(torch.zeros(0)), SpeechChunk(speak([2]), final=True)]
+    chunks = [
+        SpeechChunk(speak([1])),
+        SpeechChunk(torch.zeros(0)),
+        SpeechChunk(speak([2]), final=True),
+    ]
     assert [action.text for action in system.step(sessions, chunks)] == ["", "", "w2en"]
     assert system.backbone.batches == [2]
 
@@ -307,6 +335,8 @@ def test_speech_cut_off_a_longer_wave_does_not_keep_the_rest() -> None:
         def speak(self, writes: Sequence[Write]) -> list[Tensor]:
             return [torch.zeros(10_000)[-10:] for _ in writes]
 
-    [action] = (system := build(synthesizer=Cutting())).step([system.open("talk")], [SpeechChunk(speak([1]))])
+    [action] = (system := build(synthesizer=Cutting())).step(
+        [system.open("talk")], [SpeechChunk(speak([1]))]
+    )
     assert action.speech is not None
     assert action.speech.untyped_storage().nbytes() == 4 * 10

@@ -52,7 +52,10 @@ def test_a_history_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
 
 
 def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ZooError, match=r"Synthesizer UnitSynthesizer needs speech.*synthesizer choices that fit it: "):
+    with pytest.raises(
+        ZooError,
+        match=r"Synthesizer UnitSynthesizer needs speech.*synthesizer choices that fit it: ",
+    ):
         bind(TurnTaker(), TurnTaking(), KeepAll(), UnitSynthesizer())
 
 

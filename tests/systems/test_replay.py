@@ -16,12 +16,18 @@ def replay(log: str | Path | None, **options: Any) -> Replay:
 
 
 def test_plays_a_log_back(tmp_path: Path) -> None:
-    stream = Instance(3, "talk", 2.0, "a b", ("a", "b"), (1.0, 2.0), (1.5, 2.5), "a b", convention="cumulative")
+    stream = Instance(
+        3, "talk", 2.0, "a b", ("a", "b"), (1.0, 2.0), (1.5, 2.5), "a b", convention="cumulative"
+    )
     write_log(tmp_path / "instances.log", [stream])
     source = replay(str(tmp_path / "instances.log"), name="theirs")
     assert list(source.instances()) == [stream]
     assert list(source.instances()) == [stream], "again from the start"
-    assert (source.name, source.source_language.code, source.target_language.code) == ("theirs", "en", "de")
+    assert (source.name, source.source_language.code, source.target_language.code) == (
+        "theirs",
+        "en",
+        "de",
+    )
 
 
 def test_mistakes(tmp_path: Path) -> None:

@@ -9,15 +9,39 @@ import pytest
 
 from zoo.tracking import launch
 
-_LAUNCHERS = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "SLURM_PROCID", "MASTER_ADDR", "MASTER_PORT")
+_LAUNCHERS = (
+    "RANK",
+    "LOCAL_RANK",
+    "NODE_RANK",
+    "WORLD_SIZE",
+    "SLURM_PROCID",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
 _OURS = (launch.RUN_VARIABLE, launch.LAUNCH_VARIABLE, "TORCHELASTIC_USE_AGENT_STORE")
-_WANDB = ("API_KEY", "MODE", "DISABLED", "RUN_ID", "RUN_GROUP", "SWEEP_ID", "DATA_DIR", "BASE_URL", "PROJECT", "ENTITY")
+_WANDB = (
+    "API_KEY",
+    "MODE",
+    "DISABLED",
+    "RUN_ID",
+    "RUN_GROUP",
+    "SWEEP_ID",
+    "DATA_DIR",
+    "BASE_URL",
+    "PROJECT",
+    "ENTITY",
+)
 
 
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No launcher, no account, nothing written outside of the test's folder."""
-    for name in (*_LAUNCHERS, *_OURS, *(f"WANDB_{name}" for name in _WANDB), "WANDB_IDENTITY_TOKEN_FILE"):
+    for name in (
+        *_LAUNCHERS,
+        *_OURS,
+        *(f"WANDB_{name}" for name in _WANDB),
+        "WANDB_IDENTITY_TOKEN_FILE",
+    ):
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
     home.mkdir()
@@ -45,7 +69,10 @@ def _read_records(folder: Path) -> list[Any]:
     wandb.teardown()  # its service writes a moment after finish() returns, and at the latest when the process ends
     (file,) = folder.rglob("*.wandb")
     data, records, partial = file.read_bytes(), [], b""
-    block, offset = 32_768, 7  # a LevelDB log: 7 bytes of header, then blocks of records, each with a 7-byte header
+    block, offset = (
+        32_768,
+        7,
+    )  # a LevelDB log: 7 bytes of header, then blocks of records, each with a 7-byte header
     while offset + 7 <= len(data):
         if block - offset % block < 7:
             offset += block - offset % block

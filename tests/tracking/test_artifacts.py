@@ -30,7 +30,10 @@ def test_checkpoint_may_be_renamed(tmp_path: Path) -> None:
     (tmp_path / "a.ckpt").write_bytes(b"x")
     (tmp_path / "b.ckpt").write_bytes(b"x")
     assert artifact_name(tmp_path / "a.ckpt", "id 1/2") == "checkpoint-id-1-2"
-    assert build_artifact(tmp_path / "a.ckpt", "i").digest == build_artifact(tmp_path / "b.ckpt", "i").digest
+    assert (
+        build_artifact(tmp_path / "a.ckpt", "i").digest
+        == build_artifact(tmp_path / "b.ckpt", "i").digest
+    )
 
 
 @dataclass
@@ -45,7 +48,12 @@ class _Version:
 
 @pytest.mark.parametrize(
     ("valid", "deleted"),
-    [({"b", "c"}, ["a"]), ({"a", "b", "c"}, []), ({"new"}, []), (set(), [])],  # what did not arrive replaces nothing
+    [
+        ({"b", "c"}, ["a"]),
+        ({"a", "b", "c"}, []),
+        ({"new"}, []),
+        (set(), []),
+    ],  # what did not arrive replaces nothing
 )
 def test_only_stale_versions_go(valid: set[str], deleted: list[str]) -> None:
     versions = [_Version("a"), _Version("b"), _Version("c")]

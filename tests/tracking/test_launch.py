@@ -17,7 +17,10 @@ from zoo.tracking import launch
     [
         ({}, True),
         ({"RANK": "0", "LOCAL_RANK": "0"}, True),
-        ({"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"}, False),  # torchrun, first process of the second node
+        (
+            {"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"},
+            False,
+        ),  # torchrun, first process of the second node
         ({"LOCAL_RANK": "1"}, False),
         ({"LOCAL_RANK": "0", "NODE_RANK": "1"}, False),
         ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, False),
@@ -48,18 +51,26 @@ def test_resolver_gives_a_new_folder_or_the_one_to_resume(tmp_path: Path) -> Non
     config = OmegaConf.create({"resume": None, "dir": "${run_folder:outputs/train,${resume}}"})
     assert config.dir == f"outputs/train/{launch.launch_name()}"
     config.resume = str(tmp_path)
-    assert config.dir == f"outputs/train/{launch.launch_name()}"  # not a run: refused later, not written into
+    assert (
+        config.dir == f"outputs/train/{launch.launch_name()}"
+    )  # not a run: refused later, not written into
     (tmp_path / "run.json").write_text("{}")
     assert config.dir == str(tmp_path)
 
 
-def test_job_hands_its_folder_to_children_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["train.py", "-m", "seed=0,1", "--config-name", "tiny", "~logger"])
+def test_job_hands_its_folder_to_children_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["train.py", "-m", "seed=0,1", "--config-name", "tiny", "~logger"]
+    )
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     with launch.job(tmp_path, multirun=True, overrides=["seed=1", "~logger"]):
         assert sys.argv == ["train.py", "--config-name", "tiny", "seed=1", "~logger"]
         assert os.environ[launch.RUN_VARIABLE] == str(tmp_path)
-        os.environ.update(LOCAL_RANK="0", WORLD_SIZE="2", MASTER_PORT="1", OMP_NUM_THREADS="1")  # as Lightning does
+        os.environ.update(
+            LOCAL_RANK="0", WORLD_SIZE="2", MASTER_PORT="1", OMP_NUM_THREADS="1"
+        )  # as Lightning does
     assert sys.argv == ["train.py", "-m", "seed=0,1", "--config-name", "tiny", "~logger"]
     assert not {"LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", launch.RUN_VARIABLE} & set(os.environ)
     assert os.environ["OMP_NUM_THREADS"] == "3"

@@ -107,13 +107,18 @@ def _folders(app: Path) -> list[Path]:
     """Every folder under outputs but W&B's and checkpoints' own; nothing else may be made beside outputs."""
     assert {path.name for path in app.iterdir()} == {"train.py", "conf", "outputs"}
     found = [path for path in (app / "outputs").rglob("*") if path.is_dir()]
-    return sorted(path for path in found if not {"wandb", "checkpoints"} & set(path.relative_to(app).parts))
+    return sorted(
+        path for path in found if not {"wandb", "checkpoints"} & set(path.relative_to(app).parts)
+    )
 
 
 def _wandb_runs(folder: Path, read: Reader) -> list[tuple[str, str]]:
     """Id and group of every W&B run under ``folder``."""
     runs = [read(file.parent) for file in sorted(folder.rglob("*.wandb"))]
-    started = [next(record.run for record in run if record.WhichOneof("record_type") == "run") for run in runs]
+    started = [
+        next(record.run for record in run if record.WhichOneof("record_type") == "run")
+        for run in runs
+    ]
     return [(run.run_id, run.run_group) for run in started]
 
 
@@ -132,7 +137,9 @@ def _check_multirun(app: Path, read: Reader, *, trained: bool) -> None:
         assert [run_id_of(path) for path in saved] == [cards[int(job)]["id"]] * trained
 
 
-def test_multirun_and_two_launches_at_once(app: Path, tmp_path: Path, wandb_records: Reader) -> None:
+def test_multirun_and_two_launches_at_once(
+    app: Path, tmp_path: Path, wandb_records: Reader
+) -> None:
     """One process each, started together: a multirun of two jobs beside two single runs in another folder."""
     single = tmp_path / "single"
     single.mkdir()

@@ -12,7 +12,9 @@ from zoo.tracking.provenance import git_state, hardware, provenance, versions
 
 def _git(root: Path, *arguments: str) -> str:
     who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    return subprocess.run(["git", *who, *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *who, *arguments], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
 
 
 @pytest.fixture
@@ -56,7 +58,9 @@ def test_constraints_hash_versions_and_hardware(repository: Path) -> None:
     known = provenance(repository)
     assert known["constraints_sha256"] == hashlib.sha256(b"torch==2.13.0\n").hexdigest()
     assert versions(("torch", "no-such-package"))["no-such-package"] is None
-    assert known["versions"]["torch"] == torch.__version__ or torch.__version__.startswith(known["versions"]["torch"])
+    assert known["versions"]["torch"] == torch.__version__ or torch.__version__.startswith(
+        known["versions"]["torch"]
+    )
     machine = hardware()
     assert machine["cores"] >= machine["usable_cores"] >= 1
     assert machine["memory_gib"] > 0

@@ -102,7 +102,9 @@ def test_refusals(tmp_path: Path) -> None:
         run_id_of(tmp_path)
 
 
-def test_child_process_uses_the_folder_of_the_main_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_process_uses_the_folder_of_the_main_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     main = open_run(tmp_path / "main", kind="train")
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv(RUN_VARIABLE, str(main.folder))
@@ -111,11 +113,15 @@ def test_child_process_uses_the_folder_of_the_main_one(tmp_path: Path, monkeypat
     assert not (tmp_path / "unused").exists()
 
 
-def test_job_of_a_wandb_agent_takes_its_id_and_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_of_a_wandb_agent_takes_its_id_and_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep7")
     monkeypatch.setenv("WANDB_RUN_ID", "agent001")
     run = open_run(tmp_path / "a", kind="train")
     assert (run.id, run.group) == ("agent001", "sweep7")
     jobs = [open_run(tmp_path / "launch" / name, kind="train", multirun=True) for name in "01"]
-    assert len({job.id for job in jobs} | {"agent001"}) == 3  # one agent call, several jobs: each its own run
+    assert (
+        len({job.id for job in jobs} | {"agent001"}) == 3
+    )  # one agent call, several jobs: each its own run
     assert [job.group for job in jobs] == ["launch", "launch"]

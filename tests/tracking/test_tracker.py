@@ -62,12 +62,19 @@ def test_offline_run_says_everything(tmp_path: Path, wandb_records: Reader) -> N
     assert facts.items() <= known.items()
     assert {"git", "constraints_sha256", "versions", "hardware"} <= set(known)
 
-    axes = {record.metric.name or record.metric.glob_name: record.metric.step_metric for record in records}
+    axes = {
+        record.metric.name or record.metric.glob_name: record.metric.step_metric
+        for record in records
+    }
     assert axes["tst/en-de/StreamLAAL"] == "tst/en-de/m"
     assert axes["train/*"] == axes["dev/*"] == "trainer/global_step"
 
     rows = [{_key(item): item.value_json for item in record.history.item} for record in records]
-    assert [(row["tst/en-de/m"], row["tst/en-de/StreamLAAL"]) for row in rows if "tst/en-de/StreamLAAL" in row] == [
+    assert [
+        (row["tst/en-de/m"], row["tst/en-de/StreamLAAL"])
+        for row in rows
+        if "tst/en-de/StreamLAAL" in row
+    ] == [
         ("1", "1.25"),
         ("2", "1.75"),
     ]
@@ -75,8 +82,14 @@ def test_offline_run_says_everything(tmp_path: Path, wandb_records: Reader) -> N
     assert not any("tst/en-de/COMET" in row for row in rows)
 
     sent = [record.artifact for record in records if record.WhichOneof("record_type") == "artifact"]
-    requests = [record.request.log_artifact.artifact for record in records if record.request.HasField("log_artifact")]
-    models = [(item.name, item.use_after_commit) for item in (*sent, *requests) if item.type == "model"]
+    requests = [
+        record.request.log_artifact.artifact
+        for record in records
+        if record.request.HasField("log_artifact")
+    ]
+    models = [
+        (item.name, item.use_after_commit) for item in (*sent, *requests) if item.type == "model"
+    ]
     assert models == [("model-training1", True), (f"model-{run.id}", False)]
     (ended,) = [record.exit for record in records if record.WhichOneof("record_type") == "exit"]
     assert ended.exit_code == 0
@@ -93,11 +106,17 @@ def _key(item: Any) -> str:
     return item.key or ".".join(item.nested_key)
 
 
-def test_failing_job_is_finished_with_its_code_and_resumed(tmp_path: Path, wandb_records: Reader) -> None:
+def test_failing_job_is_finished_with_its_code_and_resumed(
+    tmp_path: Path, wandb_records: Reader
+) -> None:
     run = open_run(tmp_path / "run", kind="train")
     with pytest.raises(KeyboardInterrupt), track(run, config={"seed": 1}):
         raise KeyboardInterrupt
-    (ended,) = [record.exit for record in wandb_records(run.folder) if record.WhichOneof("record_type") == "exit"]
+    (ended,) = [
+        record.exit
+        for record in wandb_records(run.folder)
+        if record.WhichOneof("record_type") == "exit"
+    ]
     assert ended.exit_code == 130
 
     again = open_run(run.folder, kind="train", resume=run.folder)
@@ -114,7 +133,11 @@ def test_sigterm_ends_through_finally(tmp_path: Path, wandb_records: Reader) -> 
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit), track(run, config={}):
         os.kill(os.getpid(), signal.SIGTERM)
-    (ended,) = [record.exit for record in wandb_records(run.folder) if record.WhichOneof("record_type") == "exit"]
+    (ended,) = [
+        record.exit
+        for record in wandb_records(run.folder)
+        if record.WhichOneof("record_type") == "exit"
+    ]
     assert ended.exit_code == 143
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -125,7 +148,9 @@ def _run(folder: Path) -> Run:
 
 def test_without_wandb_the_folder_has_it_all(tmp_path: Path) -> None:
     run = _run(tmp_path / "run")
-    with track(run, config={"seed": 1}, overrides=["seed=1"], facts={"batch_size": 4}, settings=OFF) as tracker:
+    with track(
+        run, config={"seed": 1}, overrides=["seed=1"], facts={"batch_size": 4}, settings=OFF
+    ) as tracker:
         assert [logger.name for logger in tracker.loggers()] == ["csv"]
         _evaluate(tracker, run.folder)
         tracker.use_checkpoint(tmp_path / "absent", run_id="x")
@@ -145,7 +170,10 @@ def test_wandb_trouble_in_the_middle_is_a_warning(tmp_path: Path) -> None:
             raise ConnectionError("gone")
 
     run = _run(tmp_path / "run")
-    with warnings.catch_warnings(record=True) as caught, track(run, config={}, settings=OFF) as tracker:
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        track(run, config={}, settings=OFF) as tracker,
+    ):
         tracker._wandb = Broken()  # type: ignore[assignment]
         tracker.log_scores("tst/en-de", {"BLEU": 1.0}, knob=None)
     assert [str(warning.message) for warning in caught] == ["W&B: ConnectionError: gone"] * 2

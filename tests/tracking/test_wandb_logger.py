@@ -46,7 +46,9 @@ def test_key_in_netrc(tmp_path: Path) -> None:
 
 
 def test_unknown_mode_is_refused() -> None:
-    with pytest.raises(ZooError, match="Unknown W&B mode 'on'; choose one of: online, offline, disabled"):
+    with pytest.raises(
+        ZooError, match="Unknown W&B mode 'on'; choose one of: online, offline, disabled"
+    ):
         WandbSettings(mode="on")  # type: ignore[arg-type]
 
 

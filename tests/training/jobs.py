@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def train(folder: Path, given: Sequence[str]) -> None:
     """Train into ``folder`` to the end."""
-    done = subprocess.run(_command(folder, given), cwd=folder.parent, check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        _command(folder, given), cwd=folder.parent, check=False, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -23,14 +25,20 @@ def train_and_kill(folder: Path, given: Sequence[str], *, stages: Iterable[str],
     said = folder.with_suffix(".txt")
     with said.open("w") as file:
         started = subprocess.Popen(
-            _command(folder, given), cwd=folder.parent, stdout=file, stderr=file, start_new_session=True
+            _command(folder, given),
+            cwd=folder.parent,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
         )
     while started.poll() is None:
         if (folder / "metrics.csv").exists() and step in losses(folder, stages):
             os.killpg(started.pid, signal.SIGKILL)
             started.wait()
         time.sleep(0.02)
-    assert started.returncode == -signal.SIGKILL, f"it ended before it could be killed: {said.read_text()[-2000:]}"
+    assert started.returncode == -signal.SIGKILL, (
+        f"it ended before it could be killed: {said.read_text()[-2000:]}"
+    )
 
 
 def losses(folder: Path, stages: Iterable[str]) -> dict[int, float]:

@@ -14,7 +14,14 @@ from zoo.data.excerpts import ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import ClipSupply, ExcerptSupply, StepBatches, Stretches, StretchSupply, ThoughtSupply
+from zoo.training.batches import (
+    ClipSupply,
+    ExcerptSupply,
+    StepBatches,
+    Stretches,
+    StretchSupply,
+    ThoughtSupply,
+)
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.run import supplies, thought_supplies
 
@@ -22,15 +29,29 @@ from zoo.training.run import supplies, thought_supplies
 class Shown:
     """An objective that shows what it was given."""
 
-    def batch(self, stretches: list[Stretch], multiplier: int, frames: None = None) -> tuple[list[Stretch], int]:
+    def batch(
+        self, stretches: list[Stretch], multiplier: int, frames: None = None
+    ) -> tuple[list[Stretch], int]:
         assert frames is None
         return stretches, multiplier
 
 
 STAGE = Stage(
-    objective="shown", trains=[], steps=100, learning_rate=1, batch_seconds=16, chunks=[4, 8], multipliers=[1, 2]
+    objective="shown",
+    trains=[],
+    steps=100,
+    learning_rate=1,
+    batch_seconds=16,
+    chunks=[4, 8],
+    multipliers=[1, 2],
 )
-TALK = Talk("talk", Path("talk.wav"), 60.0, "en", tuple(Segment(second, 2.5, "hello") for second in range(1, 60, 4)))
+TALK = Talk(
+    "talk",
+    Path("talk.wav"),
+    60.0,
+    "en",
+    tuple(Segment(second, 2.5, "hello") for second in range(1, 60, 4)),
+)
 
 
 def batches(*, rank: int = 0, parts: int = 1, **shares: float) -> Any:
@@ -40,7 +61,9 @@ def batches(*, rank: int = 0, parts: int = 1, **shares: float) -> Any:
     ]
     curriculum = Curriculum({"only": STAGE})
     given: Any = {"shown": Shown()}
-    return StepBatches({"only": StretchSupply(sources)}, curriculum, given, seed=3, rank=rank, parts=parts)
+    return StepBatches(
+        {"only": StretchSupply(sources)}, curriculum, given, seed=3, rank=rank, parts=parts
+    )
 
 
 def test_two_parts_on_one_rank_are_those_of_two_ranks() -> None:
@@ -56,7 +79,10 @@ def test_a_share_of_the_steps_sees_single_utterances() -> None:
     seen = [mixed[step][0] for step in range(100)]
     single = [step for step in range(100) if seen[step][0].talk.name != "talk"]
     assert 20 <= len(single) <= 40
-    assert {stretch.chunks for step in single for stretch in seen[step]} <= {3, 4}  # of 2.5 s, blocks of one or two
+    assert {stretch.chunks for step in single for stretch in seen[step]} <= {
+        3,
+        4,
+    }  # of 2.5 s, blocks of one or two
     for step in set(range(100)) - set(single):
         assert seen[step] == robust[step][0]
 
@@ -67,19 +93,31 @@ def test_a_step_is_drawn_alike_every_time(step: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["excerpts", "thoughts", "clips"])
-def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind: str, tmp_path: Path) -> None:
+def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
+    kind: str, tmp_path: Path
+) -> None:
     segments = tuple(
-        Segment(s, 2.0, "one two", (Word("one", s, s + 1), Word("two", s + 1, s + 2)), {"de": translation})
+        Segment(
+            s,
+            2.0,
+            "one two",
+            (Word("one", s, s + 1), Word("two", s + 1, s + 2)),
+            {"de": translation},
+        )
         for s in range(1, 60, 4)
         for translation in [Target("eins zwei", ("eins", "zwei"), ((0,), (1,)))]
     )
     talk = Talk("talk", Path("talk.wav"), 60.0, "en", segments)
-    curriculum = Curriculum({"only": Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)})
+    curriculum = Curriculum(
+        {"only": Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)}
+    )
 
     german = language("de")
     supply: Any = {
         "excerpts": lambda: ExcerptSupply(Excerpts([talk], german, ExcerptConfig())),
-        "thoughts": lambda: ThoughtSupply(Thoughts([talk], german, ThoughtConfig(), chunk_seconds=0.64)),
+        "thoughts": lambda: ThoughtSupply(
+            Thoughts([talk], german, ThoughtConfig(), chunk_seconds=0.64)
+        ),
         "clips": lambda: ClipSupply(Clips([talk], german, ClipConfig(count=12), cache=tmp_path)),
     }[kind]()
 
@@ -95,14 +133,26 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(kind:
 
 def test_every_stage_has_its_own_supply() -> None:
     """Encoder first, then chains of thought: one curriculum, one place per global step."""
-    config = compose("train", ["experiment=streamuni_phi4_minitalks", "backbone.tokenizer=somewhere"])
+    config = compose(
+        "train", ["experiment=streamuni_phi4_minitalks", "backbone.tokenizer=somewhere"]
+    )
     settings = build(config.training)
     words = (Word("one", 1.0, 2.0), Word("two.", 2.0, 3.0))
-    segments = (Segment(1.0, 2.0, "one two.", words, {"de": Target("eins zwei.", ("eins", "zwei."), ((0,), (1,)))}),)
+    segments = (
+        Segment(
+            1.0,
+            2.0,
+            "one two.",
+            words,
+            {"de": Target("eins zwei.", ("eins", "zwei."), ((0,), (1,)))},
+        ),
+    )
     talks = [Talk("talk", Path("talk.wav"), 9.0, "en", segments)] * 2
     settings = replace(settings, thoughts=replace(settings.thoughts, sentences=[1.0]))
     system = build(config.system)
-    made = thought_supplies(system, talks, settings) | supplies(system, talks, settings, torch.device("cpu"))
+    made = thought_supplies(system, talks, settings) | supplies(
+        system, talks, settings, torch.device("cpu")
+    )
     assert [stage.name for stage in settings.stages(Thought)] == ["sentences", "segments"]
     assert [type(made[name]) for name in ("hearing", "sentences", "segments")] == [
         StretchSupply,
@@ -114,7 +164,8 @@ def test_every_stage_has_its_own_supply() -> None:
     shown: Any = dict.fromkeys(settings.objectives, Shown())
     batches = StepBatches(made, settings.curriculum, shown, seed=0, rank=0)
     first, *later = [
-        batches[step][0][0] for step in (0, settings.curriculum.stages[0].steps, settings.curriculum.steps - 1)
+        batches[step][0][0]
+        for step in (0, settings.curriculum.stages[0].steps, settings.curriculum.steps - 1)
     ]
     assert isinstance(first, Stretch)
     assert first.chunk_seconds == 0.64

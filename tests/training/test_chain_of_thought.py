@@ -40,7 +40,13 @@ TRAINING = [
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("training")
-    command = [sys.executable, str(ROOT / "train.py"), *PHI4, *TRAINING, f"hydra.run.dir={folder / 'run'}"]
+    command = [
+        sys.executable,
+        str(ROOT / "train.py"),
+        *PHI4,
+        *TRAINING,
+        f"hydra.run.dir={folder / 'run'}",
+    ]
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert f"backbone.name={folder / 'run' / 'export'}" in done.stdout
@@ -59,7 +65,11 @@ def exported(run: Path) -> ChainOfThought:
 
 def test_every_stage_has_its_own_losses(run: Path) -> None:
     rows = list(csv.DictReader((run / "metrics.csv").open()))
-    for stage, name in (("hearing", "word_accuracy"), ("sentences", "transcript"), ("segments", "translation")):
+    for stage, name in (
+        ("hearing", "word_accuracy"),
+        ("sentences", "transcript"),
+        ("segments", "translation"),
+    ):
         assert len([row for row in rows if row[f"train/{stage}/{name}"]]) == 2
 
 
@@ -67,7 +77,10 @@ def test_its_tokenizer_knows_both_languages_and_its_own_prompt(exported: ChainOf
     words = {exported.tokenizer.tokenize(word)[0] for word in ("the", "die", "separator")}
     assert words == {"Ġthe", "Ġdie", "Ġseparator"}
     assert len(exported.prompt.separator) == 1
-    assert exported.text([*exported.prompt.transcript("the"), *exported.prompt.translation("die")]) == " the die"
+    assert (
+        exported.text([*exported.prompt.transcript("the"), *exported.prompt.translation("die")])
+        == " the die"
+    )
 
 
 def test_its_encoder_hears_by_statistics_of_the_training_audio(exported: ChainOfThought) -> None:

@@ -8,7 +8,13 @@ from zoo.training.curriculum import Curriculum, Stage
 
 
 def stage(steps: int, **options: object) -> Stage:
-    given = {"warmup_steps": 10, "batch_seconds": 24.0, "chunks": [4, 8], "multipliers": [1, 3], "learning_rate": 1.0}
+    given = {
+        "warmup_steps": 10,
+        "batch_seconds": 24.0,
+        "chunks": [4, 8],
+        "multipliers": [1, 3],
+        "learning_rate": 1.0,
+    }
     return Stage(objective="o", trains=["encoder"], steps=steps, **(given | options))  # type: ignore[arg-type]
 
 
@@ -31,12 +37,21 @@ def test_a_curriculum_needs_a_stage_with_steps(stages: dict[str, Stage]) -> None
 
 
 def test_multipliers_are_those_of_the_stages_that_have_steps() -> None:
-    curriculum = Curriculum({"a": stage(0, multipliers=[5]), "b": stage(3, multipliers=[1, 9]), "c": stage(3)})
+    curriculum = Curriculum(
+        {"a": stage(0, multipliers=[5]), "b": stage(3, multipliers=[1, 9]), "c": stage(3)}
+    )
     assert curriculum.multipliers == {1, 3, 4, 8}  # 9 is taken as the whole length, 4 or 8
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"chunks": []}, {"multipliers": []}, {"chunks": [4, 0]}, {"multipliers": [0]}, {"batch_seconds": 0}]
+    "wrong",
+    [
+        {"chunks": []},
+        {"multipliers": []},
+        {"chunks": [4, 0]},
+        {"multipliers": [0]},
+        {"batch_seconds": 0},
+    ],
 )
 def test_a_stage_refuses_what_makes_no_batch(wrong: dict[str, object]) -> None:
     with pytest.raises(ZooError, match=next(iter(wrong))):
@@ -54,12 +69,19 @@ def test_the_learning_rate_warms_up_holds_and_decays() -> None:
 
 def test_a_batch_has_one_length_that_its_multiplier_divides() -> None:
     shapes = [stage(9).shape(np.random.default_rng(seed), 0.96) for seed in range(50)]
-    assert {(shape.chunks, shape.multiplier) for shape in shapes} == {(4, 1), (3, 3), (8, 1), (6, 3)}
+    assert {(shape.chunks, shape.multiplier) for shape in shapes} == {
+        (4, 1),
+        (3, 3),
+        (8, 1),
+        (6, 3),
+    }
     assert all(shape.streams == round(24 / (shape.chunks * 0.96)) for shape in shapes)
 
 
 def test_examples_of_a_step_are_shared_out_evenly() -> None:
     curriculum = Curriculum({"a": stage(5, examples=32), "b": stage(5)})
     assert [s.examples for s in curriculum.shared(8).stages] == [4, None]
-    with pytest.raises(ZooError, match="The 32 examples of a step of stage 'a' cannot be shared out over 5 batches"):
+    with pytest.raises(
+        ZooError, match="The 32 examples of a step of stage 'a' cannot be shared out over 5 batches"
+    ):
         curriculum.shared(5)

@@ -15,7 +15,9 @@ from zoo.errors import ZooError
 from zoo.training import strategy
 from zoo.training.run import last_checkpoint
 
-needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs pip install -e .[deepspeed]")
+needs_deepspeed = pytest.mark.skipif(
+    find_spec("deepspeed") is None, reason="needs pip install -e .[deepspeed]"
+)
 STEPS = {"hearing": 4, "sentences": 4, "segments": 6}  # of which the second lets the encoder rest
 STEP = 1e-3  # learning rate of all stages: about what one step moves a weight by
 TINY = [
@@ -60,7 +62,9 @@ def test_two_processes_killed_and_resumed_equal_one(tmp_path: Path) -> None:
 
     train_and_kill(sharded, [*TINY, *ZERO], stages=STEPS, step=7)
     assert (sharded / "checkpoints" / "last.ckpt").is_dir()
-    with pytest.raises(ZooError, match=r"written with strategy=deepspeed_\.\.\.; resume it with the same"):
+    with pytest.raises(
+        ZooError, match=r"written with strategy=deepspeed_\.\.\.; resume it with the same"
+    ):
         last_checkpoint(sharded)
 
     train(sharded, [*TINY, *ZERO, f"resume={sharded}"])
@@ -106,7 +110,11 @@ def test_the_experiment_has_the_settings_of_table_3() -> None:
     settings = build(cfg.training)
     (stage,) = settings.curriculum.stages
     assert (stage.examples, stage.learning_rate, settings.weight_decay) == (32, 4e-5, 0.01)
-    assert [stage.factor(step) for step in (49, 1000, 1999)] == [1, 1, 1]  # constant once it is warm
+    assert [stage.factor(step) for step in (49, 1000, 1999)] == [
+        1,
+        1,
+        1,
+    ]  # constant once it is warm
     assert list(settings.betas) == [0.9, 0.95]
     assert (cfg.trainer.strategy.stage, cfg.trainer.precision) == (2, "bf16-mixed")
     assert (cfg.backbone.dtype, cfg.backbone.gradient_checkpointing) == ("bfloat16", True)

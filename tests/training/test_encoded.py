@@ -23,17 +23,26 @@ CHUNKS = {"long": 7.3, "short": 3.0}
 @pytest.fixture
 def encoder() -> StreamingEncoder:
     torch.manual_seed(0)
-    return StreamingEncoder(EncoderConfig(conv_channels=[8] * 7, hidden=16, layers=2, heads=2, ff=32, window=3))
+    return StreamingEncoder(
+        EncoderConfig(conv_channels=[8] * 7, hidden=16, layers=2, heads=2, ff=32, window=3)
+    )
 
 
 @pytest.fixture
 def talks(tmp_path: Path) -> list[Talk]:
     made = []
     for seed, (name, chunks) in enumerate(CHUNKS.items()):
-        samples = torch.randn(round(chunks * CHUNK_SAMPLES), generator=torch.Generator().manual_seed(seed)) / 10
+        samples = (
+            torch.randn(
+                round(chunks * CHUNK_SAMPLES), generator=torch.Generator().manual_seed(seed)
+            )
+            / 10
+        )
         audio.write(tmp_path / f"{name}.wav", samples)
         segment = Segment(0.0, 0.5, "hello")
-        made.append(Talk(name, tmp_path / f"{name}.wav", samples.numel() / 16_000, "en", (segment,)))
+        made.append(
+            Talk(name, tmp_path / f"{name}.wav", samples.numel() / 16_000, "en", (segment,))
+        )
     return made
 
 
@@ -46,10 +55,14 @@ def test_frames_are_those_of_streaming_the_whole_talk(
     for seed in range(20):
         stretch = segments.draw(np.random.default_rng(seed), 2, multiplier)
         samples = audio.load(stretch.talk.file)
-        samples = torch.nn.functional.pad(samples, (0, -samples.numel() % (CHUNK_SAMPLES * multiplier)))
+        samples = torch.nn.functional.pad(
+            samples, (0, -samples.numel() % (CHUNK_SAMPLES * multiplier))
+        )
         first = round(stretch.start * 50)
         expected = encoder(samples[None], multiplier).hidden[0, first : first + 96]
-        torch.testing.assert_close(encoded.frames(stretch, multiplier), expected, rtol=0.05, atol=0.05)  # bf16
+        torch.testing.assert_close(
+            encoded.frames(stretch, multiplier), expected, rtol=0.05, atol=0.05
+        )  # bf16
 
 
 @pytest.mark.parametrize(("start", "end"), [(0.0, 1.0), (1.93, 2.51), (6.995, 7.008)])
@@ -77,7 +90,9 @@ def test_they_are_computed_once_per_encoder(
     encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path)
     streamed: list[int] = []
     stream = StreamingEncoder.stream
-    monkeypatch.setattr(StreamingEncoder, "stream", lambda *given: streamed.append(1) or stream(*given))
+    monkeypatch.setattr(
+        StreamingEncoder, "stream", lambda *given: streamed.append(1) or stream(*given)
+    )
     encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path)
     assert streamed == []
     encode_talks(encoder, talks, [1, 2], device=CPU, cache=tmp_path)
@@ -88,7 +103,9 @@ def test_they_are_computed_once_per_encoder(
     assert len(list(tmp_path.glob("encoded-*"))) == 2
 
 
-def test_cut_short_it_starts_again(encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path) -> None:
+def test_cut_short_it_starts_again(
+    encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path
+) -> None:
     class Cut(Exception):
         pass
 
@@ -101,5 +118,7 @@ def test_cut_short_it_starts_again(encoder: StreamingEncoder, talks: list[Talk],
         encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "broken")
     encoder.stream = stream  # type: ignore[method-assign]
     again = encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "broken")
-    stretch = RobustSegments(talks, chunk_seconds=0.96, on_grid=True).draw(np.random.default_rng(0), 2, 1)
+    stretch = RobustSegments(talks, chunk_seconds=0.96, on_grid=True).draw(
+        np.random.default_rng(0), 2, 1
+    )
     assert torch.equal(again.frames(stretch, 1), whole.frames(stretch, 1))

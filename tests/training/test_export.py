@@ -14,9 +14,16 @@ def made(backbone: nn.Module | None = None, **given: Any) -> str:
     """The card of a linear layer from English to Spanish."""
     backbone = backbone or nn.Linear(100, 100)
     system: Any = SimpleNamespace(
-        name="infinisst", backbone=backbone, source_language=language("en"), target_language=language("es")
+        name="infinisst",
+        backbone=backbone,
+        source_language=language("en"),
+        target_language=language("es"),
     )
-    options = {"corpus": "minitalks", "trained": ["seed=1", "target_language=es"], "dtype": "bfloat16"}
+    options = {
+        "corpus": "minitalks",
+        "trained": ["seed=1", "target_language=es"],
+        "dtype": "bfloat16",
+    }
     return card(system, **{**options, "evaluated": ["target_language=es"], **given})
 
 

@@ -72,14 +72,21 @@ def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_pat
     assert done.returncode == 2, done.stderr[-2000:]
     assert done.stderr.startswith(f"error: {JOBS[given]}")
     assert done.stderr.count("\n") == 1
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "multirun.yaml"]
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.name != "multirun.yaml"
+    ]
 
 
 def test_a_run_is_resumed_with_what_it_was_started_with(tmp_path: Path) -> None:
-    config: dict[str, object] = {**dict.fromkeys(RESUMED, 1), "backbone": {"hidden": 8, "tokenizer": "a"}}
+    config: dict[str, object] = {
+        **dict.fromkeys(RESUMED, 1),
+        "backbone": {"hidden": 8, "tokenizer": "a"},
+    }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     check_same(tmp_path, {**config, "backbone": {"hidden": 8, "tokenizer": "moved"}, "threads": 2})
-    with pytest.raises(ZooError, match="another target_language; resume it with the same overrides"):
+    with pytest.raises(
+        ZooError, match="another target_language; resume it with the same overrides"
+    ):
         check_same(tmp_path, {**config, "target_language": 2})
     with pytest.raises(ZooError, match="another backbone"):
         check_same(tmp_path, {**config, "backbone": {"hidden": 9, "tokenizer": "a"}})
@@ -92,18 +99,36 @@ def test_what_lightning_refuses_is_one_sentence() -> None:
         make_trainer({"accelerator": "cpu", "nope": 1})
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*precision"):
         make_trainer({"accelerator": "cpu", "precision": 3})
-    with pytest.raises(ZooError, match=r"deepspeed_stage_3 is Lightning's; choose strategy=deepspeed_stage_2"):
+    with pytest.raises(
+        ZooError, match=r"deepspeed_stage_3 is Lightning's; choose strategy=deepspeed_stage_2"
+    ):
         make_trainer({"strategy": "deepspeed_stage_3"})
 
 
-def test_talks_and_shares_are_checked_before_weights_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_talks_and_shares_are_checked_before_weights_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(run, "prepare", lambda *given: pytest.fail("weights are read"))
-    chosen = ["experiment=streamuni_phi4", "strategy=auto", "device=cpu", "trainer.accumulate_grad_batches=3"]
+    chosen = [
+        "experiment=streamuni_phi4",
+        "strategy=auto",
+        "device=cpu",
+        "trainer.accumulate_grad_batches=3",
+    ]
     cfg = compose("train", chosen)
-    heard = Segment(1.0, 2.0, "One two.", (Word("One", 1.0, 2.0), Word("two.", 2.0, 3.0)), {"de": Target("Eins zwei.")})
+    heard = Segment(
+        1.0,
+        2.0,
+        "One two.",
+        (Word("One", 1.0, 2.0), Word("two.", 2.0, 3.0)),
+        {"de": Target("Eins zwei.")},
+    )
     for segment, said in (
         (replace(heard, words=()), "Segment 'One two.' lacks word times; align the corpus first."),
-        (heard, "The 32 examples of a step of stage 'thoughts' cannot be shared out over 3 batches"),
+        (
+            heard,
+            "The 32 examples of a step of stage 'thoughts' cannot be shared out over 3 batches",
+        ),
     ):
         with pytest.raises(ZooError) as refusal:
             run.fit(
@@ -119,7 +144,9 @@ def test_talks_and_shares_are_checked_before_weights_are_read(monkeypatch: pytes
         assert str(refusal.value).startswith(said)
 
 
-def test_a_training_streams_for_words_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_training_streams_for_words_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     class Prepared(Exception):
         """Weights would be read now."""
 

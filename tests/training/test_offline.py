@@ -33,7 +33,9 @@ TRAINING = [
     "training.dev_talks=1",
     "training.evaluate_every_steps=4",
     "training.evaluate_from_step=4",
-    *(f"{STAGES}.{name}.steps=0" for name in ("sentences", "short", "long")),  # they would fill the cache folder
+    *(
+        f"{STAGES}.{name}.steps=0" for name in ("sentences", "short", "long")
+    ),  # they would fill the cache folder
     f"{STAGES}.alone.steps=4",
     f"{STAGES}.alone.batch_seconds=12",
 ]
@@ -68,7 +70,9 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
 def test_no_part_is_left_in_the_mode_of_evaluation() -> None:
     """It would train without its dropout."""
     made = f"backbone.tokenizer={ROOT / 'checkpoints' / 'offline_minitalks_en-de'}"
-    config = compose("train", [*TINY, "experiment=offline_minitalks", "backbone.encoder_weights=null", made])
+    config = compose(
+        "train", [*TINY, "experiment=offline_minitalks", "backbone.encoder_weights=null", made]
+    )
     system = build(config.system)
     prepare(system, [], build(config.training))
     assert all(module.training for module in system.modules())

@@ -133,7 +133,9 @@ class Speaking(Protocol):
     def check_speech(self, language: Language, *, layer: int | None) -> None:
         """Raise ZooError for a language that it does not speak, and for a layer (see below) that it lacks."""
 
-    def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
+    def generate_units(
+        self, writes: Sequence[Write], *, layer: int | None, close: bool
+    ) -> list[Units]:
         """Units of each stream's kept and written text, from ``hypothesis.states`` of both, never computed again.
 
         layer: of the text-to-unit decoder, whose cross-attention is told, as the mean of its heads (None: mean of all

@@ -3,12 +3,20 @@
 from pathlib import Path
 
 from huggingface_hub import HfApi, try_to_load_from_cache
-from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    RepositoryNotFoundError,
+)
 from huggingface_hub.utils import validate_repo_id
 
 from zoo.errors import ZooError
 
-DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # one of them is in the cache when a model is
+DESCRIPTIONS = (
+    "config.json",
+    "tokenizer_config.json",
+)  # one of them is in the cache when a model is
 
 
 def check(noun: str, name: str) -> None:
@@ -22,17 +30,23 @@ def check(noun: str, name: str) -> None:
         validate_repo_id(name)
         HfApi().auth_check(name)
     except HFValidationError as error:
-        raise ZooError(f"No {noun} could be loaded from {name}; it must be a folder or a name on the hub.") from error
+        raise ZooError(
+            f"No {noun} could be loaded from {name}; it must be a folder or a name on the hub."
+        ) from error
     except GatedRepoError as error:
         raise ZooError(
             f"The {noun} {name!r} is gated: accept its licence on https://huggingface.co/{name} and log in with "
             "`hf auth login`, or name a local folder."
         ) from error
     except RepositoryNotFoundError as error:
-        raise ZooError(f"The {noun} {name!r} is neither a folder here nor a model on the hub.") from error
+        raise ZooError(
+            f"The {noun} {name!r} is neither a folder here nor a model on the hub."
+        ) from error
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
-    except Exception as error:  # the hub's client has changed its HTTP library, and with it these types, before
+    except (
+        Exception
+    ) as error:  # the hub's client has changed its HTTP library, and with it these types, before
         raise _unreachable(noun, name, str(error) or type(error).__name__) from error
 
 

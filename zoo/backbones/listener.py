@@ -30,7 +30,9 @@ class StreamState:
 class Listener(Backbone):
     """Hears all kept audio anew, but what it heard last not again; what was written is forced at every look."""
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT})
+    exposes: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT}
+    )
 
     @abstractmethod
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -47,7 +49,9 @@ class Listener(Backbone):
 
     def hear(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Memories of the waves; what was heard last is not heard again."""
-        keys = [(session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)]
+        keys = [
+            (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
+        ]
         new = [index for index, key in enumerate(keys) if sessions[index].backbone.heard != key]
         if new:
             for index, memory in zip(

@@ -53,7 +53,11 @@ class LoraConfig:
     def peft(self, targets: str) -> peft.LoraConfig:
         """The same for peft. targets: see ``inject``."""
         return peft.LoraConfig(
-            r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=targets, bias="none"
+            r=self.rank,
+            lora_alpha=self.alpha,
+            lora_dropout=self.dropout,
+            target_modules=targets,
+            bias="none",
         )
 
 
@@ -80,7 +84,11 @@ def is_adapter(name: str) -> bool:
 
 
 def save(
-    network: PreTrainedModel, folder: Path, dtype: torch.dtype | None, lora: LoraConfig | None, targets: str
+    network: PreTrainedModel,
+    folder: Path,
+    dtype: torch.dtype | None,
+    lora: LoraConfig | None,
+    targets: str,
 ) -> None:
     """Write a network with or without an adapter (``lora.save``) to ``folder``, as Transformers lays it out.
 
@@ -93,10 +101,15 @@ def save(
         if name not in left_out
     }
     if lora is not None and lora.save == "adapter":
-        adapter = {f"base_model.model.{name}": weights[name] for name in weights if is_adapter(name)}
+        adapter = {
+            f"base_model.model.{name}": weights[name] for name in weights if is_adapter(name)
+        }
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         lora.peft(targets).save_pretrained(str(folder / FOLDER))
-        adapter = {name.replace(f".{ADAPTER}.", "."): tensor.contiguous() for name, tensor in adapter.items()}
+        adapter = {
+            name.replace(f".{ADAPTER}.", "."): tensor.contiguous()
+            for name, tensor in adapter.items()
+        }
         save_file(adapter, folder / FOLDER / "adapter_model.safetensors", metadata={"format": "pt"})
     scaling = lora.scaling if lora is not None and lora.save == "merged" else 0.0
     network.save_pretrained(folder, state_dict=merged(weights, scaling))
@@ -110,7 +123,9 @@ def merged(weights: Mapping[str, Tensor], scaling: float) -> dict[str, Tensor]:
             continue
         first = f"{name.removesuffix('base_layer.weight')}lora_A.{ADAPTER}.weight"
         if scaling and BASE in name and first in weights:
-            weight = added(weight, weights[first], weights[first.replace("lora_A", "lora_B")], scaling)
+            weight = added(
+                weight, weights[first], weights[first.replace("lora_A", "lora_B")], scaling
+            )
         plain[name.replace(BASE, ".")] = weight
     return plain
 

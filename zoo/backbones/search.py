@@ -77,7 +77,9 @@ class SearchConfig:
         if "" in self.suppress:
             raise ZooError("The search cannot suppress an empty text: every token contains it.")
 
-    def scores(self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]) -> Tensor:
+    def scores(
+        self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]
+    ) -> Tensor:
         """Log-probabilities (rows, vocabulary) under the repetition controls, given each row's answer so far."""
         if self.no_repeat_ngram == 0 and self.repetition_penalty == 1.0:
             return log_probs
@@ -138,16 +140,28 @@ class Rules:
     never: list[int]
     never_first: Sequence[Sequence[int]]
 
-    def scores(self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]) -> Tensor:
+    def scores(
+        self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]
+    ) -> Tensor:
         """(rows, vocabulary), given each row's answer so far."""
         scores = self.config.scores(log_probs, contexts, answers)
         if self.never:
-            scores = scores.index_fill(1, torch.tensor(self.never, device=scores.device), -torch.inf)
-        first = [row for row, answer in enumerate(answers) if not answer] if any(self.never_first) else []
+            scores = scores.index_fill(
+                1, torch.tensor(self.never, device=scores.device), -torch.inf
+            )
+        first = (
+            [row for row, answer in enumerate(answers) if not answer]
+            if any(self.never_first)
+            else []
+        )
         if first:
             scores = scores.clone()
-        for row in first:  # a stream that ended at once has no answer for ever, others may be well into theirs
-            scores[row, list(self.never_first[row * len(self.never_first) // len(scores)])] = -torch.inf
+        for row in (
+            first
+        ):  # a stream that ended at once has no answer for ever, others may be well into theirs
+            scores[
+                row, list(self.never_first[row * len(self.never_first) // len(scores)])
+            ] = -torch.inf
         return scores
 
 
@@ -187,11 +201,15 @@ def _beam_search(
     config = rules.config
     continuation.fork(config.beams)
     contexts = [context for context in contexts for _ in range(config.beams)]
-    streams = [StreamSearch(continuation, config, limit, end, index) for index, limit in enumerate(limits)]
+    streams = [
+        StreamSearch(continuation, config, limit, end, index) for index, limit in enumerate(limits)
+    ]
     while True:
         beams = [beam for stream in streams for beam in stream.beams]
         scores = rules.scores(continuation.log_probs, contexts, [beam.tokens for beam in beams])
-        scores = scores + torch.tensor([[beam.score] for beam in beams], dtype=scores.dtype, device=scores.device)
+        scores = scores + torch.tensor(
+            [[beam.score] for beam in beams], dtype=scores.dtype, device=scores.device
+        )
         values, places = scores.view(len(streams), -1).topk(2 * config.beams)
         for stream, value, place in zip(streams, values.tolist(), places.tolist(), strict=True):
             stream.advance(value, place, scores.shape[1])
@@ -204,13 +222,18 @@ def _beam_search(
 class StreamSearch:
     """The beams of one stream. ``finished``: (normalised score, answer), at most as many as there are beams."""
 
-    def __init__(self, continuation: Continuation, config: SearchConfig, limit: int, end: int, index: int) -> None:
+    def __init__(
+        self, continuation: Continuation, config: SearchConfig, limit: int, end: int, index: int
+    ) -> None:
         self.continuation = continuation
         self.config = config
         self.limit = limit
         self.end = end
         self.first_row = index * config.beams
-        self.beams = [Beam([], 0.0 if beam == 0 else -torch.inf, self.first_row) for beam in range(config.beams)]
+        self.beams = [
+            Beam([], 0.0 if beam == 0 else -torch.inf, self.first_row)
+            for beam in range(config.beams)
+        ]
         self.finished: list[tuple[float, Answer]] = []
         self.done = False
 
@@ -229,8 +252,12 @@ class StreamSearch:
                     self._finish([*parent.tokens, token], score, row)
             elif len(running) < self.config.beams:
                 running.append(Beam([*parent.tokens, token], score, row))
-        self.done = length == self.limit or self._settled(running[0].score / length**self.config.length_penalty)
-        self.beams = running if running else [Beam([self.end], 0.0, self.first_row)] * self.config.beams
+        self.done = length == self.limit or self._settled(
+            running[0].score / length**self.config.length_penalty
+        )
+        self.beams = (
+            running if running else [Beam([self.end], 0.0, self.first_row)] * self.config.beams
+        )
 
     def _finish(self, tokens: list[int], score: float, row: int) -> None:
         ended = tokens[-1] == self.end
@@ -247,4 +274,6 @@ def following(ids: list[int], text: list[int], size: int) -> list[int]:
     if size == 0 or len(ids) < size - 1:
         return []
     tail = ids[len(ids) - size + 1 :]
-    return [text[i + size - 1] for i in range(len(text) - size + 1) if text[i : i + size - 1] == tail]
+    return [
+        text[i + size - 1] for i in range(len(text) - size + 1) if text[i : i + size - 1] == tail
+    ]

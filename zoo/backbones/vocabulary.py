@@ -23,7 +23,9 @@ def _byte_characters() -> dict[str, int]:
     """What byte each character of a byte-level piece is: printable ones are themselves, the rest follow from 256 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(rest)}
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + place): byte for place, byte in enumerate(rest)
+    }
 
 
 BYTES = _byte_characters()
@@ -43,7 +45,9 @@ class Vocabulary:
         byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
         starts, ends = [False] * (size + 1), [False] * (size + 1)  # and one for all ids beyond
         for token, piece in pieces.items():
-            starts[token] = piece.startswith(SPACES) if unit == "word" else _begins_character(piece, byte_level)
+            starts[token] = (
+                piece.startswith(SPACES) if unit == "word" else _begins_character(piece, byte_level)
+            )
             ends[token] = STRONG.search(_spelled(piece) if byte_level else piece) is not None
         self._starts, self._ends = torch.tensor(starts), torch.tensor(ends)
         self.starts, self.ends = self._starts[:-1], self._ends[:-1]
@@ -83,7 +87,9 @@ def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list
     pieces = dict(zip(ids, tokenizer.batch_decode([[token] for token in ids]), strict=True))
     for text in texts:
         if not any(text in piece for piece in pieces.values()):
-            raise ZooError(f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such as '('.")
+            raise ZooError(
+                f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such as '('."
+            )
     return [token for token, piece in pieces.items() if any(text in piece for text in texts)]
 
 

@@ -24,7 +24,11 @@ SHARED = "shared.json"  # part of the network: folder, relative to this one, who
 def tied(module: nn.Module) -> set[str]:
     """Names in the state dict that share their storage with an earlier one."""
     seen: dict[int, str] = {}
-    return {name for name, tensor in module.state_dict().items() if seen.setdefault(tensor.data_ptr(), name) != name}
+    return {
+        name
+        for name, tensor in module.state_dict().items()
+        if seen.setdefault(tensor.data_ptr(), name) != name
+    }
 
 
 def write(module: nn.Module, folder: Path, dtype: torch.dtype | None = None) -> None:
@@ -48,7 +52,9 @@ def read(module: nn.Module, folder: Path) -> None:
         raise ZooError(f"Checkpoint {str(folder)!r} does not fit the network: {first}") from error
     wrong = [*(set(missing) - tied(module)), *unexpected]
     if wrong:
-        raise ZooError(f"Checkpoint {str(folder)!r} does not fit the network: {some(sorted(wrong))}.")
+        raise ZooError(
+            f"Checkpoint {str(folder)!r} does not fit the network: {some(sorted(wrong))}."
+        )
 
 
 def load(folder: Path) -> dict[str, Tensor]:
@@ -85,8 +91,12 @@ def share(folder: Path, part: str, other: Path) -> None:
     """Leave ``part`` of the checkpoint in ``folder`` to the one in ``other``. Raises ZooError unless both are equal."""
     weights, there = _file(folder / WEIGHTS), _file(other / WEIGHTS)
     names = [name for name in weights if name.startswith(f"{part}.")]
-    if not names or any(name not in there or not _same(weights[name], there[name]) for name in names):
-        raise ZooError(f"{folder} and {other} do not have the same {part!r}; there is nothing to share.")
+    if not names or any(
+        name not in there or not _same(weights[name], there[name]) for name in names
+    ):
+        raise ZooError(
+            f"{folder} and {other} do not have the same {part!r}; there is nothing to share."
+        )
     parts = shared(folder) | {part: os.path.relpath(other, folder)}
     (folder / SHARED).write_text(json.dumps(parts, indent=2) + "\n", encoding="utf-8")
     kept = {name: tensor for name, tensor in weights.items() if name not in names}

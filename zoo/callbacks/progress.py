@@ -30,13 +30,20 @@ class ProgressLines(ProgressBar):
         """Lightning asks this of bars on other ranks."""
         self.every_seconds = float("inf")
 
-    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+    def on_train_start(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
         """Start counting, from the step a resumed run stands at."""
         self._begun = self._said = time.monotonic()
         self._first_step = trainer.global_step
 
     def on_train_batch_end(
-        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
     ) -> None:
         """Say where we are when it has been quiet for long enough."""
         now = time.monotonic()

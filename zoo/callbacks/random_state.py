@@ -12,7 +12,10 @@ class RandomState(Callback):
     """Saves and restores the CPU and CUDA generators of every process."""
 
     def on_save_checkpoint(
-        self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        checkpoint: dict[str, Any],
     ) -> None:
         """Put the generators' states beside the weights, by rank: one process writes for all."""
         state = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
@@ -22,7 +25,10 @@ class RandomState(Callback):
         checkpoint["random_states"] = states
 
     def on_load_checkpoint(
-        self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        checkpoint: dict[str, Any],
     ) -> None:
         """Take them up again; a run that goes on with more processes than before has none for the others."""
         states = checkpoint["random_states"]

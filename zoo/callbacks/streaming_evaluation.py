@@ -50,10 +50,14 @@ class StreamingEvaluation(Callback):
         ended = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
         if ended and (due or step == self.last_step):
             scores = self.evaluate(module)
-            module.log_dict(scores, rank_zero_only=True, logger=False)  # for the checkpoints that watch it
+            module.log_dict(
+                scores, rank_zero_only=True, logger=False
+            )  # for the checkpoints that watch it
             for logger in trainer.loggers:  # at once: Lightning would wait for its own interval
                 logger.log_metrics(scores, step=step)
-            shown = ", ".join(f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items())
+            shown = ", ".join(
+                f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
+            )
             trainer.print(f"step {step}: {shown}")
 
     def evaluate(self, module: Training) -> dict[str, float]:
@@ -64,12 +68,18 @@ class StreamingEvaluation(Callback):
         system.eval()
         streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
         with torch.autocast(module.device.type, enabled=False):
-            instances = sorted(simulate(system, streams, batch_size=self.batch_size), key=lambda i: i.index)
+            instances = sorted(
+                simulate(system, streams, batch_size=self.batch_size), key=lambda i: i.index
+            )
         system.train(training)
         references = [reference_segments(talk, system.target_language) for talk in talks]
         scores = score_talks(instances, references, language=system.target_language).scores
         wanted = {name: scores[name].value for name in ("BLEU", "StreamLAAL")}
-        return {f"dev/{system.direction}/{name}": value for name, value in wanted.items() if value is not None}
+        return {
+            f"dev/{system.direction}/{name}": value
+            for name, value in wanted.items()
+            if value is not None
+        }
 
     @staticmethod
     def monitor(system: StreamingSystem) -> str:

@@ -29,6 +29,8 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"Another process is making {folder}; waiting for it.", file=sys.stderr, flush=True)
+            print(
+                f"Another process is making {folder}; waiting for it.", file=sys.stderr, flush=True
+            )
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

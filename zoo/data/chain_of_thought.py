@@ -46,7 +46,9 @@ class Thought:
     def samples(self) -> Tensor:
         """(n,) audio; every thought of a batch has the same n."""
         count = round((self.end - self.start) * SAMPLE_RATE)
-        heard = audio.load(self.talk.file, start=self.talk.offset + self.start, duration=count / SAMPLE_RATE)[:count]
+        heard = audio.load(
+            self.talk.file, start=self.talk.offset + self.start, duration=count / SAMPLE_RATE
+        )[:count]
         return torch.nn.functional.pad(heard, (0, count - heard.numel()))
 
 
@@ -67,7 +69,9 @@ class ThoughtConfig:
     off_grid: share of the steps with any length in 80 ms; the others have whole chunks of the system.
     """
 
-    mixture: Mapping[str, float] = field(default_factory=lambda: {"streaming": 0.5, "non_streaming": 0.5})
+    mixture: Mapping[str, float] = field(
+        default_factory=lambda: {"streaming": 0.5, "non_streaming": 0.5}
+    )
     hours: Mapping[str, float | None] = field(default_factory=dict)
     sentences: Sequence[float] = (1.0,)
     max_seconds: Seconds = 30.0
@@ -82,7 +86,10 @@ class ThoughtConfig:
         for kind in (*self.mixture, *self.hours):
             if kind not in KINDS:
                 raise unknown("kind of thought", kind, KINDS)
-        for name, shares in (("mixture", tuple(self.mixture.values())), ("sentences", tuple(self.sentences))):
+        for name, shares in (
+            ("mixture", tuple(self.mixture.values())),
+            ("sentences", tuple(self.sentences)),
+        ):
             if min(shares, default=-1.0) < 0 or sum(shares) <= 0:
                 raise ZooError(
                     f"training.thoughts.{name} needs shares of at least 0, one above it; not {list(shares)}."
@@ -106,7 +113,12 @@ class Thoughts:
     """
 
     def __init__(
-        self, talks: Sequence[Talk], target: Language, config: ThoughtConfig, *, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        target: Language,
+        config: ThoughtConfig,
+        *,
+        chunk_seconds: Seconds,
     ) -> None:
         self.target = target
         self.config = config
@@ -117,7 +129,9 @@ class Thoughts:
             if "partial" in self._kinds or target.code not in segment.targets:
                 emission_times(segment, target.code)  # which tells what is missing
             elif not segment.words:
-                raise ZooError(f"Segment {segment.source!r} lacks word times; align the corpus first.")
+                raise ZooError(
+                    f"Segment {segment.source!r} lacks word times; align the corpus first."
+                )
         self._windows = {
             (kind, count): self._found(kind, count)
             for kind in self._kinds
@@ -125,7 +139,9 @@ class Thoughts:
             if share
         }
 
-    def batch(self, random: np.random.Generator, *, seconds: Seconds, examples: int | None = None) -> list[Thought]:
+    def batch(
+        self, random: np.random.Generator, *, seconds: Seconds, examples: int | None = None
+    ) -> list[Thought]:
         """Thoughts of one kind and one length, about ``seconds`` together, but no more than ``examples``."""
         kind = self._kinds[_choice(random, [self.config.mixture[kind] for kind in self._kinds])]
         windows = self._windows[kind, 1 + _choice(random, self.config.sentences)]
@@ -133,10 +149,18 @@ class Thoughts:
         length = windows.length(random, self.chunk_seconds if whole_chunks else GRID)
         count = max(1, round(seconds / length))
         rows = windows.fitting(random, length, count if examples is None else min(count, examples))
-        return [self._thought(random, kind, windows.places[row], windows.bounds[row], length) for row in rows]
+        return [
+            self._thought(random, kind, windows.places[row], windows.bounds[row], length)
+            for row in rows
+        ]
 
     def _thought(
-        self, random: np.random.Generator, kind: Kind, place: np.ndarray, bounds: np.ndarray, length: Seconds
+        self,
+        random: np.random.Generator,
+        kind: Kind,
+        place: np.ndarray,
+        bounds: np.ndarray,
+        length: Seconds,
     ) -> Thought:
         talk, (first, last) = self.talks[place[0]], place[1:].tolist()
         begin_low, begin_high, end_low, end_high = bounds.tolist()
@@ -144,15 +168,30 @@ class Thoughts:
         start = max(0.0, random.uniform(low, max(low, high)))
         end = start + length
         if kind == "non_streaming":
-            return Thought(talk, start, end, *self._whole(talk, talk.segments[first : last + 1]), self.target, kind)
-        return Thought(talk, start, end, *self._cut(talk, talk.segments[first:], end, kind), self.target, kind)
+            return Thought(
+                talk,
+                start,
+                end,
+                *self._whole(talk, talk.segments[first : last + 1]),
+                self.target,
+                kind,
+            )
+        return Thought(
+            talk, start, end, *self._cut(talk, talk.segments[first:], end, kind), self.target, kind
+        )
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
         """Transcript and translation of all that is said."""
-        said = language_of(talk.source_language).join(word.text for segment in segments for word in segment.words)
-        return said, self.target.separator.join(segment.targets[self.target.code].text for segment in segments)
+        said = language_of(talk.source_language).join(
+            word.text for segment in segments for word in segment.words
+        )
+        return said, self.target.separator.join(
+            segment.targets[self.target.code].text for segment in segments
+        )
 
-    def _cut(self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind) -> tuple[str, str]:
+    def _cut(
+        self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind
+    ) -> tuple[str, str]:
         """The words that have ended by ``end``, and the translation: of what was begun, or of what was said."""
         words: list[str] = []
         translations: list[str] = []
@@ -167,7 +206,9 @@ class Thoughts:
                 translations.append(segment.targets[self.target.code].text)
             else:
                 timed = emission_times(segment, self.target.code)
-                translations.append(self.target.join(word for word, time in timed if time <= end + CLOSE))
+                translations.append(
+                    self.target.join(word for word, time in timed if time <= end + CLOSE)
+                )
         said = language_of(talk.source_language).join(words)
         return said, self.target.separator.join(text for text in translations if text)
 
@@ -182,8 +223,14 @@ class Thoughts:
             left -= talk.duration
             for first in range(len(talk.segments) - count + 1):
                 places.append((index, first, first + count - 1))
-                bounds.append(self._window(talk, first, first + count - 1, whole=kind == "non_streaming"))
-        windows = _Windows.of(np.array(places).reshape(-1, 3), np.array(bounds).reshape(-1, 4), self.config.max_seconds)
+                bounds.append(
+                    self._window(talk, first, first + count - 1, whole=kind == "non_streaming")
+                )
+        windows = _Windows.of(
+            np.array(places).reshape(-1, 3),
+            np.array(bounds).reshape(-1, 4),
+            self.config.max_seconds,
+        )
         if not len(windows.places):
             raise ZooError(
                 f"The training talks have no {count} consecutive sentences for {kind} thoughts of at most "
@@ -191,7 +238,9 @@ class Thoughts:
             )
         return windows
 
-    def _window(self, talk: Talk, first: int, last: int, *, whole: bool) -> tuple[float, float, float, float]:
+    def _window(
+        self, talk: Talk, first: int, last: int, *, whole: bool
+    ) -> tuple[float, float, float, float]:
         """Earliest and latest start, earliest and latest end of a thought about the segments ``first`` to ``last``."""
         segments, config = talk.segments, self.config
         begin, end = segments[first], segments[last]
@@ -226,7 +275,9 @@ class _Windows:
     def of(places: np.ndarray, bounds: np.ndarray, max_seconds: Seconds) -> "_Windows":
         """Those of the places that have a length."""
         shortest = np.ceil((np.maximum(bounds[:, 2] - bounds[:, 1], GRID) - CLOSE) / GRID) * GRID
-        longest = np.floor((np.minimum(bounds[:, 3] - bounds[:, 0], max_seconds) + CLOSE) / GRID) * GRID
+        longest = (
+            np.floor((np.minimum(bounds[:, 3] - bounds[:, 0], max_seconds) + CLOSE) / GRID) * GRID
+        )
         kept = shortest <= longest + CLOSE
         return _Windows(places[kept], bounds[kept], shortest[kept], longest[kept])
 

@@ -71,7 +71,9 @@ class ClipConfig:
         for name in ("rates", "pitches", "ranges"):
             span = list(getattr(self, name))
             if len(span) != 2 or not 0 <= span[0] <= span[1]:
-                raise ZooError(f"training.clips.{name} is two whole numbers, least and most, not {span}.")
+                raise ZooError(
+                    f"training.clips.{name} is two whole numbers, least and most, not {span}."
+                )
 
 
 class Clips:
@@ -81,7 +83,12 @@ class Clips:
     """
 
     def __init__(
-        self, talks: Sequence[Talk], language: Language, config: ClipConfig, *, cache: Path | None = None
+        self,
+        talks: Sequence[Talk],
+        language: Language,
+        config: ClipConfig,
+        *,
+        cache: Path | None = None,
     ) -> None:
         self.config = config
         self.excerpts, lines = _drawn(talks, language, config)
@@ -109,13 +116,17 @@ class Clips:
     def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Clip]:
         """Clips of about equal lengths, about ``seconds`` of target speech together; each clip comes equally often."""
         ends = np.cumsum(self._seconds)
-        length = self._seconds[np.searchsorted(ends, random.uniform(0, ends[-1]), side="right").clip(0, len(self) - 1)]
+        length = self._seconds[
+            np.searchsorted(ends, random.uniform(0, ends[-1]), side="right").clip(0, len(self) - 1)
+        ]
         low, high = np.searchsorted(self._seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
         drawn = random.integers(low, max(high, low + 1), size=max(1, round(seconds / length)))
         return [self[int(self._order[index])] for index in drawn]
 
 
-def _drawn(talks: Sequence[Talk], language: Language, config: ClipConfig) -> tuple[list[Excerpt], list[Line]]:
+def _drawn(
+    talks: Sequence[Talk], language: Language, config: ClipConfig
+) -> tuple[list[Excerpt], list[Line]]:
     for segment in (segment for talk in talks for segment in talk.segments):
         if language.code not in segment.targets:
             raise ZooError(
@@ -130,13 +141,17 @@ def _drawn(talks: Sequence[Talk], language: Language, config: ClipConfig) -> tup
     if not places:
         raise ZooError("The talks have no translated segments to make clips of target speech of.")
     drawn = [
-        _draw(np.random.default_rng([config.seed, index]), places, language, config) for index in range(config.count)
+        _draw(np.random.default_rng([config.seed, index]), places, language, config)
+        for index in range(config.count)
     ]
     return [excerpt for excerpt, _ in drawn], [line for _, line in drawn]
 
 
 def _draw(
-    random: np.random.Generator, places: Sequence[tuple[Talk, int]], language: Language, config: ClipConfig
+    random: np.random.Generator,
+    places: Sequence[tuple[Talk, int]],
+    language: Language,
+    config: ClipConfig,
 ) -> tuple[Excerpt, Line]:
     talk, place = places[int(random.integers(len(places)))]
     if random.random() < config.fragments:
@@ -156,7 +171,12 @@ def _draw(
 
 
 def _sentences(
-    random: np.random.Generator, talk: Talk, first: int, count: int, language: Language, config: ClipConfig
+    random: np.random.Generator,
+    talk: Talk,
+    first: int,
+    count: int,
+    language: Language,
+    config: ClipConfig,
 ) -> Excerpt:
     """Whole segments of a talk, from ``first`` on, with what is silent around them."""
     segments = talk.segments[first : first + count]
@@ -170,7 +190,9 @@ def _sentences(
     return _excerpt(random, talk, (start, end), words, language, config)
 
 
-def _fragment(random: np.random.Generator, talk: Talk, first: int, language: Language, config: ClipConfig) -> Excerpt:
+def _fragment(
+    random: np.random.Generator, talk: Talk, first: int, language: Language, config: ClipConfig
+) -> Excerpt:
     """A window of target words that begins in segment ``first``, with the source audio that it translates."""
     skipped = int(random.integers(len(_words(talk.segments[first], language))))
     count = int(random.integers(1, config.longest, endpoint=True))
@@ -195,7 +217,9 @@ def _span(taken: Sequence[tuple[Segment, int]], language: Language) -> tuple[Sec
     sources: list[Word] = []
     for segment, index in taken:
         alignment = segment.targets[language.code].alignment
-        sources += [segment.words[source] for source in (alignment[index] if index < len(alignment) else ())]
+        sources += [
+            segment.words[source] for source in (alignment[index] if index < len(alignment) else ())
+        ]
     if not sources:
         segments = [segment for segment, _ in taken]
         return segments[0].offset, segments[-1].end
@@ -214,7 +238,12 @@ def _excerpt(
     if random.random() < config.shuffled:
         random.shuffle(target)
     heard = (segment for segment in talk.segments if segment.end > start and segment.offset < end)
-    source = tuple(word.text for segment in heard for word in segment.words if start <= word.start and word.end <= end)
+    source = tuple(
+        word.text
+        for segment in heard
+        for word in segment.words
+        if start <= word.start and word.end <= end
+    )
     return Excerpt(talk, start, end, source, tuple(target), language)
 
 

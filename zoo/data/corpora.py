@@ -49,8 +49,12 @@ class MustC:
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """train, dev, tst-COMMON or tst-HE, whichever the folder holds."""
         if self.root is None:
-            raise ZooError("data=mustc needs data.root, the folder of your MuST-C download (the one that holds en-de).")
-        return mustc.read(Path(self.root), split, self.source_language, self.target_language)[:limit]
+            raise ZooError(
+                "data=mustc needs data.root, the folder of your MuST-C download (the one that holds en-de)."
+            )
+        return mustc.read(Path(self.root), split, self.source_language, self.target_language)[
+            :limit
+        ]
 
 
 class Aligned:
@@ -66,10 +70,14 @@ class Aligned:
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """The talks of ``<split>.jsonl``."""
         if self.folder is None:
-            raise ZooError("data=aligned needs data.folder, the folder that holds train.jsonl, dev.jsonl and so on.")
+            raise ZooError(
+                "data=aligned needs data.folder, the folder that holds train.jsonl, dev.jsonl and so on."
+            )
         path = Path(self.folder) / f"{split}.jsonl"
         if not path.is_file():
-            known = ", ".join(sorted(file.stem for file in Path(self.folder).glob("*.jsonl"))) or "none"
+            known = (
+                ", ".join(sorted(file.stem for file in Path(self.folder).glob("*.jsonl"))) or "none"
+            )
             raise ZooError(f"There is no split {split!r} in {self.folder}; it has: {known}.")
         talks = manifest.read(path)[:limit]
         for talk in talks:
@@ -86,7 +94,9 @@ def _check_alignment(segment: Segment, *, where: str) -> None:
             )
         for places in target.alignment:
             if any(not 0 <= place < len(segment.words) for place in places):
-                raise ZooError(f"{where} aligns {code!r} to word {max(places)} of {len(segment.words)} (from 0).")
+                raise ZooError(
+                    f"{where} aligns {code!r} to word {max(places)} of {len(segment.words)} (from 0)."
+                )
 
 
 class Recorded:
@@ -117,29 +127,49 @@ class Recorded:
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """The recordings of the segment file, or the streams of the log. The split names rows and chooses nothing."""
-        return (self._streams() if self.segments is None else self._recordings(self.segments))[:limit]
+        return (self._streams() if self.segments is None else self._recordings(self.segments))[
+            :limit
+        ]
 
     def _recordings(self, segments: str) -> list[Talk]:
         if self.references is None:
-            raise ZooError("data.segments needs data.references, a file with the reference of each segment on a line.")
+            raise ZooError(
+                "data.segments needs data.references, a file with the reference of each segment on a line."
+            )
         found = read_references(Path(segments), Path(self.references))
         return [self._talk(name, references) for name, references in found.items()]
 
     def _streams(self) -> list[Talk]:
         if self.log is None:
-            raise ZooError("data=recorded needs data.segments and data.references, or system=replay with system.log.")
-        instances = read_log(Path(self.log), language=language(self.target_language), format=self.format)
+            raise ZooError(
+                "data=recorded needs data.segments and data.references, or system=replay with system.log."
+            )
+        instances = read_log(
+            Path(self.log), language=language(self.target_language), format=self.format
+        )
         texts = [instance.reference for instance in instances]
         if self.references is not None:
             texts = read_lines(Path(self.references))
             if len(texts) != len(instances):
-                raise ZooError(f"{self.log} has {len(instances)} streams but {self.references} has {len(texts)} lines.")
-        wholes = [ReferenceSegment(0.0, one.source_length, text) for one, text in zip(instances, texts, strict=True)]
+                raise ZooError(
+                    f"{self.log} has {len(instances)} streams but {self.references} has {len(texts)} lines."
+                )
+        wholes = [
+            ReferenceSegment(0.0, one.source_length, text)
+            for one, text in zip(instances, texts, strict=True)
+        ]
         return [self._talk(one.talk, [whole]) for one, whole in zip(instances, wholes, strict=True)]
 
     def _talk(self, name: str, references: Sequence[ReferenceSegment]) -> Talk:
         segments = tuple(
-            Segment(one.offset, one.duration, source="", targets={self.target_language: Target(one.text)})
+            Segment(
+                one.offset,
+                one.duration,
+                source="",
+                targets={self.target_language: Target(one.text)},
+            )
             for one in references
         )
-        return Talk(name, None, max(segment.end for segment in segments), self.source_language, segments)
+        return Talk(
+            name, None, max(segment.end for segment in segments), self.source_language, segments
+        )

@@ -52,7 +52,9 @@ class Excerpt:
 
     def samples(self) -> Tensor:
         """(n,) audio, n >= 1."""
-        return audio.load(self.talk.file, start=self.talk.offset + self.start, duration=self.end - self.start)
+        return audio.load(
+            self.talk.file, start=self.talk.offset + self.start, duration=self.end - self.start
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,9 @@ class Excerpts:
             end = min(whole[last].end + self._margin(random), max(after, whole[last].end))
         end = max(end, start + SHORTEST)
         segments = whole[first : last + 1]
-        timed = [pair for segment in segments for pair in emission_times(segment, self.language.code)]
+        timed = [
+            pair for segment in segments for pair in emission_times(segment, self.language.code)
+        ]
         said = [span for segment in segments for span in _spans_of(segment, self.language.code)]
         kept = [place for place in range(skipped, len(timed)) if timed[place][1] <= end or not cut]
         target = tuple(timed[place][0] for place in kept)
@@ -138,7 +142,9 @@ class Excerpts:
             talk=self.talks[talk],
             start=start,
             end=end,
-            source=tuple(w.text for s in segments for w in s.words if start <= w.start and w.end <= end),
+            source=tuple(
+                w.text for s in segments for w in s.words if start <= w.start and w.end <= end
+            ),
             target=target,
             language=self.language,
             given=min(GIVEN, len(target)) if skipped else 0,
@@ -148,7 +154,9 @@ class Excerpts:
     def _margin(self, random: np.random.Generator) -> Seconds:
         return 0.0 if random.random() < self.config.tight else random.uniform(0, self.config.margin)
 
-    def _start(self, random: np.random.Generator, segment: Segment, before: Seconds) -> tuple[int, Seconds]:
+    def _start(
+        self, random: np.random.Generator, segment: Segment, before: Seconds
+    ) -> tuple[int, Seconds]:
         """Target words of ``segment`` left out, and where the audio begins."""
         translation = segment.targets[self.language.code]
         if random.random() >= self.config.cut_starts or len(translation.words) < 2:
@@ -162,7 +170,10 @@ class Excerpts:
 def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | None]:
     """Per target word when its last source word begins and ends."""
     lasts = [max(sources, default=None) for sources in segment.targets[code].alignment]
-    return [None if last is None else (segment.words[last].start, segment.words[last].end) for last in lasts]
+    return [
+        None if last is None else (segment.words[last].start, segment.words[last].end)
+        for last in lasts
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +196,6 @@ def _spans(talks: Sequence[Talk], longest: Seconds) -> _Spans:
     if not found:
         raise ZooError("The training talks have no segments to take excerpts of.")
     found.sort()
-    return _Spans(np.array([place for _, *place in found]), np.array([seconds for seconds, *_ in found]))
+    return _Spans(
+        np.array([place for _, *place in found]), np.array([seconds for seconds, *_ in found])
+    )

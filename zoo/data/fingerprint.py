@@ -32,7 +32,16 @@ def talk_hash(talk: Talk) -> str:
 
 def _segment(segment: Segment) -> list[Any]:
     targets = {
-        code: [target.text, target.words, target.alignment, target.needs] for code, target in segment.targets.items()
+        code: [target.text, target.words, target.alignment, target.needs]
+        for code, target in segment.targets.items()
     }
-    words = [[word.text, round(word.start * 1000), round(word.end * 1000)] for word in segment.words]
-    return [segment.source, round(segment.offset * 1000), round(segment.duration * 1000), words, targets]
+    words = [
+        [word.text, round(word.start * 1000), round(word.end * 1000)] for word in segment.words
+    ]
+    return [
+        segment.source,
+        round(segment.offset * 1000),
+        round(segment.duration * 1000),
+        words,
+        targets,
+    ]

@@ -15,20 +15,26 @@ VERSION = 1
 def write(path: Path, talks: Iterable[Talk]) -> None:
     """Write a manifest atomically: a reader sees the old file or the whole new one."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text("".join(f"{encode(talk, folder=path.parent)}\n" for talk in talks), encoding="utf-8")
+    partial.write_text(
+        "".join(f"{encode(talk, folder=path.parent)}\n" for talk in talks), encoding="utf-8"
+    )
     partial.replace(path)
 
 
 def read(path: Path) -> list[Talk]:
     """Read a manifest. Raises ZooError when it is missing, damaged or of another version."""
     if not path.is_file():
-        raise ZooError(f"Manifest {path} does not exist; it must be a JSON lines file written by zoo.data.manifest.")
+        raise ZooError(
+            f"Manifest {path} does not exist; it must be a JSON lines file written by zoo.data.manifest."
+        )
     talks = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             talks.append(decode(line, folder=path.parent))
         except (ValueError, KeyError, TypeError) as error:
-            raise ZooError(f"Manifest {path} cannot be read at line {number}: {error!r}.") from error
+            raise ZooError(
+                f"Manifest {path} cannot be read at line {number}: {error!r}."
+            ) from error
     return talks
 
 
@@ -82,7 +88,12 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "source": segment.source,
         "words": _words(segment.words),
         "targets": {
-            code: {"text": target.text, "words": target.words, "alignment": target.alignment, "needs": target.needs}
+            code: {
+                "text": target.text,
+                "words": target.words,
+                "alignment": target.alignment,
+                "needs": target.needs,
+            }
             for code, target in segment.targets.items()
         },
     }
@@ -98,4 +109,6 @@ def _read_segment(item: dict[str, Any]) -> Segment:
         )
         for code, target in item["targets"].items()
     }
-    return Segment(item["offset"], item["duration"], item["source"], _read_words(item["words"]), targets)
+    return Segment(
+        item["offset"], item["duration"], item["source"], _read_words(item["words"]), targets
+    )

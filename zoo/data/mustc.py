@@ -15,8 +15,12 @@ from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.types import Seconds
 
-OVERHANG: Seconds = 0.5  # a segment may end this much behind its audio (rounding in the corpus); it is cut there
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml was built in
+OVERHANG: Seconds = (
+    0.5  # a segment may end this much behind its audio (rounding in the corpus); it is cut there
+)
+_Loader = getattr(
+    yaml, "CSafeLoader", yaml.SafeLoader
+)  # ten times faster where libyaml was built in
 
 
 def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
@@ -27,10 +31,15 @@ def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
     """
     folder = _split_folder(Path(root), split=split, pair=f"{source}-{target}")
     items = _items(folder / "txt" / f"{split}.yaml")
-    texts = {code: _lines(folder / "txt" / f"{split}.{code}", expected=len(items)) for code in (source, target)}
+    texts = {
+        code: _lines(folder / "txt" / f"{split}.{code}", expected=len(items))
+        for code in (source, target)
+    }
     rows: dict[str, list[tuple[dict[str, Any], Segment]]] = {}
     for item, spoken, translated in zip(items, texts[source], texts[target], strict=True):
-        segment = Segment(item["offset"], item["duration"], spoken, targets={target: Target(translated)})
+        segment = Segment(
+            item["offset"], item["duration"], spoken, targets={target: Target(translated)}
+        )
         rows.setdefault(item["wav"], []).append((item, segment))
     return [_talk(folder / "wav" / wav, rows=talk, source=source) for wav, talk in rows.items()]
 
@@ -43,7 +52,10 @@ def _split_folder(root: Path, *, split: str, pair: str) -> Path:
         )
     folder = base / "data" / split
     if not folder.is_dir():
-        known = ", ".join(sorted(path.name for path in (base / "data").iterdir() if path.is_dir())) or "none"
+        known = (
+            ", ".join(sorted(path.name for path in (base / "data").iterdir() if path.is_dir()))
+            or "none"
+        )
         raise ZooError(f"MuST-C in {base} has no split {split!r}; it has: {known}.")
     return folder
 
@@ -52,13 +64,17 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ZooError(f"MuST-C file {path} cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+        raise ZooError(
+            f"MuST-C file {path} cannot be read ({getattr(error, 'strerror', None) or error})."
+        ) from error
 
 
 def _lines(path: Path, *, expected: int) -> list[str]:
     lines = [" ".join(line.split()) for line in _read(path).removesuffix("\n").split("\n")]
     if len(lines) != expected:
-        raise ZooError(f"MuST-C file {path} has {len(lines)} lines, but the YAML file has {expected} segments.")
+        raise ZooError(
+            f"MuST-C file {path} has {len(lines)} lines, but the YAML file has {expected} segments."
+        )
     return lines
 
 
@@ -89,7 +105,9 @@ def _talk(path: Path, *, rows: Iterable[tuple[dict[str, Any], Segment]], source:
 
 def _inside(segment: Segment, *, path: Path, length: Seconds) -> Segment:
     """The segment, ending with its audio at the latest."""
-    inside = 0 <= segment.offset < length and segment.duration > 0 and segment.end <= length + OVERHANG
+    inside = (
+        0 <= segment.offset < length and segment.duration > 0 and segment.end <= length + OVERHANG
+    )
     if not inside:
         raise ZooError(
             f"MuST-C segment from {segment.offset:.2f} to {segment.end:.2f} s does not lie in {path}, "

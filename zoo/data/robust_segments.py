@@ -33,7 +33,9 @@ class Stretch:
         """(chunks x chunk_samples,) audio, zeros after the end of the talk."""
         length = self.chunks * self.chunk_samples
         heard = audio.load(
-            self.talk.file, start=self.talk.offset + self.start, duration=min(length / SAMPLE_RATE, self.remaining)
+            self.talk.file,
+            start=self.talk.offset + self.start,
+            duration=min(length / SAMPLE_RATE, self.remaining),
         )[:length]
         return torch.nn.functional.pad(heard, (0, length - heard.numel()))
 
@@ -45,7 +47,11 @@ class Stretch:
     def turns(self, target: str) -> list[list[str]]:
         """Target words per chunk."""
         return chunked_words(
-            self.segments, target, start=self.start, chunks=self.chunks, chunk_seconds=self.chunk_seconds
+            self.segments,
+            target,
+            start=self.start,
+            chunks=self.chunks,
+            chunk_seconds=self.chunk_seconds,
         )
 
 
@@ -73,7 +79,9 @@ class RobustSegments:
         self.robust = robust
         self.on_grid = on_grid
 
-    def batch(self, random: np.random.Generator, *, streams: int, chunks: int, multiplier: int) -> list[Stretch]:
+    def batch(
+        self, random: np.random.Generator, *, streams: int, chunks: int, multiplier: int
+    ) -> list[Stretch]:
         """``streams`` stretches of ``chunks`` chunks, or as many utterances as are about as long together."""
         drawn: list[Stretch] = []
         left = streams * chunks
@@ -105,9 +113,13 @@ class RobustSegments:
             before = segment.end
         return self._stretch(talk, start, chunks)
 
-    def _on_grid(self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int) -> Stretch:
+    def _on_grid(
+        self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int
+    ) -> Stretch:
         block = multiplier * self.chunk_seconds
-        first = int(random.integers(max(1, blocks_of(talk, round(block * SAMPLE_RATE)) - blocks + 1)))
+        first = int(
+            random.integers(max(1, blocks_of(talk, round(block * SAMPLE_RATE)) - blocks + 1))
+        )
         for segment in talk.segments:
             if segment.offset < first * block < segment.end:
                 first = int(segment.offset / block)
@@ -122,7 +134,9 @@ class RobustSegments:
 
     def _stretch(self, talk: Talk, start: Seconds, chunks: int) -> Stretch:
         end = start + chunks * self.chunk_seconds
-        touched = tuple(segment for segment in talk.segments if segment.end > start and segment.offset < end)
+        touched = tuple(
+            segment for segment in talk.segments if segment.end > start and segment.offset < end
+        )
         return Stretch(talk, start, chunks, self.chunk_seconds, touched)
 
 

@@ -69,5 +69,7 @@ class Talk:
     def file(self) -> Path:
         """The audio file. Raises ZooError for a talk that has none."""
         if self.audio is None:
-            raise ZooError(f"Talk {self.name!r} has no audio; data=recorded goes with system=replay only.")
+            raise ZooError(
+                f"Talk {self.name!r} has no audio; data=recorded goes with system=replay only."
+            )
         return self.audio

@@ -14,12 +14,21 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
     Raises ZooError when the segment has no word times or no translation into ``target``.
     """
     if target not in segment.targets:
-        raise ZooError(f"No {target!r} translation for {segment.source!r}; it has: {', '.join(segment.targets)}.")
+        raise ZooError(
+            f"No {target!r} translation for {segment.source!r}; it has: {', '.join(segment.targets)}."
+        )
     translation = segment.targets[target]
-    unaligned = len(translation.alignment) != len(translation.words) or bool(translation.text and not translation.words)
+    unaligned = len(translation.alignment) != len(translation.words) or bool(
+        translation.text and not translation.words
+    )
     if unaligned or not segment.words:
-        raise ZooError(f"Segment {segment.source!r} lacks word times or a word alignment; align the corpus first.")
-    latest = [max((segment.words[i].end for i in sources), default=None) for sources in translation.alignment]
+        raise ZooError(
+            f"Segment {segment.source!r} lacks word times or a word alignment; align the corpus first."
+        )
+    latest = [
+        max((segment.words[i].end for i in sources), default=None)
+        for sources in translation.alignment
+    ]
     following: Seconds | None = None
     for index in reversed(range(len(latest))):
         following = latest[index] = latest[index] if latest[index] is not None else following

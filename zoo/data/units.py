@@ -65,7 +65,9 @@ class Codebook:
         """
         frames = torch.cat([features(wave) for wave in waves])
         if len(frames) < units:
-            raise ZooError(f"{units} units need at least as many frames of speech, not {len(frames)}.")
+            raise ZooError(
+                f"{units} units need at least as many frames of speech, not {len(frames)}."
+            )
         random = torch.Generator().manual_seed(seed)
         frames = frames[torch.randperm(len(frames), generator=random)[:most_frames]]
         centroids = _spread(frames, units, random)
@@ -73,7 +75,9 @@ class Codebook:
             nearest = torch.cdist(frames, centroids).argmin(1)
             count = torch.bincount(nearest, minlength=units).unsqueeze(1)
             sums = torch.zeros_like(centroids).index_add_(0, nearest, frames)
-            others = frames[torch.randint(len(frames), (units,), generator=random)]  # where nothing is near
+            others = frames[
+                torch.randint(len(frames), (units,), generator=random)
+            ]  # where nothing is near
             centroids = torch.where(count > 0, sums / count.clamp(min=1), others)
         distance = torch.cdist(frames, centroids).amin(1).square().mean()
         return cls(centroids, steadiness * float(distance))
@@ -87,7 +91,11 @@ class Codebook:
         Those of least distance and penalties together.
         """
         distances = torch.cdist(features(samples), self.centroids).square().cpu().numpy()
-        cost, switched, best = distances[0], np.zeros(distances.shape, dtype=bool), np.zeros(len(distances), dtype=int)
+        cost, switched, best = (
+            distances[0],
+            np.zeros(distances.shape, dtype=bool),
+            np.zeros(len(distances), dtype=int),
+        )
         for frame in range(1, len(distances)):
             best[frame] = cost.argmin()
             change = cost[best[frame]] + self.penalty
@@ -110,7 +118,9 @@ class Codebook:
             with safetensors.safe_open(folder / FILE, framework="pt") as file:
                 return cls(file.get_tensor("centroids"), float(file.metadata()["penalty"]))
         except (OSError, safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise ZooError(f"{folder / FILE} is missing or damaged; it holds the units of target speech.") from error
+            raise ZooError(
+                f"{folder / FILE} is missing or damaged; it holds the units of target speech."
+            ) from error
 
 
 def collapsed(units: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,9 +133,13 @@ def features(samples: Tensor) -> Tensor:
     """(n, 16) mel cepstrum of samples (m,), n = m / 320 rounded up; frame i is centred on sample 320 i + 160."""
     count = max(1, -(-len(samples) // FRAME))
     left = (FFT - FRAME) // 2
-    padded = functional.pad(samples.float(), (left, FFT - FRAME - left + count * FRAME - len(samples)))
+    padded = functional.pad(
+        samples.float(), (left, FFT - FRAME - left + count * FRAME - len(samples))
+    )
     window = torch.hann_window(WINDOW, device=samples.device)
-    spectrum = torch.stft(padded, FFT, FRAME, WINDOW, window, center=False, return_complex=True).abs()
+    spectrum = torch.stft(
+        padded, FFT, FRAME, WINDOW, window, center=False, return_complex=True
+    ).abs()
     mel = mel_filters(FFT).to(samples.device) @ spectrum
     return mel.clamp(min=QUIET).log().T @ _cosines().to(samples.device)
 
@@ -133,7 +147,9 @@ def features(samples: Tensor) -> Tensor:
 @cache
 def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
     """(bands, size / 2 + 1) triangular filters for the magnitudes of an FFT of ``size`` samples."""
-    filters = mel_filter_bank(size // 2 + 1, bands, 0.0, SAMPLE_RATE / 2, SAMPLE_RATE, norm=None, mel_scale="htk")
+    filters = mel_filter_bank(
+        size // 2 + 1, bands, 0.0, SAMPLE_RATE / 2, SAMPLE_RATE, norm=None, mel_scale="htk"
+    )
     return torch.from_numpy(filters).float().T.contiguous()
 
 
@@ -141,7 +157,9 @@ def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
 def _cosines() -> Tensor:
     """(80, 16): the first coefficients of a cosine transform, the one of loudness weighted less."""
     places = torch.arange(BANDS) + 0.5
-    rows = torch.cos(math.pi / BANDS * places.unsqueeze(1) * torch.arange(COEFFICIENTS)) * math.sqrt(2 / BANDS)
+    rows = torch.cos(
+        math.pi / BANDS * places.unsqueeze(1) * torch.arange(COEFFICIENTS)
+    ) * math.sqrt(2 / BANDS)
     rows[:, 0] *= ENERGY
     return rows
 

@@ -51,7 +51,9 @@ class Utterances:
 
     def __init__(self, folder: Path) -> None:
         self._index = (folder / INDEX).read_bytes().splitlines()
-        self.samples = np.array([json.loads(line)["samples"] for line in self._index], dtype=np.int64)
+        self.samples = np.array(
+            [json.loads(line)["samples"] for line in self._index], dtype=np.int64
+        )
         self._ends = np.cumsum(self.samples)
         self._pcm = np.memmap(folder / SPEECH, dtype=np.int16, mode="r")
 
@@ -61,7 +63,9 @@ class Utterances:
     def speech(self, index: int) -> NDArray[np.float32]:
         """(n,) float32 at 16 kHz; n is a multiple of UNIT."""
         end = self._ends[index]
-        return (self._pcm[end - self.samples[index] : end] / np.float32(32768)).astype(np.float32, copy=False)
+        return (self._pcm[end - self.samples[index] : end] / np.float32(32768)).astype(
+            np.float32, copy=False
+        )
 
     def times(self, index: int) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
         """Words and phonemes, seconds from the first sample."""
@@ -99,13 +103,18 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
     parts = {name: folder / f"{name}.part" for name in (SPEECH, INDEX)}
     speakers: SimpleQueue[Speaker] = SimpleQueue()
     with ExitStack() as stack:
-        pcm, index = stack.enter_context(parts[SPEECH].open("wb")), stack.enter_context(parts[INDEX].open("w"))
+        pcm, index = (
+            stack.enter_context(parts[SPEECH].open("wb")),
+            stack.enter_context(parts[INDEX].open("w")),
+        )
         workers = min(MOST_WORKERS, os.cpu_count() or 1)
         for _ in range(workers):
             speakers.put(stack.enter_context(Speaker()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
         stack.callback(pool.shutdown, cancel_futures=True)
-        for samples, entry in _shown(pool.map(lambda line: _one(line, speakers), lines), total=len(lines)):
+        for samples, entry in _shown(
+            pool.map(lambda line: _one(line, speakers), lines), total=len(lines)
+        ):
             pcm.write(samples.tobytes())
             index.write(json.dumps(entry, ensure_ascii=False) + "\n")
     for name, part in parts.items():
@@ -128,7 +137,9 @@ def _one(line: Line, speakers: "SimpleQueue[Speaker]") -> tuple[NDArray[np.int16
     length = -(-(len(said.samples) + TAIL) // UNIT) * UNIT
     samples = np.zeros(length, dtype=np.int16)
     samples[: len(said.samples)] = (LEVEL * 32768 * said.samples).round().clip(-32768, 32767)
-    times = {kind: [astuple(word) for word in getattr(said, kind)] for kind in ("words", "phonemes")}
+    times = {
+        kind: [astuple(word) for word in getattr(said, kind)] for kind in ("words", "phonemes")
+    }
     return samples, {"samples": length, **times}
 
 

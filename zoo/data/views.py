@@ -9,7 +9,11 @@ from zoo.types import Seconds
 
 def sentences(talks: Iterable[Talk]) -> list[Talk]:
     """Each segment as a talk of its own (one segment at offset 0) that points into the same audio file."""
-    return [_sentence(talk, index, segment) for talk in talks for index, segment in enumerate(talk.segments)]
+    return [
+        _sentence(talk, index, segment)
+        for talk in talks
+        for index, segment in enumerate(talk.segments)
+    ]
 
 
 def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
@@ -19,7 +23,9 @@ def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
         name=f"{talk.name}-{index:04d}",
         offset=talk.offset + begin,
         duration=segment.duration,
-        segments=(replace(segment, offset=0.0, words=_shifted(segment.words, begin=begin, end=end)),),
+        segments=(
+            replace(segment, offset=0.0, words=_shifted(segment.words, begin=begin, end=end)),
+        ),
         labels={name: _shifted(words, begin=begin, end=end) for name, words in talk.labels.items()},
     )
 

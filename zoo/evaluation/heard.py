@@ -80,7 +80,9 @@ class SpeechScorer:
     rules: str
     _own: dict[str, dict[str, Score]] = field(default_factory=dict)
 
-    def score(self, instances: Sequence[Instance], references: Sequence[Sequence[str]], target: Language) -> Heard:
+    def score(
+        self, instances: Sequence[Instance], references: Sequence[Sequence[str]], target: Language
+    ) -> Heard:
         """ASR_BLEU, ASR_chrF, ASR_DocBLEU, SpeechWER, SpeechCER, ASR_WER and UTMOS, as far as there are listeners."""
         scores = self._natural(instances, target)
         recogniser = self.listeners.recognisers.get(target.code)
@@ -102,7 +104,9 @@ class SpeechScorer:
         return Heard(scores | self._own[target.code], transcripts)
 
     @staticmethod
-    def _transcripts(instances: Sequence[Instance], recogniser: Recogniser, target: Language) -> Iterator[str]:
+    def _transcripts(
+        instances: Sequence[Instance], recogniser: Recogniser, target: Language
+    ) -> Iterator[str]:
         seconds = [sum(spoken.duration for spoken in instance.speech) for instance in instances]
         with progress("listening", sum(seconds)) as report:
             for instance, length in zip(instances, seconds, strict=True):
@@ -113,14 +117,20 @@ class SpeechScorer:
         """ASR_WER on the references of all talks; a note where nothing speaks them."""
         heard: list[str] = []
         try:
-            with progress("recogniser on clean speech", sum(talk.duration for talk in self.talks)) as report:
+            with progress(
+                "recogniser on clean speech", sum(talk.duration for talk in self.talks)
+            ) as report:
                 for talk in self.talks:
                     heard += recogniser.transcribe(clean_speech(talk, target))
                     report(talk.duration)
         except ZooError as error:
-            self.listeners.notes.append(f"The recogniser's own error in {target.name} is not known: {error}")
+            self.listeners.notes.append(
+                f"The recogniser's own error in {target.name} is not known: {error}"
+            )
             return {}
-        texts = [segment.text for talk in self.talks for segment in reference_segments(talk, target)]
+        texts = [
+            segment.text for talk in self.talks for segment in reference_segments(talk, target)
+        ]
         return recogniser_errors(heard, texts, language=target, recogniser=recogniser.name)
 
     def _natural(self, instances: Sequence[Instance], target: Language) -> dict[str, Score]:
@@ -130,4 +140,6 @@ class SpeechScorer:
         metric = UTMOS(judge)
         for instance in instances:
             metric.update(pieces(instance, language=target, longest=LONGEST))
-        return {"UTMOS": Score("UTMOS", value_of(metric), signature("UTMOS", network=judge.path.name))}
+        return {
+            "UTMOS": Score("UTMOS", value_of(metric), signature("UTMOS", network=judge.path.name))
+        }

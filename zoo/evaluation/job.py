@@ -33,7 +33,15 @@ from zoo.types import SAMPLE_RATE
 
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
 # what `compare` may change
-PARTS = ("system", "backbone", "policy", "history", "synthesizer", "source_language", "target_language")
+PARTS = (
+    "system",
+    "backbone",
+    "policy",
+    "history",
+    "synthesizer",
+    "source_language",
+    "target_language",
+)
 SUSPICIOUS = 1  # exit code of a smoke test that found something
 TABLE_WIDTH = 100  # columns, where no terminal says how wide it is
 
@@ -55,10 +63,20 @@ def evaluate(cfg: Config) -> None:
     talks = prepare(list(choices), corpus, settings)
     listeners.load(device)
     run = open_run(run_folder(), kind="evaluate", multirun=is_multirun())
-    facts = {"corpus_hash": content_hash(talks), "convention": settings.convention, "batch_size": settings.batch_size}
-    with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger) as tracker:
+    facts = {
+        "corpus_hash": content_hash(talks),
+        "convention": settings.convention,
+        "batch_size": settings.batch_size,
+    }
+    with track(
+        run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger
+    ) as tracker:
         evaluator = Evaluator(
-            corpus=corpus.name, talks=talks, settings=settings, folder=run.folder, listeners=listeners
+            corpus=corpus.name,
+            talks=talks,
+            settings=settings,
+            folder=run.folder,
+            listeners=listeners,
         )
         heard_whole: list[object] = []
         for system, choice in choices.items():
@@ -72,7 +90,9 @@ def evaluate(cfg: Config) -> None:
             heard_whole.append(network)
             if isinstance(system, StreamingSystem):
                 system.cpu()
-        for target, source in dict.fromkeys((system.target_language, system.source_language) for system in choices):
+        for target, source in dict.fromkeys(
+            (system.target_language, system.source_language) for system in choices
+        ):
             for row in evaluator.oracles(target, source):
                 log_row(tracker, row, compared=True)
         if listeners.notes:
@@ -82,25 +102,35 @@ def evaluate(cfg: Config) -> None:
             print(note)
 
 
-def listening(choices: Mapping[StreamingSystem | InstanceSource, Config], settings: Settings) -> Listeners:
+def listening(
+    choices: Mapping[StreamingSystem | InstanceSource, Config], settings: Settings
+) -> Listeners:
     """Who hears the systems that speak: a recogniser per target language, as each choice configures it.
 
     Reads no recogniser's weights. Raises ZooError for one that is missing and must not be.
     """
-    spoken = {system.target_language.code: choice for system, choice in choices.items() if speaks(system)}
+    spoken = {
+        system.target_language.code: choice for system, choice in choices.items() if speaks(system)
+    }
     return Listeners.found(
-        {code: build(choice.evaluation).recogniser for code, choice in spoken.items()}, settings.utmos
+        {code: build(choice.evaluation).recogniser for code, choice in spoken.items()},
+        settings.utmos,
     )
 
 
 def network_of(config: Mapping[str, Any]) -> object:
     """What decides what is said of a segment heard whole: backbone (but for its alignment), synthesizer, languages."""
-    backbone = {key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"}
+    backbone = {
+        key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"
+    }
     return backbone, config["synthesizer"], config["source_language"], config["target_language"]
 
 
 def smoke_test(
-    choices: Mapping[StreamingSystem | InstanceSource, Config], corpus: Corpus, settings: Settings, device: torch.device
+    choices: Mapping[StreamingSystem | InstanceSource, Config],
+    corpus: Corpus,
+    settings: Settings,
+    device: torch.device,
 ) -> None:
     """A few sentences through each system at its first knob value; exit code 1 if one looks ill. Writes no file.
 
@@ -108,13 +138,17 @@ def smoke_test(
     """
     systems = [system for system in choices if isinstance(system, StreamingSystem)]
     if len(systems) < len(choices):
-        raise ZooError("smoke=true streams a few sentences; a recorded system has nothing to stream.")
+        raise ZooError(
+            "smoke=true streams a few sentences; a recorded system has nothing to stream."
+        )
     for system in systems:
         value = knob_values(system, settings)[0]
         if value is not None:
             system.turn_knob(value)
     talks = smoke.chosen(corpus, settings.split)
-    for source, target in dict.fromkeys((system.source_language, system.target_language) for system in systems):
+    for source, target in dict.fromkeys(
+        (system.source_language, system.target_language) for system in systems
+    ):
         check_talks(talks, source=source, target=target)
     healthy = True
     for system in systems:
@@ -123,7 +157,12 @@ def smoke_test(
         heard = smoke.listen(system, talks)
         checks = [
             smoke.finite(system),
-            *smoke.examine(heard, system.target_language, system.chunk_samples / SAMPLE_RATE, speaking=speaks(system)),
+            *smoke.examine(
+                heard,
+                system.target_language,
+                system.chunk_samples / SAMPLE_RATE,
+                speaking=speaks(system),
+            ),
         ]
         smoke.show(heard, checks, wide_console())
         healthy = healthy and all(check.ok for check in checks)
@@ -154,18 +193,24 @@ def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
     shared, own = plain(cfg, resolve=False), plain(choice, resolve=False)
     for key in own:
         if key not in PARTS and own[key] != shared.get(key):
-            raise ZooError(f"compare.{name} sets {key}, which holds for all systems; set it outside of compare.")
+            raise ZooError(
+                f"compare.{name} sets {key}, which holds for all systems; set it outside of compare."
+            )
     return choice
 
 
-def prepare(choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings) -> Sequence[Talk]:
+def prepare(
+    choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings
+) -> Sequence[Talk]:
     """Find every mistake before long work and before anything is written; load weights and talks. Raises ZooError."""
     streaming = [system for system in choices if isinstance(system, StreamingSystem)]
     for system in streaming:
         knob_values(system, settings)
     ensure_writable(run_folder())
     talks = corpus.talks(settings.split, limit=settings.talks)
-    for source, target, heard in {(s.source_language, s.target_language, s in streaming) for s in choices}:
+    for source, target, heard in {
+        (s.source_language, s.target_language, s in streaming) for s in choices
+    }:
         check_talks(talks, source=source, target=target, heard=heard)
     for recording in (system for system in choices if not isinstance(system, StreamingSystem)):
         matched(recording, viewed(talks, settings), all_streams=settings.talks is None)
@@ -200,9 +245,17 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
     systems = [row for row in rows if row.kind == "system"]
-    conventions = sorted({row.settings["convention"] or "no elapsed times" for row in systems})  # logs keep their own
+    conventions = sorted(
+        {row.settings["convention"] or "no elapsed times" for row in systems}
+    )  # logs keep their own
     known = {**facts, "convention": ", ".join(conventions)}
-    write_report(page, rows=rows, streams=streams, title=f"SimulZoo: {evaluator.corpus}", context=context(known))
+    write_report(
+        page,
+        rows=rows,
+        streams=streams,
+        title=f"SimulZoo: {evaluator.corpus}",
+        context=context(known),
+    )
     tracker.log_image("curves", png)
     for group in by_system(systems):
         log_curve(tracker, group)
@@ -222,21 +275,33 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
         "command": shlex.join(["python", Path(sys.argv[0]).name, *overrides()]),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         **{name.replace("_", " "): str(value) for name, value in facts.items()},
-        "git commit": f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown",
+        "git commit": f"{git['commit']}{' (with changes)' if git['dirty'] else ''}"
+        if git
+        else "unknown",
         "machine": ", ".join(
-            (hardware["cpu"], f"{hardware['usable_cores']} cores", f"{hardware['torch_threads']} threads", *gpus)
+            (
+                hardware["cpu"],
+                f"{hardware['usable_cores']} cores",
+                f"{hardware['torch_threads']} threads",
+                *gpus,
+            )
         ),
     }
 
 
 def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
     """Quality over latency of one system, of its text and of its speech, where both are defined."""
-    for latency, quality, suffix in (("StreamLAAL", "BLEU", ""), ("StartOffset", "ASR_BLEU", " speech")):
+    for latency, quality, suffix in (
+        ("StreamLAAL", "BLEU", ""),
+        ("StartOffset", "ASR_BLEU", " speech"),
+    ):
         points = [(row.scores.get(latency), row.scores.get(quality)) for row in rows]
         known = [(x, y) for x, y in points if x is not None and y is not None]
         if known:
             axis, values = zip(*known, strict=True)
-            tracker.log_curve(f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values})
+            tracker.log_curve(
+                f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values}
+            )
 
 
 def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:

@@ -23,7 +23,9 @@ class InstanceSource(Protocol):
         """The streams. Raises ZooError."""
 
 
-def matched(source: InstanceSource, talks: Sequence[Talk], *, all_streams: bool) -> tuple[list[Instance], list[Talk]]:
+def matched(
+    source: InstanceSource, talks: Sequence[Talk], *, all_streams: bool
+) -> tuple[list[Instance], list[Talk]]:
     """The stream of each talk, in the order of the talks; a talk without audio lasts as long as its stream says.
 
     all_streams: each stream must have its talk, else other streams are left out. Raises ZooError for a talk without
@@ -32,16 +34,22 @@ def matched(source: InstanceSource, talks: Sequence[Talk], *, all_streams: bool)
     streams: dict[str, Instance] = {}
     for instance in source.instances():
         if instance.talk in streams:
-            raise ZooError(f"The log of {source.name!r} has talk {instance.talk!r} twice; do two runs share one log?")
+            raise ZooError(
+                f"The log of {source.name!r} has talk {instance.talk!r} twice; do two runs share one log?"
+            )
         streams[instance.talk] = instance
     names = [talk.name for talk in talks]
     for name in names:
         if name not in streams:
-            raise ZooError(f"The log of {source.name!r} has no talk {name!r}; it has: {some(streams, SHOWN)}.")
+            raise ZooError(
+                f"The log of {source.name!r} has no talk {name!r}; it has: {some(streams, SHOWN)}."
+            )
     for name in streams if all_streams else ():
         if name not in names:
             known = some(names, SHOWN)
-            raise ZooError(f"Talk {name!r} of {source.name!r} has no reference; there are some for: {known}.")
+            raise ZooError(
+                f"Talk {name!r} of {source.name!r} has no reference; there are some for: {known}."
+            )
     found = [streams[name] for name in names]
     return found, [_as_long(talk, instance) for talk, instance in zip(talks, found, strict=True)]
 

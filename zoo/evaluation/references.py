@@ -49,6 +49,8 @@ def _segment(segment: Segment, target: Language, k: int) -> tuple[list[str], lis
     rate = len(units) / len(segment.words) if target.unit == "char" else 1.0
     heard = [min(int(t / rate) + k, len(segment.words)) for t in range(len(units))]
     needs = reference.needs or ((),) * len(units)
-    known = [all(word < count for word in needed) for needed, count in zip(needs, heard, strict=True)]
+    known = [
+        all(word < count for word in needed) for needed, count in zip(needs, heard, strict=True)
+    ]
     written = [unit if sure else UNKNOWN for unit, sure in zip(units, known, strict=True)]
     return written, [segment.words[count - 1].end for count in heard]

@@ -67,12 +67,18 @@ class Settings:
             if value not in choices:
                 raise unknown(noun, value, choices)
         rules_named(self.rules)
-        for name, counts in (("batch_size", [self.batch_size]), ("talks", [self.talks]), ("oracle_k", self.oracle_k)):
+        for name, counts in (
+            ("batch_size", [self.batch_size]),
+            ("talks", [self.talks]),
+            ("oracle_k", self.oracle_k),
+        ):
             for count in counts:
                 if count is not None and count < 1:
                     raise ZooError(f"evaluation.{name} must be at least 1, not {count}.")
         if self.knob_values is not None and not self.knob_values:
-            raise ZooError("evaluation.knob_values is empty; name at least one value, or null for the system's own.")
+            raise ZooError(
+                "evaluation.knob_values is empty; name at least one value, or null for the system's own."
+            )
 
 
 def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float | None]:
@@ -80,11 +86,15 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
     given = settings.knob_values
     if system.knob is None:
         if given is not None:
-            raise ZooError(f"System {system.name!r} has no latency knob; leave evaluation.knob_values out.")
+            raise ZooError(
+                f"System {system.name!r} has no latency knob; leave evaluation.knob_values out."
+            )
         return [None]
     values = list(system.knob.values if given is None else given)
     if not values:
-        raise ZooError(f"The knob {system.knob.name!r} of system {system.name!r} has no values; name at least one.")
+        raise ZooError(
+            f"The knob {system.knob.name!r} of system {system.name!r} has no values; name at least one."
+        )
     for value in values:
         system.check_knob(value)
     return values
@@ -122,7 +132,9 @@ class Evaluator:
         self.listeners = listeners or Listeners()
         self._speech = SpeechScorer(self.listeners, talks, settings.resegmentation, settings.rules)
 
-    def run(self, system: StreamingSystem | InstanceSource, *, upper_bound: bool = True) -> Iterator[Row]:
+    def run(
+        self, system: StreamingSystem | InstanceSource, *, upper_bound: bool = True
+    ) -> Iterator[Row]:
         """A row per knob setting, then the system's upper bound; one row for what is recorded. Raises ZooError.
 
         upper_bound: false where the same network has been heard whole under another policy: it would say the same.
@@ -141,16 +153,26 @@ class Evaluator:
         for value in knob_values(system, self.settings):
             if value is not None:
                 system.turn_knob(value)
-            knob = None if value is None or system.knob is None else KnobValue(system.knob.name, value)
+            knob = (
+                None if value is None or system.knob is None else KnobValue(system.knob.name, value)
+            )
             name = system.name if knob is None else f"{system.name} {knob.name}={knob.value:g}"
             instances = self._stream(system, self.talks, name, chunk_samples=system.chunk_samples)
             row = self._row(system.name, knob, system.source_language, system.target_language)
-            yield self._scored(row, instances, self.talks, system.target_language, speaking=speaks(system))
+            yield self._scored(
+                row, instances, self.talks, system.target_language, speaking=speaks(system)
+            )
 
     def _upper_bound(self, system: StreamingSystem) -> Row:
         whole = sentences(self.talks) if self.settings.view == "talks" else self.talks
         instances = self._stream(system, whole, f"{system.name} offline", chunk_samples=None)
-        row = self._row(f"{system.name} offline", None, system.source_language, system.target_language, "ceiling")
+        row = self._row(
+            f"{system.name} offline",
+            None,
+            system.source_language,
+            system.target_language,
+            "ceiling",
+        )
         return self._ceiling(row, instances, whole, system.target_language, speaking=speaks(system))
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
@@ -163,7 +185,12 @@ class Evaluator:
             yield self._scored(row, instances, self.talks, target)
 
     def _row(
-        self, system: str, knob: KnobValue | None, source: Language, target: Language, kind: RowKind = "system"
+        self,
+        system: str,
+        knob: KnobValue | None,
+        source: Language,
+        target: Language,
+        kind: RowKind = "system",
     ) -> Row:
         """A row that waits for its scores."""
         return Row(
@@ -180,7 +207,12 @@ class Evaluator:
         )
 
     def _stream(
-        self, system: StreamingSystem, talks: Sequence[Talk], name: str, *, chunk_samples: Samples | None
+        self,
+        system: StreamingSystem,
+        talks: Sequence[Talk],
+        name: str,
+        *,
+        chunk_samples: Samples | None,
     ) -> list[Instance]:
         streams = sources(talks, system.target_language, chunk_samples=chunk_samples)
         with progress(name, sum(talk.duration for talk in talks)) as report:
@@ -188,7 +220,13 @@ class Evaluator:
             return sorted(done, key=lambda instance: instance.index)
 
     def _scored(
-        self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language, *, speaking: bool = False
+        self,
+        row: Row,
+        instances: list[Instance],
+        talks: Sequence[Talk],
+        target: Language,
+        *,
+        speaking: bool = False,
     ) -> Row:
         references = [reference_segments(talk, target) for talk in talks]
         result = score_talks(
@@ -201,7 +239,9 @@ class Evaluator:
             speaking=speaking,
         )
         scores = dict(result.scores)
-        if all(len(segments) == 1 for segments in references):  # each stream is a sentence: sentence metrics hold too
+        if all(
+            len(segments) == 1 for segments in references
+        ):  # each stream is a sentence: sentence metrics hold too
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, speaking=speaking)
         wanted = [[segment.text for segment in segments] for segments in references]
@@ -219,19 +259,41 @@ class Evaluator:
         )
 
     def _ceiling(
-        self, row: Row, instances: list[Instance], talks: Sequence[Talk], target: Language, *, speaking: bool
+        self,
+        row: Row,
+        instances: list[Instance],
+        talks: Sequence[Talk],
+        target: Language,
+        *,
+        speaking: bool,
     ) -> Row:
-        texts = [target.join(segment.text for segment in reference_segments(talk, target)) for talk in talks]
+        texts = [
+            target.join(segment.text for segment in reference_segments(talk, target))
+            for talk in talks
+        ]
         scores = self._sentence_scores(instances, texts, target, speaking=speaking)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
-        heard = self._speech.score(instances, [[text] for text in texts], target) if speaking else Heard({})
-        return self._keep(row, instances, talks, quality | heard.scores, transcripts=heard.transcripts)
+        heard = (
+            self._speech.score(instances, [[text] for text in texts], target)
+            if speaking
+            else Heard({})
+        )
+        return self._keep(
+            row, instances, talks, quality | heard.scores, transcripts=heard.transcripts
+        )
 
     def _sentence_scores(
-        self, instances: Sequence[Instance], texts: Sequence[str], target: Language, *, speaking: bool
+        self,
+        instances: Sequence[Instance],
+        texts: Sequence[str],
+        target: Language,
+        *,
+        speaking: bool,
     ) -> dict[str, Score]:
         convention, rules = self.settings.convention, self.settings.rules
-        return score_sentences(instances, texts, language=target, convention=convention, rules=rules, speaking=speaking)
+        return score_sentences(
+            instances, texts, language=target, convention=convention, rules=rules, speaking=speaking
+        )
 
     def _keep(
         self,
@@ -271,7 +333,9 @@ class Evaluator:
         return row
 
 
-def write_files(log: Path, instances: Sequence[Instance], talks: Sequence[Talk], transcripts: Sequence[str]) -> None:
+def write_files(
+    log: Path, instances: Sequence[Instance], talks: Sequence[Talk], transcripts: Sequence[str]
+) -> None:
     """Write the log, target speech beside it, and what a recogniser heard: a line per talk, its name, a tab, words."""
     log.parent.mkdir(parents=True, exist_ok=True)
     write_log(log, instances)
@@ -282,13 +346,18 @@ def write_files(log: Path, instances: Sequence[Instance], talks: Sequence[Talk],
 
 
 def report_streams(
-    row: int, instances: Sequence[Instance], talks: Sequence[Talk], segments: Sequence[ScoredSegment]
+    row: int,
+    instances: Sequence[Instance],
+    talks: Sequence[Talk],
+    segments: Sequence[ScoredSegment],
 ) -> Iterator[ReportStream]:
     """What the page shows of each talk of a row; ``segments`` come talk after talk."""
     remaining = iter(segments)
     for instance, talk in zip(instances, talks, strict=True):
         shown = tuple(
-            ReportSegment(scored.offset, scored.duration, segment.source, scored.reference, scored.hypothesis)
+            ReportSegment(
+                scored.offset, scored.duration, segment.source, scored.reference, scored.hypothesis
+            )
             for segment, scored in zip(talk.segments, remaining, strict=False)
         )
         yield ReportStream(row, instance, talk, shown)

@@ -79,7 +79,11 @@ def chosen(corpus: Corpus, split: str) -> list[Talk]:
     Raises ZooError for too few.
     """
     for limit in (1, None):
-        found = [one for one in sentences(corpus.talks(split, limit=limit)) if SHORTEST <= one.duration <= LONGEST]
+        found = [
+            one
+            for one in sentences(corpus.talks(split, limit=limit))
+            if SHORTEST <= one.duration <= LONGEST
+        ]
         if len(found) >= SENTENCES:
             return found[:SENTENCES]
     raise ZooError(
@@ -122,7 +126,9 @@ def listen(system: StreamingSystem, talks: Sequence[Talk]) -> list[Heard]:
     ]
 
 
-def examine(heard: Sequence[Heard], target: Language, step: Seconds, *, speaking: bool = False) -> list[Check]:
+def examine(
+    heard: Sequence[Heard], target: Language, step: Seconds, *, speaking: bool = False
+) -> list[Check]:
     """The verdict on what was written and, by a system that is ``speaking``, said. step: seconds between two looks."""
     return [
         _ended(heard),
@@ -139,8 +145,14 @@ def examine(heard: Sequence[Heard], target: Language, step: Seconds, *, speaking
 
 def finite(system: StreamingSystem) -> Check:
     """Whether all weights are numbers."""
-    bad = [name for name, weight in system.backbone.named_parameters() if not bool(torch.isfinite(weight).all())]
-    causes = f"a damaged file or float16 where bfloat16 is meant ({', '.join(bad[:2])})" if bad else ""
+    bad = [
+        name
+        for name, weight in system.backbone.named_parameters()
+        if not bool(torch.isfinite(weight).all())
+    ]
+    causes = (
+        f"a damaged file or float16 where bfloat16 is meant ({', '.join(bad[:2])})" if bad else ""
+    )
     return Check("weights that are no numbers", str(len(bad)), "0", not bad, causes)
 
 
@@ -212,8 +224,12 @@ def _repeated(heard: Sequence[Heard]) -> Check:
 
 
 def _foreign(heard: Sequence[Heard], target: Language) -> Check:
-    letters = [sign for one in heard for sign in one.instance.text if sign.isalpha() or sign == "\ufffd"]
-    foreign = [sign for sign in letters if not unicodedata.name(sign, "").startswith(target.scripts)]
+    letters = [
+        sign for one in heard for sign in one.instance.text if sign.isalpha() or sign == "\ufffd"
+    ]
+    foreign = [
+        sign for sign in letters if not unicodedata.name(sign, "").startswith(target.scripts)
+    ]
     return Check(
         f"letters that are not {target.name}",
         f"{100 * len(foreign) / max(len(letters), 1):.0f} %",
@@ -292,7 +308,9 @@ def show(heard: Sequence[Heard], checks: Sequence[Check], console: Console) -> N
         say(f"   hypothesis {_timed(one.instance)}")
     spoken = sum(one.instance.source_length for one in heard)
     computed = sum(chunk.compute for one in heard for chunk in one.instance.chunks)
-    likeness = corpus_chrf([one.instance.text for one in heard], [[one.reference for one in heard]]).score
+    likeness = corpus_chrf(
+        [one.instance.text for one in heard], [[one.reference for one in heard]]
+    ).score
     say(
         f"{spoken:.1f} s of speech, {sum(one.turns for one in heard)} turns, {computed:.1f} s of computing, "
         f"chrF {likeness:.1f} (not judged: compare it with the last time)"
@@ -304,7 +322,11 @@ def show(heard: Sequence[Heard], checks: Sequence[Check], console: Console) -> N
     wrong = [check for check in checks if not check.ok]
     for check in wrong:
         say(f"{check.name}: often {check.causes}.")
-    say(f"suspicious: {len(wrong)} of {len(checks)} checks" if wrong else f"healthy: all {len(checks)} checks")
+    say(
+        f"suspicious: {len(wrong)} of {len(checks)} checks"
+        if wrong
+        else f"healthy: all {len(checks)} checks"
+    )
 
 
 def _timed(instance: Instance) -> str:

@@ -28,11 +28,21 @@ class Attended(History, ABC):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.RECUT})
 
-    def __init__(self, *, cut: Moment, rows: Rows, min_seconds: Seconds, max_seconds: Seconds, max_tokens: int) -> None:
+    def __init__(
+        self,
+        *,
+        cut: Moment,
+        rows: Rows,
+        min_seconds: Seconds,
+        max_seconds: Seconds,
+        max_tokens: int,
+    ) -> None:
         """Raises ZooError for values that make no sense."""
         name = type(self).__name__
         if not 0 <= min_seconds < max_seconds:
-            raise ZooError(f"{name} needs 0 <= min_seconds < max_seconds, not {min_seconds}, {max_seconds}.")
+            raise ZooError(
+                f"{name} needs 0 <= min_seconds < max_seconds, not {min_seconds}, {max_seconds}."
+            )
         if max_tokens < 1:
             raise ZooError(f"{name} needs max_tokens of at least 1, not {max_tokens}.")
         for option, value, known in (("cut", cut, MOMENTS), ("rows", rows, ROWS)):

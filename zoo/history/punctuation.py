@@ -30,7 +30,13 @@ class Punctuation(Attended):
         max_tokens: int = 128,
     ) -> None:
         """Raises ZooError for values that make no sense."""
-        super().__init__(cut=cut, rows=rows, min_seconds=min_seconds, max_seconds=max_seconds, max_tokens=max_tokens)
+        super().__init__(
+            cut=cut,
+            rows=rows,
+            min_seconds=min_seconds,
+            max_seconds=max_seconds,
+            max_tokens=max_tokens,
+        )
         if keep not in KEEPS:
             raise ZooError(f"Punctuation needs keep to be {' or '.join(KEEPS)}, not {keep}.")
         self.keep = keep

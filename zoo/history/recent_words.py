@@ -22,7 +22,13 @@ class RecentWords(Attended):
         max_tokens: int = 128,
     ) -> None:
         """Raises ZooError for fewer than one word and for other values that make no sense."""
-        super().__init__(cut=cut, rows=rows, min_seconds=min_seconds, max_seconds=max_seconds, max_tokens=max_tokens)
+        super().__init__(
+            cut=cut,
+            rows=rows,
+            min_seconds=min_seconds,
+            max_seconds=max_seconds,
+            max_tokens=max_tokens,
+        )
         if words < 1:
             raise ZooError(f"RecentWords needs words of at least 1, not {words}.")
         self.words = words

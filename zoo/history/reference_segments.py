@@ -30,7 +30,11 @@ class ReferenceSegments(History):
     def boundary(self, session: Session) -> Frames | None:
         """The end of the present segment, once it is heard."""
         _, end = _present(session)
-        return None if end > session.heard else -(-(end - session.audio_start) // session.frame_samples)
+        return (
+            None
+            if end > session.heard
+            else -(-(end - session.audio_start) // session.frame_samples)
+        )
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Between segments, forget all but the frame in which the next one may begin."""
@@ -46,6 +50,8 @@ def _present(session: Session) -> tuple[Samples, Samples]:
             f"History ReferenceSegments needs reference segments, and the stream {session.talk!r} has none; choose "
             f"another history."
         )
-    later = [span for span in sorted(session.segments) if span[1] > max(span[0], session.audio_start)]
+    later = [
+        span for span in sorted(session.segments) if span[1] > max(span[0], session.audio_start)
+    ]
     never = session.heard + 1
     return later[0] if later else (never, never)

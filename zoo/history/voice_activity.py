@@ -18,7 +18,9 @@ from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Samples,
 
 WINDOW: Samples = 512  # what Silero looks at, at 16 kHz
 
-Voice = Callable[[Tensor], float]  # (512,) samples -> probability of speech; remembers the windows before
+Voice = Callable[
+    [Tensor], float
+]  # (512,) samples -> probability of speech; remembers the windows before
 
 
 def silero() -> Voice:
@@ -67,14 +69,22 @@ class VoiceActivity(History):
     ) -> None:
         """Raises ZooError unless 0 < min_seconds <= max_seconds, 0 < pause_seconds and 0 <= pad_seconds."""
         if not 0 < min_seconds <= max_seconds:
-            raise ZooError(f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, {max_seconds}.")
+            raise ZooError(
+                f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, {max_seconds}."
+            )
         if pause_seconds <= 0 or pad_seconds < 0:
             raise ZooError(
                 f"VoiceActivity needs pause_seconds above 0 and pad_seconds of at least 0, not {pause_seconds}, "
                 f"{pad_seconds}."
             )
-        self.min_samples, self.max_samples = round(min_seconds * SAMPLE_RATE), round(max_seconds * SAMPLE_RATE)
-        self.pause_samples, self.pad_samples = round(pause_seconds * SAMPLE_RATE), round(pad_seconds * SAMPLE_RATE)
+        self.min_samples, self.max_samples = (
+            round(min_seconds * SAMPLE_RATE),
+            round(max_seconds * SAMPLE_RATE),
+        )
+        self.pause_samples, self.pad_samples = (
+            round(pause_seconds * SAMPLE_RATE),
+            round(pad_seconds * SAMPLE_RATE),
+        )
         self.threshold = threshold
         self.voice = voice
 
@@ -88,7 +98,9 @@ class VoiceActivity(History):
         self._score(session, state)
         if state.begun:
             return 0
-        voiced = next((end - WINDOW for end, chance in state.windows if chance >= self.threshold), None)
+        voiced = next(
+            (end - WINDOW for end, chance in state.windows if chance >= self.threshold), None
+        )
         if voiced is None:
             return None
         state.begun = True
@@ -99,7 +111,9 @@ class VoiceActivity(History):
         state: Activity = session.history
         self._score(session, state)
         looked = max(session.audio.numel() - session.last_samples, 0)
-        end = self._segment_end([(end - session.audio_start, chance) for end, chance in state.windows], looked)
+        end = self._segment_end(
+            [(end - session.audio_start, chance) for end, chance in state.windows], looked
+        )
         if end is None:
             return None
         state.begun = False
@@ -110,7 +124,9 @@ class VoiceActivity(History):
         state: Activity = session.history
         if state.begun:
             return Cut()
-        silent = session.audio.numel() - self.pad_samples - WINDOW  # the last window may not have been scored yet
+        silent = (
+            session.audio.numel() - self.pad_samples - WINDOW
+        )  # the last window may not have been scored yet
         return Cut(frames=max(silent, 0) // session.frame_samples)
 
     def _score(self, session: Session, state: Activity) -> None:
@@ -134,7 +150,9 @@ class VoiceActivity(History):
                 return end
             if end > self.max_samples - WINDOW:  # with the next window it would be too long
                 new = [
-                    (chance, end) for end, chance in windows[: index + 1] if end >= self.min_samples and end > looked
+                    (chance, end)
+                    for end, chance in windows[: index + 1]
+                    if end >= self.min_samples and end > looked
                 ]
                 return min(new)[1] if new else end
         return None

@@ -46,7 +46,9 @@ WORDS = {
 }
 ROMAN = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
 
-ABBREVIATIONS: dict[str, frozenset[str]] = {code: frozenset(words.split()) for code, words in WORDS.items()}
+ABBREVIATIONS: dict[str, frozenset[str]] = {
+    code: frozenset(words.split()) for code, words in WORDS.items()
+}
 ABBREVIATIONS["de"] |= LETTERS | NUMERALS | frozenset(ROMAN.split())
 ABBREVIATIONS["pt"] |= LETTERS | frozenset(ROMAN.split())
 ABBREVIATIONS["fr"] |= LETTERS

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
-from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
+from transformers.models.whisper.english_normalizer import (
+    BasicTextNormalizer,
+    EnglishTextNormalizer,
+)
 
 from zoo.errors import ZooError
 from zoo.languages import Language
@@ -63,7 +66,9 @@ class Normaliser:
 
     def words(self, text: str, language: Language) -> list[str]:
         """Normalised, in words; where there are none, in letters (grapheme clusters), as Whisper splits Chinese."""
-        return self.text(text).split() if language.unit == "word" else split_letters(self.text(text))
+        return (
+            self.text(text).split() if language.unit == "word" else split_letters(self.text(text))
+        )
 
     def characters(self, text: str, language: Language) -> list[str]:
         """Normalised, in characters; spaces between words are some, as in jiwer and torchmetrics."""
@@ -92,37 +97,56 @@ def quality_heard(
     Raises ZooError where the numbers of streams differ.
     """
     if len(transcripts) != len(references):
-        raise ZooError(f"There are {len(transcripts)} transcripts but references for {len(references)} streams.")
+        raise ZooError(
+            f"There are {len(transcripts)} transcripts but references for {len(references)} streams."
+        )
     normaliser = Normaliser.of(language)
     heard = [normaliser.text(transcript) for transcript in transcripts]
     wanted = [[normaliser.text(segment) for segment in segments] for segments in references]
     facts = _facts(recogniser, normaliser)
-    whole = Scorer(language, rules_named(rules), Aware(False, "", False), facts, {"sync_on_compute": sync})
+    whole = Scorer(
+        language, rules_named(rules), Aware(False, "", False), facts, {"sync_on_compute": sync}
+    )
     alone = all(len(segments) == 1 for segments in wanted)
-    parted = replace(whole, facts=facts if alone else {**facts, "reseg": cut_name(resegmentation, whole.rules)})
+    parted = replace(
+        whole, facts=facts if alone else {**facts, "reseg": cut_name(resegmentation, whole.rules)}
+    )
     parts: list[str] = []
     for text, segments in zip(heard, wanted, strict=True):
         parts += _cut(text, segments, resegmentation, whole)
     scores = [
-        *parted.quality(parts, [segment for segments in wanted for segment in segments], prefix="ASR_"),
-        *whole.quality(heard, [language.join(filter(None, segments)) for segments in wanted], prefix="ASR_Doc")[:1],
+        *parted.quality(
+            parts, [segment for segments in wanted for segment in segments], prefix="ASR_"
+        ),
+        *whole.quality(
+            heard, [language.join(filter(None, segments)) for segments in wanted], prefix="ASR_Doc"
+        )[:1],
     ]
     return {score.name: score for score in scores}
 
 
-def _cut(transcript: str, references: Sequence[str], resegmentation: Resegmentation, scorer: Scorer) -> list[str]:
+def _cut(
+    transcript: str, references: Sequence[str], resegmentation: Resegmentation, scorer: Scorer
+) -> list[str]:
     """The part of a transcript that falls to each reference segment."""
     if len(references) == 1:
         return [transcript]
     language = scorer.language
     units = language.units(transcript)
     glue = spacing(units, transcript, language.unit)
-    segments = cut(units, references, language=language, resegmentation=resegmentation, rules=scorer.rules)
+    segments = cut(
+        units, references, language=language, resegmentation=resegmentation, rules=scorer.rules
+    )
     return [glued(units, glue, segment) for segment in segments]
 
 
 def speech_errors(
-    transcripts: Sequence[str], texts: Sequence[str], *, language: Language, recogniser: str, sync: bool = False
+    transcripts: Sequence[str],
+    texts: Sequence[str],
+    *,
+    language: Language,
+    recogniser: str,
+    sync: bool = False,
 ) -> dict[str, Score]:
     """SpeechWER and SpeechCER in percent: what was heard of each stream against the text that it wrote.
 
@@ -157,7 +181,10 @@ class _Errors:
         metric = ErrorRate(sync_on_compute=self.sync)
         for hypothesis, reference in zip(hypotheses, references, strict=True):
             metric.update(split(hypothesis, self.language), split(reference, self.language))
-        facts = {"unit": self.language.unit if words else "char", **_facts(self.recogniser, normaliser)}
+        facts = {
+            "unit": self.language.unit if words else "char",
+            **_facts(self.recogniser, normaliser),
+        }
         return Score(name, value_of(metric), signature(name, **facts))
 
 

@@ -41,7 +41,9 @@ def under(instance: Instance, convention: Convention) -> Instance:
     return instance.finishing(finish_times(instance.chunks, convention), convention)
 
 
-def fbk_elapsed(delays: Sequence[Seconds], elapsed: Sequence[Seconds], offsets: Sequence[Seconds]) -> list[Seconds]:
+def fbk_elapsed(
+    delays: Sequence[Seconds], elapsed: Sequence[Seconds], offsets: Sequence[Seconds]
+) -> list[Seconds]:
     """StreamLAAL v2.0's reading of a cumulative log: per unit, seconds from its segment's start, never below 0.
 
     delays, elapsed: as logged. offsets: start of the segment of each unit. A unit with the raw elapsed of the one

@@ -9,20 +9,32 @@ from zoo.types import Instance, Seconds, Spoken, UnitKind
 END_SHARE = 0.95  # of the source: what is written later is written at the end
 LATE_SHARE = 0.9  # of all units
 SHORT_SHARE, LONG_SHARE = 0.2, 2.0  # of the reference's length
-EITHER_WAY = ("DiscontinuitySum", "DiscontinuityAve", "DiscontinuityNum", "SpeechOverlap")  # compute can lower them
+EITHER_WAY = (
+    "DiscontinuitySum",
+    "DiscontinuityAve",
+    "DiscontinuityNum",
+    "SpeechOverlap",
+)  # compute can lower them
 LATE_CHUNKS = 2  # a stream of no more chunks has nowhere else to write
 LOOP_SPAN = 30  # longest n-gram looked for: whole sentences
 LOOP_TIMES = 6  # repetitions in a row that no text of ours has
 LOOP_UNITS = 12  # and units they cover
 TOLERANCE: Seconds = 1e-6
-SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {"word": (0.02, 0.25), "char": (0.06, 0.75)}  # per character
+SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {
+    "word": (0.02, 0.25),
+    "char": (0.06, 0.75),
+}  # per character
 SPEECH_PAUSE: Seconds = 1.0  # each stretch may be this much longer
 SILENCE = 1e-3  # no sample of full scale 1 is louder
 DEAF = 10.0  # percent: WER of a recogniser whose scores say little
-END_EFFECT: Seconds = 0.1  # AL and LAAL stop at the first unit after the end: compute can take late units out of them
+END_EFFECT: Seconds = (
+    0.1  # AL and LAAL stop at the first unit after the end: compute can take late units out of them
+)
 
 
-def flags(instances: Sequence[Instance], scores: Mapping[str, Score], *, speaking: bool = False) -> list[str]:
+def flags(
+    instances: Sequence[Instance], scores: Mapping[str, Score], *, speaking: bool = False
+) -> list[str]:
     """One short sentence per finding; an empty list for a healthy row. speaking: there must be target speech too."""
     findings = [
         _empty(instances),
@@ -39,7 +51,11 @@ def flags(instances: Sequence[Instance], scores: Mapping[str, Score], *, speakin
 
 def _empty(instances: Sequence[Instance]) -> str:
     silent = [instance.talk for instance in instances if not instance.units]
-    return f"writes nothing for {len(silent)} of {len(instances)} streams ({silent[0]})" if silent else ""
+    return (
+        f"writes nothing for {len(silent)} of {len(instances)} streams ({silent[0]})"
+        if silent
+        else ""
+    )
 
 
 def _length(instances: Sequence[Instance]) -> str:
@@ -51,10 +67,18 @@ def _length(instances: Sequence[Instance]) -> str:
 
 
 def _late(instances: Sequence[Instance]) -> str:
-    streams = [stream for stream in instances if not stream.chunks or len(stream.chunks) > LATE_CHUNKS]
+    streams = [
+        stream for stream in instances if not stream.chunks or len(stream.chunks) > LATE_CHUNKS
+    ]
     units = sum(len(stream.units) for stream in streams)
-    late = sum(delay >= END_SHARE * stream.source_length for stream in streams for delay in stream.delays)
-    return f"writes {100 * late / units:.0f} % of its {units} units at the end" if late > LATE_SHARE * units else ""
+    late = sum(
+        delay >= END_SHARE * stream.source_length for stream in streams for delay in stream.delays
+    )
+    return (
+        f"writes {100 * late / units:.0f} % of its {units} units at the end"
+        if late > LATE_SHARE * units
+        else ""
+    )
 
 
 def _loops(instances: Sequence[Instance]) -> str:
@@ -78,7 +102,11 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
         for position in range(span, len(units)):
             run = run + 1 if units[position] == units[position - span] else 0
             times = run // span + 1
-            if times >= LOOP_TIMES and times * span >= LOOP_UNITS and (best is None or times > best[1]):
+            if (
+                times >= LOOP_TIMES
+                and times * span >= LOOP_UNITS
+                and (best is None or times > best[1])
+            ):
                 best = (tuple(units[position - span + 1 : position + 1]), times)
     return best
 
@@ -103,7 +131,9 @@ def _pace(instances: Sequence[Instance]) -> str:
         seconds = sum(spoken.duration for spoken in instance.speech)
         characters = len("".join(instance.text.split()))
         shortest, longest = (pace * characters for pace in SPEECH_PACE[instance.unit])
-        if instance.speech and not shortest <= seconds <= longest + SPEECH_PAUSE * len(instance.speech):
+        if instance.speech and not shortest <= seconds <= longest + SPEECH_PAUSE * len(
+            instance.speech
+        ):
             return f"speaks {seconds:.1f} s for a text of {characters} characters ({instance.talk})"
     return ""
 
@@ -111,15 +141,23 @@ def _pace(instances: Sequence[Instance]) -> str:
 def _deaf(scores: Mapping[str, Score]) -> str:
     error = scores["ASR_WER"].value if "ASR_WER" in scores else None
     clean = error is None or error <= DEAF
-    return "" if clean else f"the recogniser mishears clean speech ({error:.0f} % WER): ASR scores say little"
+    return (
+        ""
+        if clean
+        else f"the recogniser mishears clean speech ({error:.0f} % WER): ASR scores say little"
+    )
 
 
 def _impossible_times(instances: Sequence[Instance]) -> str:
     for instance in instances:
-        if any(after < before for before, after in zip(instance.delays, instance.delays[1:], strict=False)):
+        if any(
+            after < before
+            for before, after in zip(instance.delays, instance.delays[1:], strict=False)
+        ):
             return f"delays go backwards ({instance.talk})"
         if instance.elapsed and any(
-            aware < ideal - TOLERANCE for aware, ideal in zip(instance.elapsed, instance.delays, strict=True)
+            aware < ideal - TOLERANCE
+            for aware, ideal in zip(instance.elapsed, instance.delays, strict=True)
         ):
             return f"writes before it has heard: elapsed below delay ({instance.talk})"
     return ""
@@ -129,7 +167,12 @@ def _impossible_scores(scores: Mapping[str, Score]) -> list[str]:
     findings: list[str] = []
     for name, score in scores.items():
         twin = scores.get(name.removesuffix("_CA"))
-        if name.endswith("_CA") and score.value is not None and twin is not None and twin.value is not None:
+        if (
+            name.endswith("_CA")
+            and score.value is not None
+            and twin is not None
+            and twin.value is not None
+        ):
             if twin.name not in EITHER_WAY and score.value < twin.value - END_EFFECT:
                 findings.append(f"{name} {score.value:.3f} is below {twin.name} {twin.value:.3f}")
         elif name == "StreamLAAL" and score.value is not None and score.value < 0:

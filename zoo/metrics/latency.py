@@ -100,7 +100,11 @@ class YAAL(SegmentLatency):
     def score(self, timing: Timing) -> float | None:
         if not timing.scorable:
             return None
-        end = timing.recording_end if self.long_form else min(timing.source_length, timing.recording_end)
+        end = (
+            timing.recording_end
+            if self.long_form
+            else min(timing.source_length, timing.recording_end)
+        )
         pace = timing.source_length / max(len(timing.times), timing.reference_length)
         lags: list[float] = []
         for position, time in enumerate(timing.times):
@@ -144,7 +148,10 @@ class ATD(SegmentLatency):
         if not timing.times:
             return None
         delays = _milliseconds(timing.times if timing.ideal is None else timing.ideal)
-        spent = [after - before for after, before in zip(_milliseconds(timing.times), delays, strict=True)]
+        spent = [
+            after - before
+            for after, before in zip(_milliseconds(timing.times), delays, strict=True)
+        ]
         return token_delay(delays, spent) / MS
 
 
@@ -171,7 +178,9 @@ class RTF(Metric):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.add_state("compute_seconds", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state(
+            "compute_seconds", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum"
+        )
         self.add_state("audio_seconds", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, compute: Sequence[Seconds], source_length: Seconds) -> None:
@@ -203,7 +212,9 @@ def _milliseconds(times: Sequence[Seconds]) -> list[float]:
     return [round(time * MS, 6) for time in times]
 
 
-def token_delay(delays: Sequence[float], spent: Sequence[float], lengths: Sequence[float] | None = None) -> float:
+def token_delay(
+    delays: Sequence[float], spent: Sequence[float], lengths: Sequence[float] | None = None
+) -> float:
     """Mean of (end of a target token - end of the source token it is paired with), milliseconds.
 
     spent: compute so far per token. lengths: how long each one sounds (None: written words take no time). A target
@@ -216,7 +227,12 @@ def token_delay(delays: Sequence[float], spent: Sequence[float], lengths: Sequen
     for position, delay in enumerate(delays):
         if position == 0 or delay != delays[position - 1]:
             chunk, written_before = chunk + 1, position
-        end = max(delay, end) + spent[position] - spent_before + (lengths[position] if lengths else 0.0)
+        end = (
+            max(delay, end)
+            + spent[position]
+            - spent_before
+            + (lengths[position] if lengths else 0.0)
+        )
         spent_before = spent[position]
         ahead = max(0, written_before - heard_tokens[min(chunk, len(moments)) - 1])
         paired = min(position + 1 - ahead, heard_tokens[min(chunk, len(moments))])

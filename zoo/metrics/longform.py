@@ -78,7 +78,9 @@ def score_talks(
     segments: list[ScoredSegment] = []
     for talk, reference in zip(talks, references, strict=True):
         texts = [segment.text for segment in reference]
-        pieces = cut(talk.units, texts, language=language, resegmentation=resegmentation, rules=counting)
+        pieces = cut(
+            talk.units, texts, language=language, resegmentation=resegmentation, rules=counting
+        )
         segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
     facts: dict[str, str | None] = {"reseg": cut_name(resegmentation, counting)}
     scorer = Scorer(language, counting, aware, facts, {"sync_on_compute": sync})
@@ -99,7 +101,12 @@ def cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
 
 
 def cut(
-    units: Sequence[str], references: Sequence[str], *, language: Language, resegmentation: Resegmentation, rules: Rules
+    units: Sequence[str],
+    references: Sequence[str],
+    *,
+    language: Language,
+    resegmentation: Resegmentation,
+    rules: Rules,
 ) -> list[list[int]]:
     """Per reference segment the positions in ``units`` that belong to it, in order."""
     if resegmentation == "soft":
@@ -118,10 +125,14 @@ def _segments(
     end = max(segment.offset + segment.duration for segment in reference)
     glue = spacing(talk.units, talk.text, talk.unit)
     long_elapsed = omnisteval_elapsed(talk.delays, talk.elapsed) if repaired else list(talk.elapsed)
-    stream_elapsed = _repaired_stream(talk, reference, pieces) if repaired and talk.elapsed else None
+    stream_elapsed = (
+        _repaired_stream(talk, reference, pieces) if repaired and talk.elapsed else None
+    )
     for segment, piece in zip(reference, pieces, strict=True):
         delays = since(segment.offset, [talk.delays[unit] for unit in piece])
-        elapsed = since(segment.offset, [long_elapsed[unit] for unit in piece]) if long_elapsed else ()
+        elapsed = (
+            since(segment.offset, [long_elapsed[unit] for unit in piece]) if long_elapsed else ()
+        )
         aware = tuple(stream_elapsed[unit] for unit in piece) if stream_elapsed else elapsed
         yield ScoredSegment(
             talk=talk.talk,
@@ -155,7 +166,11 @@ def _repaired_stream(
     talk: Instance, reference: Sequence[ReferenceSegment], pieces: Sequence[Sequence[int]]
 ) -> dict[int, Seconds]:
     """FBK's elapsed times by unit, seconds from the start of the unit's segment."""
-    order = [(unit, segment.offset) for segment, piece in zip(reference, pieces, strict=True) for unit in piece]
+    order = [
+        (unit, segment.offset)
+        for segment, piece in zip(reference, pieces, strict=True)
+        for unit in piece
+    ]
     times = fbk_elapsed(
         [talk.delays[unit] for unit, _ in order],
         [talk.elapsed[unit] for unit, _ in order],
@@ -183,7 +198,9 @@ def spacing(units: Sequence[str], text: str, unit: UnitKind) -> list[str]:
     return glue
 
 
-def _latencies(scorer: Scorer, segments: Sequence[ScoredSegment], *, repaired: bool) -> Iterator[Score]:
+def _latencies(
+    scorer: Scorer, segments: Sequence[ScoredSegment], *, repaired: bool
+) -> Iterator[Score]:
     timings = [
         Timing(
             segment.delays,
@@ -205,7 +222,9 @@ def _latencies(scorer: Scorer, segments: Sequence[ScoredSegment], *, repaired: b
     timings = [replace(t, times=s.elapsed) for t, s in zip(timings, segments, strict=True)]
     fbk, omnisteval = ({"repair": name} if repaired else {} for name in ("fbk", "omnisteval"))
     yield scorer.latency("StreamLAAL_CA", LAAL(**scorer.options), streams, **clamp, **fbk)
-    yield scorer.latency("LongYAAL_CA", YAAL(long_form=True, **scorer.options), timings, **omnisteval)
+    yield scorer.latency(
+        "LongYAAL_CA", YAAL(long_form=True, **scorer.options), timings, **omnisteval
+    )
     for name, metric in LONG_METRICS.items():
         yield scorer.latency(f"Long{name}_CA", metric(**scorer.options), timings, **omnisteval)
 
@@ -214,5 +233,10 @@ def _documents(
     scorer: Scorer, talks: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
 ) -> list[Score]:
     """BLEU with a whole talk as one segment: no re-segmentation can move it."""
-    joined = [scorer.language.join(segment.text.strip() for segment in segments) for segments in references]
-    return replace(scorer, facts={}).quality([talk.text.strip() for talk in talks], joined, prefix="Doc")[:1]
+    joined = [
+        scorer.language.join(segment.text.strip() for segment in segments)
+        for segments in references
+    ]
+    return replace(scorer, facts={}).quality(
+        [talk.text.strip() for talk in talks], joined, prefix="Doc"
+    )[:1]

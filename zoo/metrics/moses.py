@@ -29,7 +29,9 @@ def moses_tokens(word: str, language: str) -> list[str]:
     pieces = _apostrophes(text, language).split()
     tokens: list[str] = []
     for index, piece in enumerate(pieces):
-        tokens.extend(_final_dot(piece, pieces[index + 1] if index + 1 < len(pieces) else "", language))
+        tokens.extend(
+            _final_dot(piece, pieces[index + 1] if index + 1 < len(pieces) else "", language)
+        )
     return [token.replace(DOT, ".") for token in tokens]
 
 

@@ -19,7 +19,9 @@ from zoo.errors import ZooError
 from zoo.metrics.latency import StreamMean
 from zoo.types import Seconds
 
-LONGEST: Seconds = 10.0  # of a piece that is judged at once: the opinions were about single sentences
+LONGEST: Seconds = (
+    10.0  # of a piece that is judged at once: the opinions were about single sentences
+)
 HOW = "save utmos_scripted.pt of https://huggingface.co/Blinorot/UTMOS-PyTorch yourself and name it, or null for none"
 
 
@@ -48,13 +50,19 @@ class Judge:
         if self._network is not None:
             return
         if not self.path.is_file():
-            raise ZooError(f"There is no file {self.path} for evaluation.utmos; weights are not downloaded: {HOW}.")
+            raise ZooError(
+                f"There is no file {self.path} for evaluation.utmos; weights are not downloaded: {HOW}."
+            )
         try:
             network: Any = torch.jit.load(str(self.path), map_location="cpu").eval()
         except RuntimeError as error:
-            raise ZooError(f"{self.path} of evaluation.utmos is no TorchScript file; {HOW}.") from error
+            raise ZooError(
+                f"{self.path} of evaluation.utmos is no TorchScript file; {HOW}."
+            ) from error
         if not hasattr(network, "score"):
-            raise ZooError(f"The network in {self.path} of evaluation.utmos has no method 'score'; {HOW}.")
+            raise ZooError(
+                f"The network in {self.path} of evaluation.utmos has no method 'score'; {HOW}."
+            )
         self._network = network
 
     @torch.inference_mode()

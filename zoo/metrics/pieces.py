@@ -12,7 +12,9 @@ from zoo.streaming.playback import intervals
 from zoo.types import SAMPLE_RATE, Instance, Seconds, Spoken
 
 LONGEST: Seconds = 25.0  # of a piece; Whisper's window is 30 s
-PAUSE: Seconds = 0.2  # so much of a gap is heard: without it, words that were said apart run together
+PAUSE: Seconds = (
+    0.2  # so much of a gap is heard: without it, words that were said apart run together
+)
 
 
 def pieces(instance: Instance, *, language: Language, longest: Seconds = LONGEST) -> list[Tensor]:
@@ -28,7 +30,10 @@ def pieces(instance: Instance, *, language: Language, longest: Seconds = LONGEST
     result: list[Tensor] = []
     first = 0
     while first < len(speech):
-        lengths = [min(gap, PAUSE) + spoken.duration for gap, spoken in zip(gaps[first:], speech[first:], strict=True)]
+        lengths = [
+            min(gap, PAUSE) + spoken.duration
+            for gap, spoken in zip(gaps[first:], speech[first:], strict=True)
+        ]
         lengths[0] = speech[first].duration  # the silence before a piece is not in it
         end = first + _fitting(lengths, longest)
         if end < len(speech):
@@ -59,7 +64,9 @@ def _places(instance: Instance, gaps: Sequence[Seconds], language: Language) -> 
     for gap, spoken in zip(gaps, instance.speech, strict=True):
         begin = instance.text.find(spoken.text, position)
         parted = not language.separator or (
-            bool(spoken.text) and begin >= 0 and not instance.text[max(begin - 1, 0) : begin].strip()
+            bool(spoken.text)
+            and begin >= 0
+            and not instance.text[max(begin - 1, 0) : begin].strip()
         )
         places.append((1 + (gap > 0)) * parted)
         position = begin + len(spoken.text) if begin >= 0 else position

@@ -40,16 +40,22 @@ class CorpusQuality(Metric):
     def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
         """Add segments. Raises ZooError if the two differ in number."""
         if len(hypotheses) != len(references):
-            raise ZooError(f"There are {len(hypotheses)} hypotheses but {len(references)} references.")
+            raise ZooError(
+                f"There are {len(hypotheses)} hypotheses but {len(references)} references."
+            )
         if hypotheses:
-            self.statistics += torch.tensor(self._count(hypotheses, references), dtype=torch.float64)
+            self.statistics += torch.tensor(
+                self._count(hypotheses, references), dtype=torch.float64
+            )
 
     def compute(self) -> Tensor:
         """() float64."""
         if not bool(self.statistics.any()):
             return torch.tensor(float("nan"), dtype=torch.float64)
         counts = [int(count) for count in self.statistics.tolist()]
-        return torch.tensor(self.scorer._compute_score_from_stats(counts).score, dtype=torch.float64)
+        return torch.tensor(
+            self.scorer._compute_score_from_stats(counts).score, dtype=torch.float64
+        )
 
     def signature(self) -> str:
         """sacreBLEU's own, e.g. ``nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0``."""
@@ -107,17 +113,22 @@ def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     """
     numbers: dict[str, int] = {}
     sides = [
-        np.array([numbers.setdefault(unit, len(numbers)) for unit in side], int) for side in (hypothesis, reference)
+        np.array([numbers.setdefault(unit, len(numbers)) for unit in side], int)
+        for side in (hypothesis, reference)
     ]
     places = np.arange(len(reference) + 1)
     row = places
     for unit in sides[0]:
-        entered = np.concatenate([[row[0] + 1], np.minimum(row[:-1] + (sides[1] != unit), row[1:] + 1)])
+        entered = np.concatenate(
+            [[row[0] + 1], np.minimum(row[:-1] + (sides[1] != unit), row[1:] + 1)]
+        )
         row = np.minimum.accumulate(entered - places) + places
     return int(row[-1])
 
 
-def error_rate(hypotheses: Sequence[str], references: Sequence[str], *, language: Language) -> float:
+def error_rate(
+    hypotheses: Sequence[str], references: Sequence[str], *, language: Language
+) -> float:
     """WER in percent, or CER (white space removed) for languages counted in characters; raw text, as torchmetrics does.
 
     Raises ZooError where the references hold no unit or the numbers differ.

@@ -38,14 +38,20 @@ class ReferenceSegment:
     def of(cls, segment: TimedSegment, *, target: str, talk: str) -> "ReferenceSegment":
         """The reference of a manifest segment. Raises ZooError naming the talk if it has none in ``target``."""
         if target not in segment.targets:
-            raise ZooError(f"Talk {talk!r} has no reference in {target!r} for its segment at {segment.offset:g} s.")
+            raise ZooError(
+                f"Talk {talk!r} has no reference in {target!r} for its segment at {segment.offset:g} s."
+            )
         return cls(segment.offset, segment.duration, segment.targets[target].text)
 
 
-def check_talks(instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]) -> None:
+def check_talks(
+    instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
+) -> None:
     """Raise ZooError unless every talk has references, and no talk comes twice."""
     if len(instances) != len(references):
-        raise ZooError(f"There are {len(instances)} talks to score but references for {len(references)}.")
+        raise ZooError(
+            f"There are {len(instances)} talks to score but references for {len(references)}."
+        )
     seen: set[str] = set()
     for instance, segments in zip(instances, references, strict=True):
         if instance.talk in seen:
@@ -64,4 +70,6 @@ def check_units(instance: Instance) -> None:
         )
     times = len(instance.elapsed)
     if times not in (0, len(instance.units)):
-        raise ZooError(f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {times} elapsed times.")
+        raise ZooError(
+            f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {times} elapsed times."
+        )

@@ -24,9 +24,15 @@ FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 ASCII_SPACE = str.maketrans(dict.fromkeys(whitespace, " "))
 
 
-def mwer(units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules) -> list[range]:
+def mwer(
+    units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules
+) -> list[range]:
     """Per reference segment the positions in ``units`` that belong to it; contiguous, in order, none left out."""
-    groups = _latin_runs(units) if rules.latin_runs and language.unit == "char" else [(unit,) for unit in units]
+    groups = (
+        _latin_runs(units)
+        if rules.latin_runs and language.unit == "char"
+        else [(unit,) for unit in units]
+    )
     tokens = ["".join(group) for group in groups]
     sentences = [_reference_tokens(text, unit=language.unit, rules=rules) for text in references]
     counts = _align(tokens, sentences, cased=rules.cased)
@@ -70,7 +76,9 @@ def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: 
     counts = [len(line.split()) for line in _mweralign(references, hypothesis).split("\n")]
     counts += [0] * (len(sentences) - len(counts))  # mweralign drops an empty last reference
     if len(counts) != len(sentences) or sum(counts) != len(tokens):
-        raise ZooError(f"mweralign made {len(counts)} segments of {len(sentences)} or lost words; is it version 1.4.1?")
+        raise ZooError(
+            f"mweralign made {len(counts)} segments of {len(sentences)} or lost words; is it version 1.4.1?"
+        )
     return counts
 
 

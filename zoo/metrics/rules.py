@@ -60,7 +60,13 @@ RULES: dict[str, Rules] = {
         Rules("simuleval", simuleval_length, ascii_space=True),  # also FBK StreamLAAL v2.0
         Rules("omnisteval", omnisteval_length, bare=True),
         Rules(
-            "simulstream", simulstream_length, clamp=False, cased=False, latin_runs=True, ascii_space=True, spaces=True
+            "simulstream",
+            simulstream_length,
+            clamp=False,
+            cased=False,
+            latin_runs=True,
+            ascii_space=True,
+            spaces=True,
         ),
     )
 }

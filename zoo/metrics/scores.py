@@ -43,12 +43,17 @@ class Aware:
         conventions = sorted({instance.convention for instance in timed})
         if len(conventions) > 1:
             raise ZooError(f"One run mixes elapsed conventions: {', '.join(conventions)}.")
-        return cls(bool(timed), "".join(conventions), any(instance.batched for instance in instances))
+        return cls(
+            bool(timed), "".join(conventions), any(instance.batched for instance in instances)
+        )
 
 
 def prepared(instances: Sequence[Instance], convention: Convention, rules: Rules) -> list[Instance]:
     """The instances under ``convention``, where chunk times allow it, and without units that do not count."""
-    return [under(instance if rules.spaces else _without_spaces(instance), convention) for instance in instances]
+    return [
+        under(instance if rules.spaces else _without_spaces(instance), convention)
+        for instance in instances
+    ]
 
 
 def _without_spaces(instance: Instance) -> Instance:
@@ -78,7 +83,9 @@ class Scorer:
     facts: dict[str, str | None]
     options: dict[str, Any]
 
-    def quality(self, hypotheses: Sequence[str], references: Sequence[str], *, prefix: str = "") -> list[Score]:
+    def quality(
+        self, hypotheses: Sequence[str], references: Sequence[str], *, prefix: str = ""
+    ) -> list[Score]:
         """BLEU and chrF; ``prefix`` goes before the name."""
         scores: list[Score] = []
         metrics = {"BLEU": BLEU(self.language, **self.options), "chrF": ChrF(**self.options)}
@@ -88,7 +95,9 @@ class Scorer:
             scores.append(Score(prefix + name, value_of(metric), signature(prefix + name, **facts)))
         return scores
 
-    def latency(self, name: str, metric: SegmentLatency, timings: Iterable[Timing], **facts: Any) -> Score:
+    def latency(
+        self, name: str, metric: SegmentLatency, timings: Iterable[Timing], **facts: Any
+    ) -> Score:
         """One latency score; names that end in _CA say on which elapsed times they stand."""
         for timing in timings:
             metric.update(timing)
@@ -98,7 +107,10 @@ class Scorer:
 
     def _timed(self, name: str, **facts: Any) -> str:
         if name.endswith("_CA"):
-            facts |= {"elapsed": self.aware.convention, "batched_": "batched" if self.aware.batched else None}
+            facts |= {
+                "elapsed": self.aware.convention,
+                "batched_": "batched" if self.aware.batched else None,
+            }
         return signature(name, **facts)
 
     def streams(self, instances: Sequence[Instance], *, speaking: bool = False) -> list[Score]:
@@ -107,7 +119,9 @@ class Scorer:
         scores = whole.speech(SPEECH_METRICS, instances) if speaking else whole._offsets(instances)
         return scores + self._real_time_factor(instances)
 
-    def speech(self, metrics: Mapping[str, type[SpeechMetric]], instances: Sequence[Instance]) -> list[Score]:
+    def speech(
+        self, metrics: Mapping[str, type[SpeechMetric]], instances: Sequence[Instance]
+    ) -> list[Score]:
         """Scores of when target speech sounds, ideal and computation-aware."""
         scores: list[Score] = []
         for aware in (False, True) if self.aware.available else (False,):
@@ -120,13 +134,18 @@ class Scorer:
         return scores
 
     def _offsets(self, instances: Sequence[Instance]) -> list[Score]:
-        kinds: dict[str, Callable[..., SegmentLatency]] = {"StartOffset": StartOffset, "EndOffset": EndOffset}
+        kinds: dict[str, Callable[..., SegmentLatency]] = {
+            "StartOffset": StartOffset,
+            "EndOffset": EndOffset,
+        }
         scores: list[Score] = []
         for name, kind in kinds.items():
             ideal = [Timing(instance.delays, instance.source_length, 0) for instance in instances]
             scores.append(self.latency(name, kind(**self.options), ideal))
             if self.aware.available:
-                aware = [Timing(instance.elapsed, instance.source_length, 0) for instance in instances]
+                aware = [
+                    Timing(instance.elapsed, instance.source_length, 0) for instance in instances
+                ]
                 scores.append(self.latency(f"{name}_CA", kind(**self.options), aware))
         return scores
 

@@ -31,7 +31,9 @@ def score_sentences(
     ``zoo.metrics.longform.score_talks``.
     Raises ZooError for a stream without reference or with unequal numbers of units and times.
     """
-    texts = [instance.reference for instance in instances] if references is None else list(references)
+    texts = (
+        [instance.reference for instance in instances] if references is None else list(references)
+    )
     if len(texts) != len(instances):
         raise ZooError(f"There are {len(instances)} streams to score but {len(texts)} references.")
     for instance, text in zip(instances, texts, strict=True):
@@ -49,7 +51,10 @@ def score_sentences(
     for name, metric in SENTENCE_METRICS.items():
         scores.append(scorer.latency(name, metric(**scorer.options), timings))
         if scorer.aware.available:
-            aware = [replace(t, times=s.elapsed, ideal=t.times) for t, s in zip(timings, streams, strict=True)]
+            aware = [
+                replace(t, times=s.elapsed, ideal=t.times)
+                for t, s in zip(timings, streams, strict=True)
+            ]
             scores.append(scorer.latency(f"{name}_CA", metric(**scorer.options), aware))
     if speaking:
         scores.extend(scorer.speech({"SpeechATD": SpeechATD}, streams))

@@ -32,7 +32,10 @@ def soft(units: Sequence[str], references: Sequence[str], *, language: Language)
     """Per reference segment the positions in ``units`` that belong to it, in order."""
     segments: list[list[int]] = [[] for _ in references]
     hypothesis = _tokens(list(enumerate(units)), language)
-    reference = _tokens([(i, u) for i, text in enumerate(references) for u in _units(text.lower(), language)], language)
+    reference = _tokens(
+        [(i, u) for i, text in enumerate(references) for u in _units(text.lower(), language)],
+        language,
+    )
     if not reference:
         segments[0].extend(range(len(units)))
         return segments
@@ -50,7 +53,9 @@ def _tokens(units: Sequence[tuple[int, str]], language: Language) -> list[Token]
     tokens: list[Token] = []
     for owner, unit in units:
         text = unicodedata.normalize("NFKC", unit).lower()
-        pieces = [text] if language.unit == "char" else (moses_tokens(text, language.code) or [text])
+        pieces = (
+            [text] if language.unit == "char" else (moses_tokens(text, language.code) or [text])
+        )
         tokens.extend(Token(piece, owner, first=index == 0) for index, piece in enumerate(pieces))
     return tokens
 
@@ -65,13 +70,22 @@ def likeness(reference: str, hypothesis: str, *, exact: bool) -> float:
     return shared / every if every else 0.0
 
 
-def _likeness_table(reference: Sequence[str], hypothesis: Sequence[str], *, exact: bool) -> NDArray[np.float64]:
+def _likeness_table(
+    reference: Sequence[str], hypothesis: Sequence[str], *, exact: bool
+) -> NDArray[np.float64]:
     """(distinct reference, distinct hypothesis) :func:`likeness`, by counting shared characters as a matrix product."""
-    marks = np.equal.outer([text in PUNCTUATION for text in reference], [text in PUNCTUATION for text in hypothesis])
+    marks = np.equal.outer(
+        [text in PUNCTUATION for text in reference], [text in PUNCTUATION for text in hypothesis]
+    )
     if exact:
-        table = np.equal.outer(np.array(reference, dtype=object), np.array(hypothesis, dtype=object)).astype(np.float64)
+        table = np.equal.outer(
+            np.array(reference, dtype=object), np.array(hypothesis, dtype=object)
+        ).astype(np.float64)
     else:
-        alphabet = {char: index for index, char in enumerate(sorted(set("".join([*reference, *hypothesis]))))}
+        alphabet = {
+            char: index
+            for index, char in enumerate(sorted(set("".join([*reference, *hypothesis]))))
+        }
         left, right = _characters(reference, alphabet), _characters(hypothesis, alphabet)
         shared = left @ right.T
         every = left.sum(1)[:, None] + right.sum(1)[None, :] - shared
@@ -86,7 +100,9 @@ def _characters(texts: Sequence[str], alphabet: dict[str, int]) -> NDArray[np.fl
     return table
 
 
-def _path(reference: Sequence[Token], hypothesis: Sequence[Token], language: Language) -> list[tuple[int, int]]:
+def _path(
+    reference: Sequence[Token], hypothesis: Sequence[Token], language: Language
+) -> list[tuple[int, int]]:
     """Aligned (reference, hypothesis) positions from first to last; -1 for a gap.
 
     Gaps cost nothing, so a row of the table is the running maximum of its match and delete candidates.
@@ -127,7 +143,10 @@ def _traced(steps: NDArray[np.uint8]) -> list[tuple[int, int]]:
 
 
 def _owners(
-    path: Sequence[tuple[int, int]], reference: Sequence[Token], hypothesis: Sequence[Token], language: Language
+    path: Sequence[tuple[int, int]],
+    reference: Sequence[Token],
+    hypothesis: Sequence[Token],
+    language: Language,
 ) -> list[tuple[int, int]]:
     """(unit, segment) for each unit's first token. A run of unaligned tokens goes to the like-minded neighbour.
 
@@ -145,7 +164,9 @@ def _owners(
             owner = following[index]
         else:
             scores = [
-                likeness(reference[other].text, hypothesis[column].text, exact=exact) if other >= 0 else float("-inf")
+                likeness(reference[other].text, hypothesis[column].text, exact=exact)
+                if other >= 0
+                else float("-inf")
                 for other in (before, following[index])
             ]
             takes_next = scores[1] > scores[0]

@@ -52,7 +52,9 @@ class Sounding:
     @property
     def gaps(self) -> list[Seconds]:
         """Silences between two stretches."""
-        silences = [after - (start + length) for (start, length), (after, _) in pairwise(self.stretches)]
+        silences = [
+            after - (start + length) for (start, length), (after, _) in pairwise(self.stretches)
+        ]
         return [silence for silence in silences if silence > SHORTEST_GAP]
 
 
@@ -110,7 +112,9 @@ class SpeechOverlap(SpeechMetric):
 
     def score(self, sounding: Sounding) -> float | None:
         end = sounding.source_length
-        during = sum(max(0.0, min(start + length, end) - start) for start, length in sounding.stretches)
+        during = sum(
+            max(0.0, min(start + length, end) - start) for start, length in sounding.stretches
+        )
         return during / sum(length for _, length in sounding.stretches)
 
 
@@ -131,7 +135,10 @@ class SpeechATD(SpeechMetric):
             tokens = _tokens(duration)
             delays += [delay] * len(tokens)
             lengths += tokens
-            spent += [before + (compute - before) * (token + 1) / len(tokens) for token in range(len(tokens))]
+            spent += [
+                before + (compute - before) * (token + 1) / len(tokens)
+                for token in range(len(tokens))
+            ]
             before = compute
         return token_delay(delays, spent, lengths) / MS
 

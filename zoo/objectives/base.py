@@ -23,7 +23,9 @@ class Objective(nn.Module, ABC):
         """See the training talks once, before the first batch (label sets, heads)."""
 
     @abstractmethod
-    def batch(self, stretches: Sequence[Any], multiplier: int, frames: Sequence[Tensor] | None = None) -> Any:
+    def batch(
+        self, stretches: Sequence[Any], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> Any:
         """Collate what it ``takes``; runs in a data worker.
 
         frames: (frames, hidden) each, where the encoder has been run.

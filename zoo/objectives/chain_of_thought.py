@@ -33,7 +33,9 @@ class ChainOfThought(Objective):
             )
         self._collate = backbone.collator()
 
-    def batch(self, stretches: Sequence[Thought], multiplier: int, frames: Sequence[Tensor] | None = None) -> CotBatch:
+    def batch(
+        self, stretches: Sequence[Thought], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> CotBatch:
         """What the backbone's collator makes of the thoughts."""
         assert self._collate is not None, "prepare comes first"
         return self._collate(stretches, frames)

@@ -34,7 +34,12 @@ class FrameBatch:
 
     def to(self, device: torch.device) -> "FrameBatch":
         """The same batch on ``device``."""
-        return FrameBatch(self.samples.to(device), self.phonemes.to(device), self.words.to(device), self.multiplier)
+        return FrameBatch(
+            self.samples.to(device),
+            self.phonemes.to(device),
+            self.words.to(device),
+            self.multiplier,
+        )
 
 
 class FrameLabels(Objective):
@@ -71,14 +76,27 @@ class FrameLabels(Objective):
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Collect the label sets of the training talks. Raises ZooError when they carry no phonemes."""
         if not isinstance(backbone, FrameEncoder):
-            raise ZooError(f"The encoder of {type(backbone).__name__} cannot be trained frame by frame.")
+            raise ZooError(
+                f"The encoder of {type(backbone).__name__} cannot be trained frame by frame."
+            )
         phonemes = {word.text for talk in talks for word in talk.labels.get("phonemes", ())}
         if not phonemes:
-            raise ZooError("The training talks carry no phoneme times; the frame_labels objective needs them.")
-        words = {spelling(word.text) for talk in talks for segment in talk.segments for word in segment.words}
+            raise ZooError(
+                "The training talks carry no phoneme times; the frame_labels objective needs them."
+            )
+        words = {
+            spelling(word.text)
+            for talk in talks
+            for segment in talk.segments
+            for word in segment.words
+        }
         for name, labels in (("phonemes", phonemes), ("words", words)):
-            self.classes[name] = {label: index for index, label in enumerate(sorted(labels), start=1)}
-            self.heads[name] = nn.Linear(self.hidden_size, self.labels_per_frame * (len(labels) + 1))
+            self.classes[name] = {
+                label: index for index, label in enumerate(sorted(labels), start=1)
+            }
+            self.heads[name] = nn.Linear(
+                self.hidden_size, self.labels_per_frame * (len(labels) + 1)
+            )
         if self.places:
             self.heads["places"] = nn.Linear(self.hidden_size, 2 * len(self.places))
 
@@ -87,9 +105,14 @@ class FrameLabels(Objective):
     ) -> FrameBatch:
         """Labels of every frame of every stretch. They train the encoder, so it cannot have been run."""
         assert frames is None, "run.fit has checked it"
-        phonemes = [self._frames(stretch, "phonemes", stretch.talk.labels["phonemes"]) for stretch in stretches]
+        phonemes = [
+            self._frames(stretch, "phonemes", stretch.talk.labels["phonemes"])
+            for stretch in stretches
+        ]
         words = [
-            self._frames(stretch, "words", [word for segment in stretch.segments for word in segment.words])
+            self._frames(
+                stretch, "words", [word for segment in stretch.segments for word in segment.words]
+            )
             for stretch in stretches
         ]
         samples = pad_sequence([stretch.samples() for stretch in stretches], batch_first=True)
@@ -100,15 +123,26 @@ class FrameLabels(Objective):
         """``loss`` of ``phonemes``, ``words`` and perhaps ``places``; ``word_accuracy`` over frames with a word."""
         assert isinstance(backbone, FrameEncoder), "prepare has checked it"
         hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
-        phonemes = functional.cross_entropy(self._logits("phonemes", middle).flatten(0, 1), batch.phonemes.flatten())
+        phonemes = functional.cross_entropy(
+            self._logits("phonemes", middle).flatten(0, 1), batch.phonemes.flatten()
+        )
         logits = self._logits("words", hidden)
         words = functional.cross_entropy(logits.flatten(0, 1), batch.words.flatten())
         spoken = batch.words > 0
         accuracy = (logits.argmax(-1) == batch.words)[spoken].float().mean()
-        losses = {"loss": phonemes + words, "phonemes": phonemes, "words": words, "word_accuracy": accuracy}
+        losses = {
+            "loss": phonemes + words,
+            "phonemes": phonemes,
+            "words": words,
+            "word_accuracy": accuracy,
+        }
         if self.places:
             told = self.heads["places"](hidden).float()
-            seconds = torch.arange(told.shape[1], device=told.device) * self.labels_per_frame * self.frame_seconds
+            seconds = (
+                torch.arange(told.shape[1], device=told.device)
+                * self.labels_per_frame
+                * self.frame_seconds
+            )
             places = functional.mse_loss(told, waves(seconds, self.places).expand_as(told))
             losses |= {"loss": losses["loss"] + self.place_weight * places, "places": places}
         return losses
@@ -120,10 +154,17 @@ class FrameLabels(Objective):
 
     def _logits(self, kind: str, hidden: Tensor) -> Tensor:
         """(B, T, hidden) to (B, T x labels_per_frame, classes)."""
-        return self.heads[kind](hidden).float().unflatten(-1, (self.labels_per_frame, -1)).flatten(1, 2)
+        return (
+            self.heads[kind](hidden)
+            .float()
+            .unflatten(-1, (self.labels_per_frame, -1))
+            .flatten(1, 2)
+        )
 
     def _frames(self, stretch: Stretch, kind: str, labels: Iterable[Word]) -> Tensor:
-        frames = np.zeros(stretch.chunks * stretch.chunk_samples // self.frame_samples, dtype=np.int64)
+        frames = np.zeros(
+            stretch.chunks * stretch.chunk_samples // self.frame_samples, dtype=np.int64
+        )
         rate = SAMPLE_RATE / self.frame_samples
         for word in labels:
             first = max(0, round((word.start - stretch.start) * rate))

@@ -50,9 +50,13 @@ class GuidedOffline(Objective):
     def __init__(self, *, layer: int = 1, guide: float = 0.3, own: float = 0.1) -> None:
         super().__init__()
         if layer < 0 or min(guide, own) < 0:
-            raise ZooError(f"guided_offline needs a layer and weights of at least 0, not {layer}, {guide} and {own}.")
+            raise ZooError(
+                f"guided_offline needs a layer and weights of at least 0, not {layer}, {guide} and {own}."
+            )
         if own and layer == 0:
-            raise ZooError("guided_offline has no layer below layer 0 that own could guide; set own to 0.")
+            raise ZooError(
+                "guided_offline has no layer below layer 0 that own could guide; set own to 0."
+            )
         self.layer = layer
         self.guide = guide
         self.own = own
@@ -71,7 +75,9 @@ class GuidedOffline(Objective):
                 f"guided_offline names layer {self.layer}; the decoder's are 0 to {backbone.decoder.depth - 1}."
             )
         self._collate, self._frame_samples = backbone.collator(), backbone.frame_samples
-        self._vocabularies = {unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)}
+        self._vocabularies = {
+            unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)
+        }
         backbone.decoder.module.set_attn_implementation("eager")  # the other ones tell no weights
 
     def batch(
@@ -124,7 +130,10 @@ class GuidedOffline(Objective):
         }
         losses["loss"] = losses["translation"] + self.guide * losses["guide"]
         if self.own:
-            fed = [functional.pad(frames[:, :-1], (1, 0), value=-1) for frames in (batch.first, batch.last)]
+            fed = [
+                functional.pad(frames[:, :-1], (1, 0), value=-1)
+                for frames in (batch.first, batch.last)
+            ]
             losses["own"] = guided(attention[self.layer - 1], *fed)
             losses["loss"] = losses["loss"] + self.own * losses["own"]
         return losses

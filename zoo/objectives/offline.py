@@ -38,10 +38,14 @@ class Offline(Objective):
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take the backbone's way to make batches. Raises ZooError when it has none."""
         if not isinstance(backbone, OfflineTrained):
-            raise ZooError(f"The offline objective cannot train {type(backbone).__name__}: it takes no excerpts.")
+            raise ZooError(
+                f"The offline objective cannot train {type(backbone).__name__}: it takes no excerpts."
+            )
         self._collate = backbone.collator()
 
-    def batch(self, stretches: Sequence[Excerpt], multiplier: int, frames: Sequence[Tensor] | None = None) -> Any:
+    def batch(
+        self, stretches: Sequence[Excerpt], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> Any:
         """What the backbone's collator makes of the excerpts."""
         assert self._collate is not None, "prepare comes first"
         return self._collate(stretches) if frames is None else self._collate(stretches, frames)

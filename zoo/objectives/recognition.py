@@ -66,7 +66,9 @@ class Spoiling:
         if random.random() < self.share:
             samples = _respectralled(samples, random, notch=self.notch, phases=self.phases)
         if random.random() < self.share:
-            level = samples.square().mean().sqrt() * 10 ** (-random.uniform(self.noise[0], self.noise[1]) / 20)
+            level = samples.square().mean().sqrt() * 10 ** (
+                -random.uniform(self.noise[0], self.noise[1]) / 20
+            )
             noise = random.standard_normal(len(samples), dtype=np.float32)
             samples = samples + level * torch.from_numpy(noise)
         return samples
@@ -102,13 +104,21 @@ class Recognition(Objective):
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take letters and features from the backbone. Raises ZooError when it is no recogniser."""
         if not isinstance(backbone, CTC):
-            raise ZooError(f"The recognition objective trains CTC recognisers, not {type(backbone).__name__}.")
+            raise ZooError(
+                f"The recognition objective trains CTC recognisers, not {type(backbone).__name__}."
+            )
         depth = backbone.network.config.num_hidden_layers
         if not 1 <= self.phoneme_layer <= depth:
             raise ZooError(f"phoneme_layer is one of 1 to {depth}, not {self.phoneme_layer}.")
         if backbone.network.config.layerdrop:
-            raise ZooError("The recognition objective needs backbone.config.layerdrop=0: each layer must be heard.")
-        self._spelling, self._extractor, self._span = backbone.spelling, backbone.extractor, backbone.span
+            raise ZooError(
+                "The recognition objective needs backbone.config.layerdrop=0: each layer must be heard."
+            )
+        self._spelling, self._extractor, self._span = (
+            backbone.spelling,
+            backbone.extractor,
+            backbone.span,
+        )
         self.head = nn.Linear(backbone.network.config.hidden_size, PHONEMES)
 
     def batch(
@@ -116,11 +126,17 @@ class Recognition(Objective):
     ) -> RecognitionBatch:
         """Spoiled speech, its letters and its phonemes; shorter clips are filled up with zeros."""
         assert self._spelling is not None, "prepare comes first"
-        random = np.random.default_rng([self.seed, *(crc32(clip.excerpt.text.encode()) for clip in stretches)])
+        random = np.random.default_rng(
+            [self.seed, *(crc32(clip.excerpt.text.encode()) for clip in stretches)]
+        )
         spoiled = [self.spoiling(clip.samples, random).numpy() for clip in stretches]
-        given = self._extractor(spoiled, sampling_rate=SAMPLE_RATE, pad_to_multiple_of=None, return_tensors="pt")
+        given = self._extractor(
+            spoiled, sampling_rate=SAMPLE_RATE, pad_to_multiple_of=None, return_tensors="pt"
+        )
         letters = [self._spelling.ids(clip.excerpt.text) for clip in stretches]
-        phonemes = [frame_phonemes(clip.phonemes, len(clip.samples), self._span) for clip in stretches]
+        phonemes = [
+            frame_phonemes(clip.phonemes, len(clip.samples), self._span) for clip in stretches
+        ]
         return RecognitionBatch(
             values=given["input_features"],
             mask=given["attention_mask"],
@@ -135,7 +151,10 @@ class Recognition(Objective):
         heard = backbone(batch.values, batch.mask)
         letters = backbone.loss(heard, batch.letters, batch.counts)
         labelled = batch.phonemes != IGNORED
-        logits, labels = self.head(heard.hidden[self.phoneme_layer])[labelled].float(), batch.phonemes[labelled]
+        logits, labels = (
+            self.head(heard.hidden[self.phoneme_layer])[labelled].float(),
+            batch.phonemes[labelled],
+        )
         phonemes = F.cross_entropy(logits, labels)
         return {
             "loss": self.weights[0] * letters + self.weights[1] * phonemes,
@@ -145,7 +164,9 @@ class Recognition(Objective):
         }
 
 
-def frame_phonemes(phonemes: Sequence[Word], samples: Samples, span: tuple[Samples, Samples]) -> Tensor:
+def frame_phonemes(
+    phonemes: Sequence[Word], samples: Samples, span: tuple[Samples, Samples]
+) -> Tensor:
     """(frames,) int64: the class of what sounds in the middle of each frame, 0 where nothing does.
 
     samples: length of the wave. span: how much a frame hears, and from one to the next, see ``CTC.span``.
@@ -159,13 +180,17 @@ def frame_phonemes(phonemes: Sequence[Word], samples: Samples, span: tuple[Sampl
     return labels
 
 
-def _respectralled(samples: Tensor, random: np.random.Generator, *, notch: float, phases: float) -> Tensor:
+def _respectralled(
+    samples: Tensor, random: np.random.Generator, *, notch: float, phases: float
+) -> Tensor:
     """(n,) with a band taken out of its short-time spectrum and its phases turned at random."""
     size, hop = 512, 128
     window = torch.hann_window(size)
     spectrum = torch.stft(samples, size, hop, window=window, return_complex=True)
     begin = random.uniform(0, SAMPLE_RATE / 2)
-    low, high = (round(hertz * size / SAMPLE_RATE) for hertz in (begin, begin + random.uniform(0, notch)))
+    low, high = (
+        round(hertz * size / SAMPLE_RATE) for hertz in (begin, begin + random.uniform(0, notch))
+    )
     spectrum[low:high] = 0
     turns = torch.from_numpy(random.standard_normal(tuple(spectrum.shape), dtype=np.float32))
     spectrum = spectrum * torch.polar(torch.ones_like(turns), turns * random.uniform(0, phases))

@@ -69,7 +69,9 @@ class CopyBatch:
 
     def to(self, device: torch.device) -> "CopyBatch":
         """The same batch on ``device``."""
-        return CopyBatch(self.read.to(device), self.inputs.to(device), self.labels.to(device), self.padding)
+        return CopyBatch(
+            self.read.to(device), self.inputs.to(device), self.labels.to(device), self.padding
+        )
 
 
 class TextCopy(Objective):
@@ -85,12 +87,16 @@ class TextCopy(Objective):
         """Take ids from the backbone. Raises ZooError when it has no text encoder."""
         self._texts = Texts.of(reading(backbone, objective="text_copy"))
 
-    def batch(self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None) -> CopyBatch:
+    def batch(
+        self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> CopyBatch:
         """Texts of clips."""
         assert self._texts is not None, "prepare comes first"
         texts = self._texts
         written = [texts.written(clip.excerpt, closed=True) for clip in stretches]
-        labels = [torch.cat([row.new_tensor([IGNORED]), row[2:]]) for row in written]  # the language is given
+        labels = [
+            torch.cat([row.new_tensor([IGNORED]), row[2:]]) for row in written
+        ]  # the language is given
         return CopyBatch(
             read=padded([texts.read(clip.excerpt) for clip in stretches], texts.padding),
             inputs=padded([row[:-1] for row in written], texts.padding),
@@ -125,10 +131,15 @@ def remembered(backbone: SeamlessM4TSpeech, read: Tensor, padding: int) -> tuple
     return backbone.reader(input_ids=read, attention_mask=inside).last_hidden_state, inside
 
 
-def written_states(backbone: SeamlessM4TSpeech, inputs: Tensor, memory: Tensor, inside: Tensor) -> Tensor:
+def written_states(
+    backbone: SeamlessM4TSpeech, inputs: Tensor, memory: Tensor, inside: Tensor
+) -> Tensor:
     """(B, T, width) states of the text decoder over ids (B, T), of which the first padding follows all text."""
     states: Tensor = backbone.decoder.module(
-        input_ids=inputs, encoder_hidden_states=memory, encoder_attention_mask=inside, use_cache=False
+        input_ids=inputs,
+        encoder_hidden_states=memory,
+        encoder_attention_mask=inside,
+        use_cache=False,
     ).last_hidden_state
     return states
 

@@ -53,7 +53,9 @@ class UnitBatch:
 
     def to(self, device: torch.device) -> "UnitBatch":
         """The same batch on ``device``."""
-        return UnitBatch(self.padding, *(getattr(self, name).to(device) for name in self.__slots__[1:]))
+        return UnitBatch(
+            self.padding, *(getattr(self, name).to(device) for name in self.__slots__[1:])
+        )
 
 
 class TextToUnit(Objective):
@@ -83,7 +85,12 @@ class TextToUnit(Objective):
         state: Literal[0, -1] = 0,
     ) -> None:
         super().__init__()
-        for name, share in (("speech", speech), ("open", open), ("label_smoothing", label_smoothing), ("noise", noise)):
+        for name, share in (
+            ("speech", speech),
+            ("open", open),
+            ("label_smoothing", label_smoothing),
+            ("noise", noise),
+        ):
             if not 0 <= share <= 1:
                 raise ZooError(f"text_to_unit.{name} is a share, from 0 to 1, not {share}.")
         for name, least in (("ahead", ahead), ("guide", guide)):
@@ -107,20 +114,28 @@ class TextToUnit(Objective):
         if self.guide:
             speaking.speaker.t2u.set_attn_implementation("eager")  # the other ones tell no weights
 
-    def batch(self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None) -> UnitBatch:
+    def batch(
+        self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> UnitBatch:
         """Which clips are heard, how far, which are open and what is noise follows from the clips alone."""
         assert self._collate is not None, "prepare comes first"
         seed = zlib.crc32(" ".join(clip.excerpt.text for clip in stretches).encode())
         random = np.random.default_rng(seed)
-        clips = [self._further(stretches[place], random) for place in random.permutation(len(stretches))]
+        clips = [
+            self._further(stretches[place], random) for place in random.permutation(len(stretches))
+        ]
         opened = random.random(len(clips)) < self.open
-        batch = self._collate(clips, heard=int(random.binomial(len(clips), self.speech)), opened=opened.tolist())
+        batch = self._collate(
+            clips, heard=int(random.binomial(len(clips), self.speech)), opened=opened.tolist()
+        )
         return replace(batch, inputs=self._collate.noisy(batch.inputs, self.noise, random))
 
     def _further(self, clip: Clip, random: np.random.Generator) -> Clip:
         """The clip whose source goes on for a while, as far as its talk does."""
         excerpt = clip.excerpt
-        end = min(excerpt.end + random.uniform(0, self.ahead), max(excerpt.end, excerpt.talk.duration))
+        end = min(
+            excerpt.end + random.uniform(0, self.ahead), max(excerpt.end, excerpt.talk.duration)
+        )
         return replace(clip, excerpt=replace(excerpt, end=end))
 
     def losses(self, backbone: Backbone, batch: UnitBatch) -> dict[str, Tensor]:
@@ -138,7 +153,11 @@ class TextToUnit(Objective):
         learned = batch.labels != IGNORED
         logits, labels = said.logits[learned].float(), batch.labels[learned]
         units = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
-        losses = {"loss": units, "units": units, "unit_accuracy": (logits.argmax(-1) == labels).float().mean()}
+        losses = {
+            "loss": units,
+            "units": units,
+            "unit_accuracy": (logits.argmax(-1) == labels).float().mean(),
+        }
         if self.guide:
             guide = unlike(said.cross_attentions[-1].mean(dim=1), batch.spoken)
             losses |= {"loss": units + self.guide * guide, "guide": guide}
@@ -154,7 +173,12 @@ def text_states(backbone: SeamlessM4TSpeech, batch: UnitBatch) -> Tensor:
     if len(batch.read):
         memories.append(remembered(backbone, batch.read, batch.padding))
     texts = batch.text.split([len(memory) for memory, _ in memories])
-    return torch.cat([written_states(backbone, text, *memory) for text, memory in zip(texts, memories, strict=True)])
+    return torch.cat(
+        [
+            written_states(backbone, text, *memory)
+            for text, memory in zip(texts, memories, strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +202,16 @@ class UnitCollator:
     def of(cls, backbone: SeamlessM4TSpeech, *, state: int) -> "UnitCollator":
         """What a backbone is fed. Raises ZooError for one without units."""
         if backbone.codebook is None:
-            raise ZooError(f"{backbone.title} has no codebook, so no clip has units; train its vocoder first.")
+            raise ZooError(
+                f"{backbone.title} has no codebook, so no clip has units; train its vocoder first."
+            )
         config = backbone.speaker.t2u.config
         return cls(
             texts=Texts.of(backbone),
             hearing=backbone.collator(),
-            vocabularies={unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)},
+            vocabularies={
+                unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)
+            },
             codebook=backbone.codebook,
             languages=backbone.speaker.languages,
             end=config.t2u_eos_token_id,
@@ -195,15 +223,23 @@ class UnitCollator:
     def __call__(self, clips: Sequence[Clip], *, heard: int, opened: Sequence[bool]) -> UnitBatch:
         """The first ``heard`` clips are heard, the others read; those ``opened`` have no end."""
         texts, hearing = self.texts, self.hearing
-        written = [texts.written(clip.excerpt, closed=not open) for clip, open in zip(clips, opened, strict=True)]
+        written = [
+            texts.written(clip.excerpt, closed=not open)
+            for clip, open in zip(clips, opened, strict=True)
+        ]
         runs = [collapsed(self.codebook.encode(clip.samples)) for clip in clips]
         rows = [self._row(clip, units) for clip, (units, _) in zip(clips, runs, strict=True)]
-        features = [features_of(hearing.spectrogram, clip.excerpt.samples(), hearing.stride) for clip in clips[:heard]]
+        features = [
+            features_of(hearing.spectrogram, clip.excerpt.samples(), hearing.stride)
+            for clip in clips[:heard]
+        ]
         inputs = padded([row[:-1] for row in rows], self.end)
         spoken = torch.zeros(*inputs.shape, max(map(len, written)), dtype=torch.bool)
         for place, (clip, (_, frames)) in enumerate(zip(clips, runs, strict=True)):
             said = self._spoken(clip, frames)
-            spoken[place, 1 : 1 + said.shape[0], : said.shape[1]] = said  # the language predicts the first unit
+            spoken[place, 1 : 1 + said.shape[0], : said.shape[1]] = (
+                said  # the language predicts the first unit
+            )
         return UnitBatch(
             padding=texts.padding,
             features=padded(features, 0),
@@ -212,7 +248,9 @@ class UnitCollator:
             text=padded(written, texts.padding),
             texts=torch.tensor([len(text) for text in written]),
             inputs=inputs,
-            labels=padded([torch.cat([row.new_tensor([IGNORED]), row[2:]]) for row in rows], IGNORED),
+            labels=padded(
+                [torch.cat([row.new_tensor([IGNORED]), row[2:]]) for row in rows], IGNORED
+            ),
             spoken=spoken,
         )
 
@@ -227,7 +265,9 @@ class UnitCollator:
         """(n,) end, language, units, end."""
         language = self.languages.units[self.languages.code(clip.excerpt.language)]
         return functional.pad(
-            torch.tensor([self.end, language, *(units + self.offset).tolist()]), (0, 1), value=self.end
+            torch.tensor([self.end, language, *(units + self.offset).tolist()]),
+            (0, 1),
+            value=self.end,
         )
 
     def _spoken(self, clip: Clip, frames: Tensor) -> Tensor:

@@ -28,17 +28,27 @@ class Trajectories(Objective):
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take the prompt from the backbone. Raises ZooError when it does not take turns or talks are not aligned."""
         if not isinstance(backbone, InfiniSST):
-            raise ZooError(f"The trajectories objective trains InfiniSST backbones, not {type(backbone).__name__}.")
+            raise ZooError(
+                f"The trajectories objective trains InfiniSST backbones, not {type(backbone).__name__}."
+            )
         for segment in (segment for talk in talks for segment in talk.segments):
-            emission_times(segment, self.target.code)  # told here, not by a data worker in the middle of the training
+            emission_times(
+                segment, self.target.code
+            )  # told here, not by a data worker in the middle of the training
         self._prompt = backbone.prompt
 
-    def batch(self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None) -> Batch:
+    def batch(
+        self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> Batch:
         """Dialogues of stretches; shorter ones are padded."""
         assert self._prompt is not None, "prepare comes first"
         prompt = self._prompt
         dialogues = [self._dialogue(prompt, stretch, multiplier) for stretch in stretches]
-        padding = prompt.tokenizer.pad_token_id if prompt.tokenizer.pad_token_id is not None else prompt.end_of_turn
+        padding = (
+            prompt.tokenizer.pad_token_id
+            if prompt.tokenizer.pad_token_id is not None
+            else prompt.end_of_turn
+        )
         heard = frames if frames is not None else [stretch.samples() for stretch in stretches]
         return collate(heard, dialogues, multiplier=multiplier, padding=padding)
 
@@ -49,6 +59,13 @@ class Trajectories(Objective):
         return {"loss": output.loss, "token_accuracy": accuracy}
 
     def _dialogue(self, prompt: Prompt, stretch: Stretch, multiplier: int) -> Trajectory:
-        turns = [self.target.join(words) for words in merged(stretch.turns(self.target.code), multiplier)]
-        sizes = [min(multiplier, stretch.chunks - first) for first in range(0, stretch.chunks, multiplier)]
-        return prompt.trajectory(turns, chunks=sizes, source=self.source, target=self.target, multiplier=multiplier)
+        turns = [
+            self.target.join(words) for words in merged(stretch.turns(self.target.code), multiplier)
+        ]
+        sizes = [
+            min(multiplier, stretch.chunks - first)
+            for first in range(0, stretch.chunks, multiplier)
+        ]
+        return prompt.trajectory(
+            turns, chunks=sizes, source=self.source, target=self.target, multiplier=multiplier
+        )

@@ -53,12 +53,18 @@ class UnitVocoder(Objective):
 
     takes = Clip
 
-    def __init__(self, *, pieces: int = 8, frames: Frames = 40, mel: float = 2.0, duration: float = 1.0) -> None:
+    def __init__(
+        self, *, pieces: int = 8, frames: Frames = 40, mel: float = 2.0, duration: float = 1.0
+    ) -> None:
         super().__init__()
         if pieces < 1 or frames < 1:
-            raise ZooError(f"unit_vocoder needs pieces and frames of at least 1, not {pieces} and {frames}.")
+            raise ZooError(
+                f"unit_vocoder needs pieces and frames of at least 1, not {pieces} and {frames}."
+            )
         if mel < 0 or duration < 0:
-            raise ZooError(f"unit_vocoder.mel and .duration are weights of at least 0, not {mel} and {duration}.")
+            raise ZooError(
+                f"unit_vocoder.mel and .duration are weights of at least 0, not {mel} and {duration}."
+            )
         self.pieces = pieces
         self.frames = frames
         self.mel = mel
@@ -69,7 +75,9 @@ class UnitVocoder(Objective):
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take the backbone's units and languages. Raises ZooError where it does not speak by units of its own."""
         if not isinstance(backbone, SeamlessM4TSpeech) or backbone.codebook is None:
-            raise ZooError(f"unit_vocoder cannot train {type(backbone).__name__}: it has no codebook of units.")
+            raise ZooError(
+                f"unit_vocoder cannot train {type(backbone).__name__}: it has no codebook of units."
+            )
         if backbone.unit_samples != FRAME:
             raise ZooError(
                 f"The units of minitalks have {FRAME} samples each; this vocoder makes {backbone.unit_samples}."
@@ -77,7 +85,9 @@ class UnitVocoder(Objective):
         self._codebook = backbone.codebook
         self._languages = backbone.speaker.languages
 
-    def batch(self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None) -> VoiceBatch:
+    def batch(
+        self, stretches: Sequence[Clip], multiplier: int, frames: Sequence[Tensor] | None = None
+    ) -> VoiceBatch:
         """Units of whole clips; ``losses`` takes pieces of them."""
         assert self._codebook is not None, "prepare comes first"
         assert self._languages is not None
@@ -89,7 +99,10 @@ class UnitVocoder(Objective):
             units=padded,
             frames=torch.tensor([len(one) for one in units]),
             languages=torch.tensor(
-                [self._languages.voices[self._languages.code(clip.excerpt.language)] for clip in stretches]
+                [
+                    self._languages.voices[self._languages.code(clip.excerpt.language)]
+                    for clip in stretches
+                ]
             ),
         )
 
@@ -99,12 +112,18 @@ class UnitVocoder(Objective):
         vocoder, voice = backbone.speaker.vocoder, backbone.speaker.voice
         rows = torch.randint(len(batch.frames), (self.pieces,), device=batch.frames.device)
         length = min(self.frames, int(batch.frames[rows].min()))
-        starts = (torch.rand(self.pieces, device=rows.device) * (batch.frames[rows] - length + 1)).long()
-        units = batch.units[rows[:, None], starts[:, None] + torch.arange(length, device=rows.device)]
+        starts = (
+            torch.rand(self.pieces, device=rows.device) * (batch.frames[rows] - length + 1)
+        ).long()
+        units = batch.units[
+            rows[:, None], starts[:, None] + torch.arange(length, device=rows.device)
+        ]
         places = FRAME * starts[:, None] + torch.arange(FRAME * length, device=rows.device)
         made = spoken(vocoder, units, batch.languages[rows], voice).float()
         spectrum, mel = distances(made, batch.samples[rows[:, None], places])
-        duration = torch.stack([duration_error(vocoder, batch.units[row, : batch.frames[row]]) for row in rows]).mean()
+        duration = torch.stack(
+            [duration_error(vocoder, batch.units[row, : batch.frames[row]]) for row in rows]
+        ).mean()
         loss = spectrum + self.mel * mel + self.duration * duration
         return {"loss": loss, "spectrum": spectrum, "mel": mel, "duration": duration}
 

@@ -19,7 +19,12 @@ class AlignAtt(AttentionGuided):
     """
 
     def __init__(
-        self, *, frames: Frames, rewind: Frames | None = None, last_word: LastWord = "whole", flush: bool = True
+        self,
+        *,
+        frames: Frames,
+        rewind: Frames | None = None,
+        last_word: LastWord = "whole",
+        flush: bool = True,
     ) -> None:
         """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError for values that make
         no sense."""
@@ -27,7 +32,9 @@ class AlignAtt(AttentionGuided):
         if frames < 1:
             raise ZooError(f"AlignAtt needs frames of at least 1, not {frames}.")
         if rewind is not None and rewind < 1:
-            raise ZooError(f"AlignAtt needs rewind of at least 1 frame, or null for none, not {rewind}.")
+            raise ZooError(
+                f"AlignAtt needs rewind of at least 1 frame, or null for none, not {rewind}."
+            )
         self.frames = frames
         self.rewind = rewind
 

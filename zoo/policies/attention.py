@@ -30,7 +30,9 @@ class AttentionGuided(Policy):
     def __init__(self, *, last_word: LastWord, flush: bool = True) -> None:
         """Raises ZooError for a ``last_word`` that is neither."""
         if last_word not in LAST_WORD:
-            raise ZooError(f"{type(self).__name__} needs last_word to be {' or '.join(LAST_WORD)}, not {last_word}.")
+            raise ZooError(
+                f"{type(self).__name__} needs last_word to be {' or '.join(LAST_WORD)}, not {last_word}."
+            )
         self.last_word = last_word
         self.flush = flush
 

@@ -20,13 +20,20 @@ class EDAtt(AttentionGuided):
     """
 
     def __init__(
-        self, *, alpha: float, last_frames: Frames = 2, l2_norm: bool = True, last_word: LastWord = "whole"
+        self,
+        *,
+        alpha: float,
+        last_frames: Frames = 2,
+        l2_norm: bool = True,
+        last_word: LastWord = "whole",
     ) -> None:
         """alpha: the threshold; smaller waits longer. last_frames: lambda of the paper. Raises ZooError for values
         that make no sense."""
         super().__init__(last_word=last_word)
         if alpha <= 0 or last_frames < 1:
-            raise ZooError(f"EDAtt needs alpha above 0 and last_frames of at least 1, not {alpha} and {last_frames}.")
+            raise ZooError(
+                f"EDAtt needs alpha above 0 and last_frames of at least 1, not {alpha} and {last_frames}."
+            )
         self.alpha = alpha
         self.last_frames = last_frames
         self.l2_norm = l2_norm

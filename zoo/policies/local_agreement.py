@@ -58,12 +58,16 @@ class LocalAgreement(Policy):
 
 
 def _said(hypothesis: Hypothesis) -> Said:
-    return Said(hypothesis.token_ids, hypothesis.word_starts[hypothesis.prefix :], hypothesis.finished)
+    return Said(
+        hypothesis.token_ids, hypothesis.word_starts[hypothesis.prefix :], hypothesis.finished
+    )
 
 
 def _agreed(looks: list[Said]) -> int:
     """Tokens in the longest common prefix after which no look has a word in part."""
     ids = zip(*(said.token_ids.tolist() for said in looks), strict=False)
     common = sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, ids))
-    whole = (tokens for tokens in range(common, 0, -1) if all(said.ends_word(tokens) for said in looks))
+    whole = (
+        tokens for tokens in range(common, 0, -1) if all(said.ends_word(tokens) for said in looks)
+    )
     return next(whole, 0)

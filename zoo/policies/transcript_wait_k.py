@@ -14,7 +14,17 @@ from zoo.errors import ZooError, unknown
 from zoo.policies.base import Asking, Policy
 from zoo.policies.truncation import Sentences, paper_truncation, released_truncation
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Decision, Frames, Hypothesis, Request, Samples, Seconds, Stage
+from zoo.types import (
+    Capability,
+    Cut,
+    Decision,
+    Frames,
+    Hypothesis,
+    Request,
+    Samples,
+    Seconds,
+    Stage,
+)
 
 CONVENTIONS = ("paper", "released")
 MOST_WORDS = 8  # the released code writes nothing where it might write more
@@ -54,7 +64,9 @@ class TranscriptWaitK(Policy):
     a mistake and not copied.
     """
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
+    needs: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+    )
 
     def __init__(
         self,
@@ -70,9 +82,13 @@ class TranscriptWaitK(Policy):
         if convention not in CONVENTIONS:
             raise unknown("convention of TranscriptWaitK", convention, CONVENTIONS)
         if k < 1 or max_seconds <= 0:
-            raise ZooError(f"TranscriptWaitK needs k of at least 1 and max_seconds above 0, not {k} and {max_seconds}.")
+            raise ZooError(
+                f"TranscriptWaitK needs k of at least 1 and max_seconds above 0, not {k} and {max_seconds}."
+            )
         if relaxed and convention == "released":
-            raise ZooError("TranscriptWaitK: relaxed=true goes with convention=paper, for released has its own test.")
+            raise ZooError(
+                "TranscriptWaitK: relaxed=true goes with convention=paper, for released has its own test."
+            )
         self.k = k
         self.truncate = truncate
         self.max_seconds = max_seconds
@@ -101,7 +117,9 @@ class TranscriptWaitK(Policy):
         x(n) are made anew."""
         now = session.audio_start + session.look().numel()
         void = [look.end for look in state.looks if look.start != session.audio_start]
-        behind = [end for end in void if session.audio_start < end < now][-2:] if self.truncate else []
+        behind = (
+            [end for end in void if session.audio_start < end < now][-2:] if self.truncate else []
+        )
         state.looks = [look for look in state.looks if look.start == session.audio_start]
         known = state.looks[-1].end if state.looks else session.audio_start
         for end in (end for end in [*behind, now] if end > known):
@@ -135,7 +153,9 @@ class TranscriptWaitK(Policy):
             return Decision(write=0)
         hypothesis = yield Request(transcript=state.looks[-1].token_ids, max_words=allowed)
         write = hypothesis.first_words(allowed)
-        state.word_starts = torch.cat([written, hypothesis.word_starts[hypothesis.prefix :][:write].to(written)])
+        state.word_starts = torch.cat(
+            [written, hypothesis.word_starts[hypothesis.prefix :][:write].to(written)]
+        )
         return Decision(write=write)
 
 
@@ -148,7 +168,9 @@ def _truncated(session: Session, looks: Sequence[Look]) -> Asking:
     return Decision(write=new, cut=cut, again=True)
 
 
-def _finished(session: Session, looks: Sequence[Look]) -> Generator[Request, Hypothesis, Hypothesis | None]:
+def _finished(
+    session: Session, looks: Sequence[Look]
+) -> Generator[Request, Hypothesis, Hypothesis | None]:
     """Equation 5: the translation to its end, after the last of ``looks`` that heard something.
 
     None: nothing was written, and three looks in a row heard nothing (or all there are), so nothing was said.

@@ -43,7 +43,9 @@ class Sentences:
     this goes unnoticed and joins the next one: cutting too late costs less than cutting within a sentence.
     """
 
-    def __init__(self, language: Language, abbreviations: Iterable[str] = (), colon: bool = False) -> None:
+    def __init__(
+        self, language: Language, abbreviations: Iterable[str] = (), colon: bool = False
+    ) -> None:
         """abbreviations: beside those of ``language``. colon: it ends a sentence too (released code)."""
         known = [*ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
         self._abbreviations = {word.removesuffix(".").casefold() for word in known}
@@ -74,7 +76,11 @@ class Sentences:
 
     def begins_another_relaxed(self, newer: str, older: str) -> bool:
         """``older`` is complete; ``newer`` has at least as many sentence ends and is not. Its words may be others."""
-        return self.complete(older) and len(self.ends(newer)) >= len(self.ends(older)) and not self.complete(newer)
+        return (
+            self.complete(older)
+            and len(self.ends(newer)) >= len(self.ends(older))
+            and not self.complete(newer)
+        )
 
     def _within(self, text: str, mark: re.Match[str]) -> bool:
         """Is this a full stop within a sentence?"""
@@ -87,7 +93,12 @@ class Sentences:
         word = found[0] if found else ""
         initial = len(word) == 1 and word.isupper() and word != "I"
         ordinal = self._ordinals and ORDINAL.fullmatch(word) is not None
-        return initial or ordinal or word.casefold() in self._abbreviations or ACRONYM.fullmatch(word) is not None
+        return (
+            initial
+            or ordinal
+            or word.casefold() in self._abbreviations
+            or ACRONYM.fullmatch(word) is not None
+        )
 
 
 def letters(text: str) -> str:
@@ -106,7 +117,9 @@ def paper_truncation(texts: Sequence[str], sentences: Sentences, *, relaxed: boo
         return -1
     tests = [sentences.begins_another, *([sentences.begins_another_relaxed] if relaxed else [])]
     looks = [look for look in (-2, -3) if -look <= len(texts)]
-    return next((look for look in looks if any(test(texts[-1], texts[look]) for test in tests)), None)
+    return next(
+        (look for look in looks if any(test(texts[-1], texts[look]) for test in tests)), None
+    )
 
 
 def released_truncation(texts: Sequence[str], sentences: Sentences) -> int | None:

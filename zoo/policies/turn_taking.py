@@ -18,7 +18,9 @@ class TurnTaking(Policy):
 
     def __init__(self, min_start: Seconds = 0.0) -> None:
         if min_start < 0:
-            raise ZooError(f"Policy TurnTaking needs a min_start of at least 0 seconds, not {min_start}.")
+            raise ZooError(
+                f"Policy TurnTaking needs a min_start of at least 0 seconds, not {min_start}."
+            )
         self.min_start = min_start
 
     def decide(self, session: Session, state: None) -> Asking:

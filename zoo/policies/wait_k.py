@@ -41,10 +41,14 @@ class WaitK(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
-    def __init__(self, *, k: int, words_per_chunk: int = 1, count: Literal["chunks", "words"] = "chunks") -> None:
+    def __init__(
+        self, *, k: int, words_per_chunk: int = 1, count: Literal["chunks", "words"] = "chunks"
+    ) -> None:
         """Raises ZooError when a number is below 1 and when ``count`` is neither."""
         if k < 1 or words_per_chunk < 1:
-            raise ZooError(f"WaitK needs k and words_per_chunk of at least 1, not {k} and {words_per_chunk}.")
+            raise ZooError(
+                f"WaitK needs k and words_per_chunk of at least 1, not {k} and {words_per_chunk}."
+            )
         if count not in COUNTS:
             raise ZooError(f"WaitK needs count to be {' or '.join(COUNTS)}, not {count}.")
         self.k = k

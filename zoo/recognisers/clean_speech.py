@@ -24,7 +24,9 @@ def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> 
             raise ZooError(f"Talk {talk.name!r} has no {target.name} references to speak.")
     texts = [segment.targets[target.code].text for segment in talk.segments]
     audible = [place for place, text in enumerate(texts) if any(map(str.isalnum, text))]
-    utterances = spoken([line(texts[place], target) for place in audible], cache=cache) if audible else None
+    utterances = (
+        spoken([line(texts[place], target) for place in audible], cache=cache) if audible else None
+    )
     waves = [torch.zeros(0)] * len(texts)
     for index, place in enumerate(audible):
         assert utterances is not None

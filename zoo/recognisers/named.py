@@ -73,7 +73,9 @@ class NamedRecogniser:
         """See ``Recogniser``. A second call only moves the network."""
         if self._network is None:
             kind = self._kind()
-            self._extractor = part("feature extractor", AutoFeatureExtractor.from_pretrained, self.name)
+            self._extractor = part(
+                "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
+            )
             check_extractor(self._extractor, self.name)
             self._tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.name)
             self._network = weights(KINDS[kind], self.name, self.dtype).requires_grad_(False)
@@ -107,7 +109,9 @@ class NamedRecogniser:
             return {}
         if f"<|{self.language}|>" not in languages:
             codes = ", ".join(sorted(code.strip("<|>") for code in languages))
-            raise ZooError(f"{self.name} does not hear {self.language!r}; choose recogniser.language from: {codes}.")
+            raise ZooError(
+                f"{self.name} does not hear {self.language!r}; choose recogniser.language from: {codes}."
+            )
         return {"language": self.language, "task": "transcribe"}
 
     @torch.inference_mode()
@@ -115,20 +119,29 @@ class NamedRecogniser:
         """See ``Recogniser``; ``load`` comes first."""
         assert self._network is not None, "load comes first"
         cut = [(row, piece) for row, wave in enumerate(waves) for piece in self._pieces(wave)]
-        by_length = sorted(range(len(cut)), key=lambda place: -len(cut[place][1]))  # little to fill up
+        by_length = sorted(
+            range(len(cut)), key=lambda place: -len(cut[place][1])
+        )  # little to fill up
         texts = [""] * len(cut)
         for first in range(0, len(by_length), self.batch_size):
             places = by_length[first : first + self.batch_size]
-            for place, text in zip(places, self._texts([cut[place][1] for place in places]), strict=True):
+            for place, text in zip(
+                places, self._texts([cut[place][1] for place in places]), strict=True
+            ):
                 texts[place] = text.strip()
         rows = [
-            [text for (owner, _), text in zip(cut, texts, strict=True) if owner == row] for row in range(len(waves))
+            [text for (owner, _), text in zip(cut, texts, strict=True) if owner == row]
+            for row in range(len(waves))
         ]
         return [self._separator.join(text for text in row if text) for row in rows]
 
     def _pieces(self, wave: Tensor) -> list[Tensor]:
         """Those that sound."""
-        return [piece for piece in pieces(wave, round(self.piece_seconds * SAMPLE_RATE)) if bool(piece.any())]
+        return [
+            piece
+            for piece in pieces(wave, round(self.piece_seconds * SAMPLE_RATE))
+            if bool(piece.any())
+        ]
 
     def _texts(self, waves: Sequence[Tensor]) -> list[str]:
         """What each wave (n,) says."""
@@ -138,5 +151,7 @@ class NamedRecogniser:
         given = features(self._extractor, waves, return_attention_mask=True)
         heard = given[self._network.main_input_name].to(self._network.device, self.dtype)
         mask = given["attention_mask"].to(self._network.device)
-        ids = self._network.generate(heard, attention_mask=mask, do_sample=False, num_beams=1, **self._told)
+        ids = self._network.generate(
+            heard, attention_mask=mask, do_sample=False, num_beams=1, **self._told
+        )
         return [str(text) for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]

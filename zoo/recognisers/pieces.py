@@ -26,12 +26,18 @@ def pieces(wave: Tensor, longest: Samples) -> list[Tensor]:
 
 def quietest(wave: Tensor, first: Samples, last: Samples) -> Samples:
     """The middle of the quietest 10 ms of (n,) between the samples ``first`` and ``last``, n >= last > first >= 1."""
-    hops = wave[first:last].double().square().unfold(0, HOP, HOP).mean(dim=1) if last - first >= HOP else None
+    hops = (
+        wave[first:last].double().square().unfold(0, HOP, HOP).mean(dim=1)
+        if last - first >= HOP
+        else None
+    )
     if hops is None:
         return last
     span = min(PAUSE, len(hops))
     begin = int(hops.unfold(0, span, 1).mean(dim=1).argmin())
     near = hops[begin : begin + span]
-    level = F.pad(near, (1, 1), value=float(near.max())).unfold(0, 3, 1).mean(dim=1)  # not beside something loud
+    level = (
+        F.pad(near, (1, 1), value=float(near.max())).unfold(0, 3, 1).mean(dim=1)
+    )  # not beside something loud
     quiet = torch.nonzero(level == level.min()).flatten()
     return first + (begin + int(quiet[len(quiet) // 2])) * HOP + HOP // 2

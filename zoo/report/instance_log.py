@@ -49,7 +49,9 @@ def _record(instance: Instance) -> dict[str, Any]:
     if instance.text != prediction:
         record["text"] = instance.text
     if instance.chunks:
-        record["chunks"] = [milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks]
+        record["chunks"] = [
+            milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks
+        ]
         record["chunk_of"] = list(instance.chunk_of)
     if instance.speech:
         record["speech"] = speech_record(logged)
@@ -57,7 +59,11 @@ def _record(instance: Instance) -> dict[str, Any]:
 
 
 def read_log(
-    path: Path, *, language: Language, format: LogFormat = "simuleval", detokenize: Detokenizer | None = None
+    path: Path,
+    *,
+    language: Language,
+    format: LogFormat = "simuleval",
+    detokenize: Detokenizer | None = None,
 ) -> list[Instance]:
     """Read a log; streams come in the order of their index.
 
@@ -71,11 +77,15 @@ def read_log(
         if format == "simulstream":
             return read_simulstream(records, path, language=language, detokenize=detokenize)
         reader = _simuleval if format == "simuleval" else _omnisteval
-        instances = [reader({"index": line, **record}, path, language) for line, record in enumerate(records)]
+        instances = [
+            reader({"index": line, **record}, path, language) for line, record in enumerate(records)
+        ]
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ZooError(f"{path} is not a log in the format {format!r} ({error!r}).") from error
     indices = [instance.index for instance in instances]
-    twice = next((index for position, index in enumerate(indices) if index in indices[:position]), None)
+    twice = next(
+        (index for position, index in enumerate(indices) if index in indices[:position]), None
+    )
     if twice is not None:
         raise ZooError(f"{path} has index {twice} twice: two runs were written to one log.")
     return sorted(instances, key=lambda instance: instance.index)
@@ -109,7 +119,9 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
     talk = _talk(record)
     for key in ("prediction", "delays", "source_length"):
         if key not in record:
-            raise ZooError(f"{path}: talk {talk!r} has no {key!r}; is this a SimulEval instances.log?")
+            raise ZooError(
+                f"{path}: talk {talk!r} has no {key!r}; is this a SimulEval instances.log?"
+            )
     if "intervals" in record:
         raise ZooError(
             f"{path}: talk {talk!r} is SimulEval's line for speech output, which has a wave where the written words "
@@ -119,7 +131,9 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
     elapsed = _seconds(record, "elapsed", path, talk)
     units, kept = _units(record["prediction"], len(delays), path, talk, language)
     if elapsed and len(elapsed) != len(delays):
-        raise ZooError(f"{path}: talk {talk!r} has {len(delays)} delays but {len(elapsed)} elapsed times.")
+        raise ZooError(
+            f"{path}: talk {talk!r} has {len(delays)} delays but {len(elapsed)} elapsed times."
+        )
     instance = Instance(
         index=int(record["index"]),
         talk=talk,
@@ -132,7 +146,9 @@ def _simuleval(record: dict[str, Any], path: Path, language: Language) -> Instan
         unit=language.unit,
         convention=record.get("convention", "cumulative"),
         chunk_of=tuple(record.get("chunk_of", ())),
-        chunks=tuple(ChunkTime(arrival / MS, compute / MS) for arrival, compute in record.get("chunks", ())),
+        chunks=tuple(
+            ChunkTime(arrival / MS, compute / MS) for arrival, compute in record.get("chunks", ())
+        ),
         speech=read_speech(record.get("speech", ()), talk=talk, folder=path.parent),
         batched=record.get("batched", False),
     )
@@ -157,14 +173,20 @@ def _talk(record: dict[str, Any]) -> str:
     source = record.get("source")
     if isinstance(source, list) and source:
         return recording_name(str(source[0]))
-    return recording_name(source) if isinstance(source, str) and source and " " not in source else str(record["index"])
+    return (
+        recording_name(source)
+        if isinstance(source, str) and source and " " not in source
+        else str(record["index"])
+    )
 
 
 def _seconds(record: dict[str, Any], key: str, path: Path, talk: str) -> list[Seconds]:
     try:
         return [float(time) / MS for time in record.get(key) or ()]
     except (TypeError, ValueError) as error:
-        raise ZooError(f"{path}: talk {talk!r} has {key!r} that are not a list of numbers.") from error
+        raise ZooError(
+            f"{path}: talk {talk!r} has {key!r} that are not a list of numbers."
+        ) from error
 
 
 def _units(

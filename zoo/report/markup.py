@@ -5,10 +5,24 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from zoo.report.results import Row
-from zoo.report.table import COLUMNS, by_system, by_test_set, columns, knob_label, number, test_set_label
+from zoo.report.table import (
+    COLUMNS,
+    by_system,
+    by_test_set,
+    columns,
+    knob_label,
+    number,
+    test_set_label,
+)
 
-KINDS = {"system": "", "oracle": "oracle, knows the references", "ceiling": "offline upper bound, no latency"}
-ORACLE = "The oracle never guesses: … stands where a word hangs on speech that it has not heard yet."
+KINDS = {
+    "system": "",
+    "oracle": "oracle, knows the references",
+    "ceiling": "offline upper bound, no latency",
+}
+ORACLE = (
+    "The oracle never guesses: … stands where a word hangs on speech that it has not heard yet."
+)
 DIGITS = {column.score: column.digits for column in COLUMNS}
 
 
@@ -24,7 +38,11 @@ def headline(rows: Sequence[Row]) -> list[str]:
     """One sentence per test set: the healthy system row with the highest BLEU, and the offline upper bound."""
     sentences = []
     for key, group in by_test_set(rows).items():
-        scored = [row for row in group if row.kind == "system" and not row.flags and row.scores.get("BLEU") is not None]
+        scored = [
+            row
+            for row in group
+            if row.kind == "system" and not row.flags and row.scores.get("BLEU") is not None
+        ]
         if not scored:
             sentences.append(f"{test_set_label(key)}: no system has a healthy row with a BLEU.")
             continue
@@ -36,14 +54,17 @@ def headline(rows: Sequence[Row]) -> list[str]:
             sentence += f" with a StreamLAAL of {number(best.scores['StreamLAAL'], 2)} s"
             if best.scores.get("StreamLAAL_CA") is not None:
                 sentence += f" ({number(best.scores['StreamLAAL_CA'], 2)} s computation-aware)"
-        sentences.append(sentence + (f"; the offline upper bound is {bounds[0]}." if bounds else "."))
+        sentences.append(
+            sentence + (f"; the offline upper bound is {bounds[0]}." if bounds else ".")
+        )
     return sentences
 
 
 def facts(entries: Mapping[str, Iterable[str]], *, tag: str = "span") -> str:
     """Terms with what is to be said of each, as the inside of a ``dl``."""
     return "".join(
-        f"<dt>{html.escape(name)}</dt>" + "".join(f"<dd><{tag}>{html.escape(text)}</{tag}></dd>" for text in texts)
+        f"<dt>{html.escape(name)}</dt>"
+        + "".join(f"<dd><{tag}>{html.escape(text)}</{tag}></dd>" for text in texts)
         for name, texts in entries.items()
     )
 
@@ -60,8 +81,12 @@ def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
 def tables(rows: Sequence[Row]) -> str:
     """One table per test set: systems first, reference rows apart; ``data-row`` is the index into ``rows``."""
     places = {id(row): place for place, row in enumerate(rows)}
-    shown = "".join(_table(group, places, label=test_set_label(key)) for key, group in by_test_set(rows).items())
-    return shown + (f'<p class="note">{ORACLE}</p>' if any(row.kind == "oracle" for row in rows) else "")
+    shown = "".join(
+        _table(group, places, label=test_set_label(key)) for key, group in by_test_set(rows).items()
+    )
+    return shown + (
+        f'<p class="note">{ORACLE}</p>' if any(row.kind == "oracle" for row in rows) else ""
+    )
 
 
 def _table(group: Sequence[Row], places: Mapping[int, int], *, label: str) -> str:
@@ -99,13 +124,20 @@ def _line(row: Row, place: int, scores: Iterable[tuple[str, str]], *, first: boo
 
 def _row_head(row: Row, place: int) -> str:
     note = f'<small class="kind">{KINDS[row.kind]}</small>' if KINDS[row.kind] else ""
-    flags = "".join(f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags)
+    flags = "".join(
+        f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags
+    )
     knob = f" <b>{html.escape(knob_label(row))}</b>" if row.knob else ""
     return f'<th scope="row"><a href="#talks" data-open="{place}">{html.escape(row.system)}{knob}</a>{note}{flags}</th>'
 
 
 def _breakable(score: str) -> str:
-    return html.escape(score).replace("_", "<wbr>_").replace("Stream", "Stream<wbr>").replace("Long", "Long<wbr>")
+    return (
+        html.escape(score)
+        .replace("_", "<wbr>_")
+        .replace("Stream", "Stream<wbr>")
+        .replace("Long", "Long<wbr>")
+    )
 
 
 def _value(row: Row, score: str) -> str:

@@ -20,7 +20,17 @@ from zoo.types import SAMPLE_RATE
 
 __all__ = ["ReportSegment", "ReportStream", "write_report"]
 
-SCRIPTS = ("base", "scores", "curves", "clock", "layout", "timeline", "overview", "segments", "main")
+SCRIPTS = (
+    "base",
+    "scores",
+    "curves",
+    "clock",
+    "layout",
+    "timeline",
+    "overview",
+    "segments",
+    "main",
+)
 MAX_BYTES = 15_000_000
 _COMPRESSION = 0.9  # libsndfile's scale; MP3 at a constant 24 kbit/s for 16 kHz speech (constant: seeking is exact)
 _AUDIO_BYTES_PER_SECOND = 24_000 / 8 * 4 / 3  # in base64
@@ -49,7 +59,10 @@ def write_report(
     sounds = _sounds(talks if audio_talks is None else talks[:audio_talks], budget=budget)
     for entry, place in zip(data["talks"], range(len(talks)), strict=True):
         entry["audio"] = place in sounds
-    blocks = [f'<script type="text/plain" id="audio-{place}">{sound}</script>\n' for place, sound in sounds.items()]
+    blocks = [
+        f'<script type="text/plain" id="audio-{place}">{sound}</script>\n'
+        for place, sound in sounds.items()
+    ]
     document = _page(rows, title=title, context=context, data=data, sounds=blocks)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(document)
@@ -57,12 +70,20 @@ def write_report(
     return len(document)
 
 
-def _page(rows: Sequence[Row], *, title: str, context: Mapping[str, str], data: object, sounds: Sequence[str]) -> bytes:
+def _page(
+    rows: Sequence[Row],
+    *,
+    title: str,
+    context: Mapping[str, str],
+    data: object,
+    sounds: Sequence[str],
+) -> bytes:
     assets = files("zoo.report") / "assets"
     script = "\n".join((assets / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     document = Template((assets / "report.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(title),
-        style=(assets / "page.css").read_text(encoding="utf-8") + (assets / "talk.css").read_text(encoding="utf-8"),
+        style=(assets / "page.css").read_text(encoding="utf-8")
+        + (assets / "talk.css").read_text(encoding="utf-8"),
         headline="".join(f"<p>{html.escape(line)}</p>" for line in headline(rows)),
         context=facts({name: [text] for name, text in context.items()}),
         tables=tables(rows),
@@ -89,5 +110,12 @@ def _sounds(talks: Sequence[Talk], *, budget: float) -> dict[int, str]:
 def _mp3(talk: Talk) -> str:
     samples = audio.load(talk.file, start=talk.offset, duration=talk.duration).numpy()
     buffer = io.BytesIO()
-    soundfile.write(buffer, samples, SAMPLE_RATE, format="MP3", bitrate_mode="CONSTANT", compression_level=_COMPRESSION)
+    soundfile.write(
+        buffer,
+        samples,
+        SAMPLE_RATE,
+        format="MP3",
+        bitrate_mode="CONSTANT",
+        compression_level=_COMPRESSION,
+    )
     return base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -73,7 +73,10 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
     references: dict[tuple[str, ...], int] = {}
     sets = list(by_test_set(rows))
     encoded = [
-        {**_stream(stream, talks=talks, references=references), "speech": _speech(stream, rows[stream.row])}
+        {
+            **_stream(stream, talks=talks, references=references),
+            "speech": _speech(stream, rows[stream.row]),
+        }
         for stream in streams
     ]
     first = {talk_key(stream): stream for stream in reversed(streams)}
@@ -106,7 +109,9 @@ def _units(text: str, instance: Instance) -> list[str]:
 
 
 def _axes(rows: Sequence[Row]) -> dict[str, list[str]]:
-    present = {name: None for row in rows for name, value in row.scores.items() if value is not None}
+    present = {
+        name: None for row in rows for name, value in row.scores.items() if value is not None
+    }
     twins = [name for name in present if name + AWARE in present and name not in LATENCY]
     return {
         "quality": [name for name in QUALITY if name in present],
@@ -156,7 +161,9 @@ def _stream(
         "writes": list(_writes(instance)),
         "lags": [lag if lag is None else round(lag, 2) for lag in lags(stream)],
         "counts": counts,
-        "hypotheses": None if counts is not None else [segment.hypothesis for segment in stream.segments],
+        "hypotheses": None
+        if counts is not None
+        else [segment.hypothesis for segment in stream.segments],
     }
 
 
@@ -169,7 +176,9 @@ def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
     aware = intervals(instance.speech, aware=True)
     return {
         "target": quote(str(folder / target_file(instance.talk))),
-        "both": quote(str(folder / mix_file(instance.talk))) if stream.talk.audio is not None else None,
+        "both": quote(str(folder / mix_file(instance.talk)))
+        if stream.talk.audio is not None
+        else None,
         "pieces": [
             [round(start, 3), round(duration, 3), round(later, 3), spoken.text]
             for (start, duration), (later, _), spoken in zip(

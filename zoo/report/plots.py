@@ -72,12 +72,17 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
 
 def panels_of(rows: Sequence[Row], quality: str) -> list[Panel]:
     """Text by its ideal and its computation-aware latency; speech as well, where some was recognised."""
-    panels = [Panel("ideal", "StreamLAAL", quality), Panel("computation-aware", "StreamLAAL_CA", quality)]
+    panels = [
+        Panel("ideal", "StreamLAAL", quality),
+        Panel("computation-aware", "StreamLAAL_CA", quality),
+    ]
     heard = any(row.scores.get("ASR_BLEU") is not None for row in rows)
     return [*panels, Panel("speech", "StartOffset", "ASR_BLEU")] if heard else panels
 
 
-def _panels(axes: Sequence[Axes], panels: Sequence[Panel], rows: Sequence[Row], *, title: str) -> None:
+def _panels(
+    axes: Sequence[Axes], panels: Sequence[Panel], rows: Sequence[Row], *, title: str
+) -> None:
     axes[1].sharex(axes[0])
     axes[1].sharey(axes[0])
     for axis, panel in zip(axes, panels, strict=True):
@@ -97,9 +102,15 @@ def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:
     entries: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
-        entries |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries}
+        entries |= {
+            label: handle
+            for handle, label in zip(handles, labels, strict=True)
+            if label not in entries
+        }
     if flagged:
-        entries["! flagged"] = Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none")
+        entries["! flagged"] = Line2D(
+            [], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none"
+        )
     if entries:
         figure.legend(
             entries.values(),
@@ -123,18 +134,39 @@ def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> N
         color = COLORS[place % len(COLORS)] if first.kind == "system" else GREY
         marker = MARKERS[place % len(MARKERS)] if first.kind == "system" else "x"
         crowded = len(systems) > MANY
-        _line(axis, group, latency=latency, quality=quality, color=color, marker=marker, crowded=crowded)
+        _line(
+            axis,
+            group,
+            latency=latency,
+            quality=quality,
+            color=color,
+            marker=marker,
+            crowded=crowded,
+        )
 
 
 def _ceiling(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
     for row in group:
         value = row.scores.get(quality)
         if value is not None:
-            axis.axhline(value, color=GREY, linestyle=(0, (5, 4)), linewidth=1.1, label=f"{row.system} (upper bound)")
+            axis.axhline(
+                value,
+                color=GREY,
+                linestyle=(0, (5, 4)),
+                linewidth=1.1,
+                label=f"{row.system} (upper bound)",
+            )
 
 
 def _line(
-    axis: Axes, group: Sequence[Row], *, latency: str, quality: str, color: str, marker: str, crowded: bool
+    axis: Axes,
+    group: Sequence[Row],
+    *,
+    latency: str,
+    quality: str,
+    color: str,
+    marker: str,
+    crowded: bool,
 ) -> None:
     points = [(row, row.scores.get(latency), row.scores.get(quality)) for row in group]
     drawn = [(row, x, y) for row, x, y in points if x is not None and y is not None]
@@ -151,15 +183,32 @@ def _line(
     )
     for row, x, y in drawn:
         if row.flags:
-            axis.plot([x], [y], color=color, marker=marker, markersize=6, markerfacecolor="white", linestyle="none")
+            axis.plot(
+                [x],
+                [y],
+                color=color,
+                marker=marker,
+                markersize=6,
+                markerfacecolor="white",
+                linestyle="none",
+            )
         if crowded and row not in (drawn[0][0], drawn[-1][0]):
             continue
-        axis.annotate(_point(row), (x, y), textcoords="offset points", xytext=(5, -11), fontsize=9, color=color)
+        axis.annotate(
+            _point(row),
+            (x, y),
+            textcoords="offset points",
+            xytext=(5, -11),
+            fontsize=9,
+            color=color,
+        )
 
 
 def _point(row: Row) -> str:
     label = knob_label(row)
-    if row.knob is not None and len(row.knob.name) > 2:  # it would cover its neighbours: the legend has the name
+    if (
+        row.knob is not None and len(row.knob.name) > 2
+    ):  # it would cover its neighbours: the legend has the name
         label = f"{row.knob.value:g}"
     return label + (" !" if row.flags else "")
 

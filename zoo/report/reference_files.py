@@ -40,12 +40,17 @@ def _spans(path: Path) -> list[tuple[str, Seconds, Seconds]]:
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         where = f", line {place.line + 1}," if place else ""
-        raise ZooError(f"{path}{where} is not YAML ({getattr(error, 'problem', None) or 'unreadable'}).") from error
+        raise ZooError(
+            f"{path}{where} is not YAML ({getattr(error, 'problem', None) or 'unreadable'})."
+        ) from error
     if not isinstance(entries, list) or not all(
         isinstance(entry, dict) and {"offset", "duration", "wav"} <= set(entry) for entry in entries
     ):
         raise ZooError(f"{path} is not a list of segments with offset, duration and wav.")
-    return [(recording_name(str(entry["wav"])), *_span(path, number, entry)) for number, entry in enumerate(entries, 1)]
+    return [
+        (recording_name(str(entry["wav"])), *_span(path, number, entry))
+        for number, entry in enumerate(entries, 1)
+    ]
 
 
 def _span(path: Path, number: int, entry: dict[str, Any]) -> tuple[Seconds, Seconds]:

@@ -35,12 +35,17 @@ class Row:
     instances: str
     kind: Literal["system", "ceiling", "oracle"] = "system"
     flags: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)  # batch size, convention, talks: what a reader must know
+    settings: dict[str, Any] = field(
+        default_factory=dict
+    )  # batch size, convention, talks: what a reader must know
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write ``results.json``, a list of rows; whole at any moment."""
-    text = json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = (
+        json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)

@@ -28,7 +28,11 @@ class Stream:
 
 
 def read_simulstream(
-    records: Iterable[dict[str, Any]], path: Path, *, language: Language, detokenize: Detokenizer | None
+    records: Iterable[dict[str, Any]],
+    path: Path,
+    *,
+    language: Language,
+    detokenize: Detokenizer | None,
 ) -> list[Instance]:
     """One Instance per recording, with chunk times. A unit's delay is that of the line that last changed it.
 
@@ -49,7 +53,9 @@ def read_simulstream(
             _advance(streams[record["id"]], record, path, language, join)
     if not streams:
         raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
-    return [_instance(index, stream, language, join) for index, stream in enumerate(streams.values())]
+    return [
+        _instance(index, stream, language, join) for index, stream in enumerate(streams.values())
+    ]
 
 
 def joined(tokens: Sequence[str], *, language: Language) -> str:
@@ -59,15 +65,21 @@ def joined(tokens: Sequence[str], *, language: Language) -> str:
     return language.join(tokens)
 
 
-def _advance(stream: Stream, record: dict[str, Any], path: Path, language: Language, join: Detokenizer) -> None:
+def _advance(
+    stream: Stream, record: dict[str, Any], path: Path, language: Language, join: Detokenizer
+) -> None:
     arrival = float(record["total_audio_processed"])
     if stream.chunks and arrival < stream.chunks[-1].arrival:
-        raise ZooError(f"{path}: talk {stream.talk!r} goes back in time: two runs were written to one log.")
+        raise ZooError(
+            f"{path}: talk {stream.talk!r} goes back in time: two runs were written to one log."
+        )
     stream.chunks.append(ChunkTime(arrival, float(record["computation_time"])))
     deleted = record.get("deleted_tokens") or []
     if deleted:
         if stream.tokens[-len(deleted) :] != deleted:
-            raise ZooError(f"{path}: talk {stream.talk!r} takes back tokens at {arrival:g} s that it did not write.")
+            raise ZooError(
+                f"{path}: talk {stream.talk!r} takes back tokens at {arrival:g} s that it did not write."
+            )
         del stream.tokens[-len(deleted) :]
         _rewrite(stream, language, join)
     stream.tokens.extend(record.get("generated_tokens") or [])

@@ -23,7 +23,9 @@ from zoo.streaming.playback import begins, intervals, mix, timeline
 from zoo.types import Instance, Samples, Seconds, Spoken
 
 FOLDER = "speech"
-QUOTED = re.compile(r"[^\w .,+=@-]")  # letters of all scripts stay: quoted, they would make names that no disk takes
+QUOTED = re.compile(
+    r"[^\w .,+=@-]"
+)  # letters of all scripts stay: quoted, they would make names that no disk takes
 MS = 1000.0
 
 
@@ -98,21 +100,37 @@ def read_speech(record: Sequence[dict[str, Any]], *, talk: str, folder: Path) ->
         return ()
     path = folder / target_file(talk)
     if not path.is_file():
-        raise ZooError(f"Talk {talk!r} was spoken, but {path} is not there; keep the folder {FOLDER!r} beside its log.")
+        raise ZooError(
+            f"Talk {talk!r} was spoken, but {path} is not there; keep the folder {FOLDER!r} beside its log."
+        )
     wave = audio.load(path)
     pieces = [
-        Spoken(_silence(piece["samples"]), piece["delay"] / MS, piece["elapsed"] / MS, piece["chunk"], piece["text"])
+        Spoken(
+            _silence(piece["samples"]),
+            piece["delay"] / MS,
+            piece["elapsed"] / MS,
+            piece["chunk"],
+            piece["text"],
+        )
         for piece in record
     ]
-    places = [(begin, begin + piece.samples.numel()) for begin, piece in zip(begins(pieces), pieces, strict=True)]
+    places = [
+        (begin, begin + piece.samples.numel())
+        for begin, piece in zip(begins(pieces), pieces, strict=True)
+    ]
     if places[-1][1] > wave.numel():
         raise ZooError(f"{path} is shorter than the speech that its log tells of talk {talk!r}.")
-    return tuple(replace(piece, samples=wave[slice(*place)]) for piece, place in zip(pieces, places, strict=True))
+    return tuple(
+        replace(piece, samples=wave[slice(*place)])
+        for piece, place in zip(pieces, places, strict=True)
+    )
 
 
 def unloaded(instance: Instance) -> Instance:
     """The same stream without its sound in memory: as much silence, which takes none. For what shows only the times."""
-    silent = [replace(spoken, samples=_silence(spoken.samples.numel())) for spoken in instance.speech]
+    silent = [
+        replace(spoken, samples=_silence(spoken.samples.numel())) for spoken in instance.speech
+    ]
     return replace(instance, speech=tuple(silent))
 
 

@@ -41,7 +41,13 @@ COLUMNS = (
 )
 SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # a row with one of them is of a system that speaks
 SPEECH_WIDTH = 20  # terminal columns that the columns of speech take
-_WIDTHS = ((76, 4), (68, 3), (60, 2), (52, 1), (0, 0))  # terminal columns at least, largest priority shown
+_WIDTHS = (
+    (76, 4),
+    (68, 3),
+    (60, 2),
+    (52, 1),
+    (0, 0),
+)  # terminal columns at least, largest priority shown
 
 TestSet = tuple[str, str, str, str]  # data, split, source and target language
 
@@ -60,7 +66,13 @@ def speaks(row: Row) -> bool:
 
 def columns(rows: Sequence[Row]) -> list[Column]:
     """The columns of a table of these rows, those of speech only where one speaks and has the score."""
-    said = {name for row in rows if speaks(row) for name, value in row.scores.items() if value is not None}
+    said = {
+        name
+        for row in rows
+        if speaks(row)
+        for name, value in row.scores.items()
+        if value is not None
+    }
     return [column for column in COLUMNS if not column.speech or column.score in said]
 
 
@@ -95,7 +107,9 @@ def by_system(rows: Sequence[Row]) -> list[list[Row]]:
         groups.setdefault((row.kind, row.system), []).append(row)
     order = ("system", "oracle", "ceiling")
     ranked = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
-    return [sorted(group, key=lambda row: row.knob.value if row.knob else 0.0) for _, group in ranked]
+    return [
+        sorted(group, key=lambda row: row.knob.value if row.knob else 0.0) for _, group in ranked
+    ]
 
 
 def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
@@ -104,7 +118,9 @@ def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
     for key, group in by_test_set(rows).items():
         notes: list[str] = []
         parts += [_terminal(group, title=test_set_label(key), width=width, notes=notes)]
-        parts += [Text(f"  {mark} {note}", style="yellow") for mark, note in enumerate(notes, start=1)]
+        parts += [
+            Text(f"  {mark} {note}", style="yellow") for mark, note in enumerate(notes, start=1)
+        ]
     return Group(*parts)
 
 
@@ -118,7 +134,11 @@ def print_table(rows: Sequence[Row], *, console: Console | None = None) -> None:
 def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) -> Table:
     shown = _fitting(rows, width)
     table = Table(
-        title=f"{escape(title)} (times in seconds)", title_justify="left", title_style="bold", box=None, padding=(0, 1)
+        title=f"{escape(title)} (times in seconds)",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 1),
     )
     table.add_column("system", vertical="bottom", overflow="fold")
     table.add_column("knob", no_wrap=True)
@@ -132,7 +152,13 @@ def _terminal(rows: Sequence[Row], *, title: str, width: int, notes: list[str]) 
             mark = _note(row, notes)
             cells = [number(row.scores.get(column.score), column.digits) for column in shown]
             name = escape(row.system) if place == 0 else ""
-            table.add_row(name, escape(knob_label(row)), *cells, mark, style="dim" if row.kind != "system" else "")
+            table.add_row(
+                name,
+                escape(knob_label(row)),
+                *cells,
+                mark,
+                style="dim" if row.kind != "system" else "",
+            )
     return table
 
 

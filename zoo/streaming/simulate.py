@@ -10,7 +10,17 @@ from torch import Tensor
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, ChunkTime, Emission, Instance, Samples, Seconds, SpeechChunk, Spoken, queued
+from zoo.types import (
+    SAMPLE_RATE,
+    ChunkTime,
+    Emission,
+    Instance,
+    Samples,
+    Seconds,
+    SpeechChunk,
+    Spoken,
+    queued,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,9 @@ def simulate(
             yield finish(stream, system.target_language, batched=batch_size > 1)
 
 
-def step(system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None) -> None:
+def step(
+    system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None
+) -> None:
     """One chunk to every live stream, timed as one computation."""
     chunks = [next(stream.chunks) for stream in live]
     begun = time.perf_counter()
@@ -75,7 +87,9 @@ def step(system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Second
         stream.received += chunk.samples.numel()
         arrival = stream.received / SAMPLE_RATE
         if action.text or action.speech is not None:
-            stream.emissions.append(Emission(action.text, arrival, len(stream.times), action.speech))
+            stream.emissions.append(
+                Emission(action.text, arrival, len(stream.times), action.speech)
+            )
         stream.times.append(ChunkTime(arrival, compute))
         if on_chunk:
             on_chunk(chunk.samples.numel() / SAMPLE_RATE)
@@ -123,7 +137,9 @@ def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterat
     for emission in emissions:
         if emission.speech is not None and emission.speech.numel():
             elapsed = finished[emission.chunk]
-            yield Spoken(emission.speech, emission.delay, elapsed, emission.chunk, emission.text.strip())
+            yield Spoken(
+                emission.speech, emission.delay, elapsed, emission.chunk, emission.text.strip()
+            )
 
 
 def spans(text: str, target: Language) -> tuple[list[str], list[int]]:

@@ -17,7 +17,9 @@ Assignment = Literal["argmax", "monotone"]
 Discard = Literal["count", "last", "first", "keep_new"]
 
 
-def scored(attention: Tensor, *, opening: int, tokens: int, offset: int, normalisation: Normalisation) -> Tensor:
+def scored(
+    attention: Tensor, *, opening: int, tokens: int, offset: int, normalisation: Normalisation
+) -> Tensor:
     """(units, tokens) scores, larger is likelier, of attention (units, positions) over fed decoder states.
 
     opening: positions before the first token; ``tokens``, at least one, follow it, then perhaps an end of text. Token t
@@ -31,11 +33,17 @@ def scored(attention: Tensor, *, opening: int, tokens: int, offset: int, normali
     if normalisation == "z_score":
         scores = z_score(attention)
     else:
-        weights = attention / attention.sum(dim=0).clamp_min(tiny) if normalisation == "share" else attention
+        weights = (
+            attention / attention.sum(dim=0).clamp_min(tiny)
+            if normalisation == "share"
+            else attention
+        )
         scores = weights.clamp_min(tiny).log()
     position = torch.arange(attention.shape[1], device=attention.device)
     token = (position - opening - offset).clamp(0, tokens - 1).expand_as(scores)
-    return scores.new_full((len(scores), tokens), -torch.inf).scatter_reduce(1, token, scores, "amax")
+    return scores.new_full((len(scores), tokens), -torch.inf).scatter_reduce(
+        1, token, scores, "amax"
+    )
 
 
 def assigned(scores: Tensor, *, assignment: Assignment) -> Tensor:
@@ -95,5 +103,7 @@ def cut(samples: Tensor, keep: Tensor, durations: Tensor, *, unit_samples: Sampl
     inside = keep.repeat_interleave(durations * unit_samples)[: len(samples)]
     rest = len(samples) - len(inside)
     return samples[
-        torch.cat([inside, inside.new_full((rest,), bool(keep.any()) and bool(keep[-1]))]).to(samples.device)
+        torch.cat([inside, inside.new_full((rest,), bool(keep.any()) and bool(keep[-1]))]).to(
+            samples.device
+        )
     ]

@@ -24,12 +24,16 @@ class Espeak(Cascade):
     of range 0 is a monotone. Equal text sounds equal, whatever was said before.
     """
 
-    def __init__(self, *, voice: str | None = None, rate: int = 165, pitch: int = 60, pitch_range: int = 0) -> None:
+    def __init__(
+        self, *, voice: str | None = None, rate: int = 165, pitch: int = 60, pitch_range: int = 0
+    ) -> None:
         """Raises ZooError for values that espeak-ng does not know."""
         if not 80 <= rate <= 450:
             raise ZooError(f"Espeak needs a rate of 80 to 450 words per minute, not {rate}.")
         if not (0 <= pitch <= 99 and 0 <= pitch_range <= 99):
-            raise ZooError(f"Espeak needs pitch and pitch_range of 0 to 99, not {pitch} and {pitch_range}.")
+            raise ZooError(
+                f"Espeak needs pitch and pitch_range of 0 to 99, not {pitch} and {pitch_range}."
+            )
         self.voice = voice
         self.rate = rate
         self.pitch = pitch
@@ -56,7 +60,12 @@ class Espeak(Cascade):
         if self._speaker is None:
             self._speaker = self._process.enter_context(Speaker())
         spoken = self._speaker.speak(
-            [text], voice=self._voice(target), rate=self.rate, pitch=self.pitch, pitch_range=self.pitch_range, seed=0
+            [text],
+            voice=self._voice(target),
+            rate=self.rate,
+            pitch=self.pitch,
+            pitch_range=self.pitch_range,
+            seed=0,
         )
         return torch.from_numpy(spoken.samples)
 

@@ -19,7 +19,9 @@ class SeamlessTTS(Cascade, nn.Module):
     name: hub id or folder of a SeamlessM4T v1. voice: which of its vocoder's speakers. max_units: of one write.
     """
 
-    def __init__(self, *, name: str, voice: int = 0, max_units: int = 1024, dtype: str = "float32") -> None:
+    def __init__(
+        self, *, name: str, voice: int = 0, max_units: int = 1024, dtype: str = "float32"
+    ) -> None:
         super().__init__()
         self.network = TextToSpeech(name=name, voice=voice, max_units=max_units, dtype=dtype)
         self._target: Language | None = None

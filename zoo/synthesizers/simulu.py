@@ -11,7 +11,15 @@ from torch import Tensor
 from zoo.backbones.base import Backbone, Speaking, Units, Voiced
 from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session, Write
-from zoo.synthesizers.assignment import Assignment, Discard, Normalisation, assigned, cut, kept, scored
+from zoo.synthesizers.assignment import (
+    Assignment,
+    Discard,
+    Normalisation,
+    assigned,
+    cut,
+    kept,
+    scored,
+)
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import SAMPLE_RATE, Capability, Seconds
 
@@ -61,7 +69,9 @@ class SimulU(Synthesizer):
         if fade_seconds < 0:
             raise ZooError(f"SimulU needs fade_seconds of at least 0, not {fade_seconds}.")
         if counting == "units" and discard == "keep_new":
-            raise ZooError("synthesizer.counting=units cuts off the front; choose a discard other than keep_new.")
+            raise ZooError(
+                "synthesizer.counting=units cuts off the front; choose a discard other than keep_new."
+            )
         self.layer = layer
         self.offset = offset
         self.normalisation: Normalisation = normalisation
@@ -93,7 +103,9 @@ class SimulU(Synthesizer):
         said = [index for index, keep in enumerate(keeps) if bool(keep.any())]
         waves = [torch.zeros(0)] * len(writes)
         if said:
-            voiced = self._voice.vocode([units[index].ids for index in said], writes[0].session.target)
+            voiced = self._voice.vocode(
+                [units[index].ids for index in said], writes[0].session.target
+            )
             for index, speech in zip(said, voiced, strict=True):
                 waves[index] = self._part(self._voice, keeps[index], speech)
         return waves
@@ -102,10 +114,14 @@ class SimulU(Synthesizer):
         """In one batch, or in two where only some texts are closed."""
         units: dict[int, Units] = {}
         for close in (True, False):
-            chosen = [index for index, write in enumerate(writes) if self._closes(write.session) == close]
+            chosen = [
+                index for index, write in enumerate(writes) if self._closes(write.session) == close
+            ]
             if chosen:
                 texts = [writes[index] for index in chosen]
-                units |= zip(chosen, voice.generate_units(texts, layer=self.layer, close=close), strict=True)
+                units |= zip(
+                    chosen, voice.generate_units(texts, layer=self.layer, close=close), strict=True
+                )
         return [units[index] for index in range(len(writes))]
 
     def _closes(self, session: Session) -> bool:
@@ -124,8 +140,12 @@ class SimulU(Synthesizer):
         return kept(assigned(scores, assignment=self.assignment), old=old, discard=self.discard)
 
     def _part(self, voice: Speaking, keep: Tensor, speech: Voiced) -> Tensor:
-        durations = torch.ones_like(speech.durations) if self.counting == "units" else speech.durations
-        part = cut(speech.samples, keep.to(durations.device), durations, unit_samples=voice.unit_samples)
+        durations = (
+            torch.ones_like(speech.durations) if self.counting == "units" else speech.durations
+        )
+        part = cut(
+            speech.samples, keep.to(durations.device), durations, unit_samples=voice.unit_samples
+        )
         return faded(part, self.fade_samples)
 
 
@@ -135,9 +155,13 @@ def alone(write: Write) -> Write:
     if hypothesis.states is None:
         raise ValueError("The backbone answered without the states it was asked for.")
     opening = len(hypothesis.states) - hypothesis.prefix - hypothesis.new
-    states = torch.cat([hypothesis.states[:opening], hypothesis.states[opening + hypothesis.prefix :]])
+    states = torch.cat(
+        [hypothesis.states[:opening], hypothesis.states[opening + hypothesis.prefix :]]
+    )
     starts = hypothesis.word_starts[hypothesis.prefix :]
-    return replace(write, hypothesis=replace(hypothesis, prefix=0, word_starts=starts, states=states))
+    return replace(
+        write, hypothesis=replace(hypothesis, prefix=0, word_starts=starts, states=states)
+    )
 
 
 def faded(samples: Tensor, fade: int) -> Tensor:

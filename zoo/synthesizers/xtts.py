@@ -23,7 +23,10 @@ from zoo.types import SAMPLE_RATE
 PACKAGES = ("TTS", "torchaudio", "torchcodec")
 FILES = ("config.json", "model.pth", "vocab.json")
 CODES = {
-    **{code: code for code in ("ar", "cs", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "tr")},
+    **{
+        code: code
+        for code in ("ar", "cs", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "tr")
+    },
     "zh": "zh-cn",
 }
 INSTEAD = "or choose synthesizer=espeak or synthesizer=seamless_tts"
@@ -37,7 +40,12 @@ class XTTS(Cascade, nn.Module):
     """
 
     def __init__(
-        self, *, name: str | None = None, reference: str | None = None, temperature: float = 0.75, seed: int = 0
+        self,
+        *,
+        name: str | None = None,
+        reference: str | None = None,
+        temperature: float = 0.75,
+        seed: int = 0,
     ) -> None:
         """Raises ZooError for a temperature that is not above 0."""
         super().__init__()

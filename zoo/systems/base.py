@@ -17,7 +17,18 @@ from zoo.streaming.session import Session, Write
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
-from zoo.types import SAMPLE_RATE, Capability, Cut, Decision, Hypothesis, Request, Samples, Seconds, SpeechChunk, Stage
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Decision,
+    Hypothesis,
+    Request,
+    Samples,
+    Seconds,
+    SpeechChunk,
+    Stage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,9 @@ class Knob:
         whole = all(isinstance(known, int) for known in self.values)
         if value < self.least or (whole and not isinstance(value, int)):
             kind = "a whole number" if whole else "a number"
-            raise ZooError(f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}.")
+            raise ZooError(
+                f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +160,9 @@ class StreamingSystem(lightning.LightningModule):
             frame_samples=self.backbone.frame_samples,
             text=text,
             multiplier=self.latency_multiplier,
-            segments=tuple((round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments),
+            segments=tuple(
+                (round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments
+            ),
         )
         session.policy, session.history = self.policy.open(), self.history.open()
         session.backbone = self.backbone.open(session)
@@ -175,11 +190,17 @@ class StreamingSystem(lightning.LightningModule):
             answers = {**self._decoded(sessions, questions), **self._spoken(questions)}
         return actions
 
-    def _decoded(self, sessions: Sequence[Session], questions: Mapping[int, Question]) -> dict[int, Answer]:
+    def _decoded(
+        self, sessions: Sequence[Session], questions: Mapping[int, Question]
+    ) -> dict[int, Answer]:
         """Answers to the requests, by stream."""
-        requests = {stream: asked for stream, asked in questions.items() if isinstance(asked, Request)}
+        requests = {
+            stream: asked for stream, asked in questions.items() if isinstance(asked, Request)
+        }
         asking = [sessions[stream] for stream in requests]
-        answers = self.backbone.decode(asking, list(requests.values()), self.needs) if requests else []
+        answers = (
+            self.backbone.decode(asking, list(requests.values()), self.needs) if requests else []
+        )
         return dict(zip(requests, answers, strict=True))
 
     def _spoken(self, questions: Mapping[int, Question]) -> dict[int, Answer]:
@@ -187,13 +208,17 @@ class StreamingSystem(lightning.LightningModule):
         writes = {stream: asked for stream, asked in questions.items() if isinstance(asked, Write)}
         waves = self.synthesizer.speak(list(writes.values())) if self.synthesizer and writes else []
         # Copies: a tail cut off a longer wave would keep all of it alive until the stream ends.
-        return {stream: wave.float().cpu().clone() for stream, wave in zip(writes, waves, strict=True)}
+        return {
+            stream: wave.float().cpu().clone() for stream, wave in zip(writes, waves, strict=True)
+        }
 
     def _turn(self, session: Session) -> Turn:
         """All that one stream does after one chunk: find the onset, flush ended segments, decide, write, forget."""
         written: list[Action] = []
         if session.last_samples == 0 and not session.source_ended:
-            return Action()  # nothing new was heard: a second look at the same audio is no new evidence
+            return (
+                Action()
+            )  # nothing new was heard: a second look at the same audio is no new evidence
         hypothesis: Hypothesis | None = None
         while session.kept_frames and (onset := self.history.onset(session)) is not None:
             self._forget(session, Cut(frames=onset))
@@ -207,7 +232,9 @@ class StreamingSystem(lightning.LightningModule):
         self._forget(session, self.history.trim(session, hypothesis))
         return _joined(written)
 
-    def _advance(self, session: Session, written: list[Action]) -> Generator[Question, Any, Hypothesis | None]:
+    def _advance(
+        self, session: Session, written: list[Action]
+    ) -> Generator[Question, Any, Hypothesis | None]:
         """Decide and write until the policy looks no further; the last hypothesis, if it still fits the session."""
         while True:
             hypothesis, decision = yield from self._decide(session)
@@ -218,7 +245,9 @@ class StreamingSystem(lightning.LightningModule):
             if not decision.again:
                 return None if decision.cut else hypothesis
 
-    def _decide(self, session: Session) -> Generator[Question, Any, tuple[Hypothesis | None, Decision]]:
+    def _decide(
+        self, session: Session
+    ) -> Generator[Question, Any, tuple[Hypothesis | None, Decision]]:
         """Run the policy once, to its decision and the translation it is about (None: it asked for none).
 
         Where no audio is left to look at, there is nothing to ask.
@@ -242,10 +271,16 @@ class StreamingSystem(lightning.LightningModule):
         if hypothesis is None:
             return Action()
         if tokens and hypothesis.prefix != session.prefix.numel():
-            raise ValueError(f"The hypothesis follows {hypothesis.prefix} tokens; {session.prefix.numel()} are kept.")
+            raise ValueError(
+                f"The hypothesis follows {hypothesis.prefix} tokens; {session.prefix.numel()} are kept."
+            )
         new = hypothesis.token_ids[:tokens]
         text = session.text.push(new, fresh=hypothesis.prefix == 0)
-        speech = (yield Write(session, hypothesis, tokens, text)) if self.synthesizer and tokens else None
+        speech = (
+            (yield Write(session, hypothesis, tokens, text))
+            if self.synthesizer and tokens
+            else None
+        )
         self.backbone.commit(session, hypothesis, tokens)
         session.prefix = torch.cat([session.prefix, new.to(session.prefix)])
         return Action(text=text, speech=speech)

@@ -29,7 +29,11 @@ def bind(
 ) -> frozenset[Capability]:
     """All capabilities the parts need of the backbone. Raises ZooError naming what is missing and what would fit."""
     needs: frozenset[Capability] = frozenset()
-    parts: dict[str, Part | None] = {"policy": policy, "history": history, "synthesizer": synthesizer}
+    parts: dict[str, Part | None] = {
+        "policy": policy,
+        "history": history,
+        "synthesizer": synthesizer,
+    }
     for noun, part in parts.items():
         if part is None:
             continue
@@ -55,7 +59,12 @@ def _parts(kind: type[Part], package: ModuleType) -> Iterator[tuple[str, type[Pa
     for module in pkgutil.iter_modules(package.__path__):
         for part in vars(import_module(f"{package.__name__}.{module.name}")).values():
             own = isinstance(part, type) and part.__module__ == f"{package.__name__}.{module.name}"
-            if own and issubclass(part, kind) and not inspect.isabstract(part) and module.name != "base":
+            if (
+                own
+                and issubclass(part, kind)
+                and not inspect.isabstract(part)
+                and module.name != "base"
+            ):
                 yield module.name, part
 
 

@@ -22,7 +22,9 @@ def artifact_name(path: Path, run_id: str) -> str:
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
 
-def build_artifact(path: Path, run_id: str, metadata: dict[str, Any] | None = None) -> "wandb.Artifact":
+def build_artifact(
+    path: Path, run_id: str, metadata: dict[str, Any] | None = None
+) -> "wandb.Artifact":
     """The artifact of an exported folder or a checkpoint file; the same content gives the same digest anywhere."""
     import wandb
 
@@ -31,19 +33,28 @@ def build_artifact(path: Path, run_id: str, metadata: dict[str, Any] | None = No
     for file in files:
         if file.name not in _NOT_CONTENT:
             name = str(file.relative_to(path)) if path.is_dir() else "model.ckpt"
-            artifact.add_file(str(file), name=name, policy="immutable", skip_cache=True)  # no copy: they may be large
+            artifact.add_file(
+                str(file), name=name, policy="immutable", skip_cache=True
+            )  # no copy: they may be large
     return artifact
 
 
 def log_artifacts(
-    run: "wandb.Run", paths: Sequence[Path], *, run_id: str, best: Path | None, metadata: dict[str, Any] | None = None
+    run: "wandb.Run",
+    paths: Sequence[Path],
+    *,
+    run_id: str,
+    best: Path | None,
+    metadata: dict[str, Any] | None = None,
 ) -> dict[str, set[str]]:
     """Log each of ``paths`` once, ``best`` under that alias; returns the digests now valid, by artifact name."""
     valid: dict[str, set[str]] = {}
     for path in paths:
         artifact = build_artifact(path, run_id, {**(metadata or {}), "file": path.name})
         valid.setdefault(artifact.name.partition(":")[0], set()).add(artifact.digest)
-        run.log_artifact(artifact, aliases=["latest", *(["best"] if best is not None and path == best else [])])
+        run.log_artifact(
+            artifact, aliases=["latest", *(["best"] if best is not None and path == best else [])]
+        )
     return valid
 
 
@@ -51,7 +62,9 @@ def use_artifact(run: "wandb.Run", path: Path, *, run_id: str) -> str:
     """Declare the model at ``path``, made by training ``run_id``, an input of ``run``; returns the artifact's name."""
     artifact = build_artifact(path, run_id)
     name = str(artifact.name).partition(":")[0]
-    if run.offline:  # W&B's use_artifact refuses offline, though the record it would write can wait for the sync
+    if (
+        run.offline
+    ):  # W&B's use_artifact refuses offline, though the record it would write can wait for the sync
         run._log_artifact(artifact, aliases=[], is_user_created=True, use_after_commit=True)
     else:
         run.use_artifact(artifact)

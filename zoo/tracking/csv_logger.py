@@ -42,13 +42,20 @@ class CsvLogger(Logger):
         return str(self.path.parent)
 
     @rank_zero_only
-    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
+    def log_hyperparams(
+        self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
+    ) -> None:
         """Nothing: the run folder already has the whole configuration."""
 
     @rank_zero_only
-    def log_metrics(self, metrics: Mapping[str, float | Tensor | str | None], step: int | None = None) -> None:
+    def log_metrics(
+        self, metrics: Mapping[str, float | Tensor | str | None], step: int | None = None
+    ) -> None:
         """Append a row. step: the optimizer step (None: the measurement belongs to none)."""
-        row = {name: value.item() if isinstance(value, Tensor) else value for name, value in metrics.items()}
+        row = {
+            name: value.item() if isinstance(value, Tensor) else value
+            for name, value in metrics.items()
+        }
         row = {STEP: step, **row}
         if self._columns is None:
             self._columns = self._open()
@@ -72,7 +79,9 @@ class CsvLogger(Logger):
     def _widen(self) -> None:
         """Rewrite the file under the longer header."""
         assert self._columns is not None
-        rows = list(csv.DictReader(self.path.read_text().splitlines())) if self.path.exists() else []
+        rows = (
+            list(csv.DictReader(self.path.read_text().splitlines())) if self.path.exists() else []
+        )
         partial = self.path.with_suffix(".csv.partial")
         with partial.open("w", newline="") as file:
             writer = csv.DictWriter(file, self._columns)

@@ -20,13 +20,24 @@ from omegaconf import OmegaConf
 
 from zoo.errors import ZooError
 
-RUN_VARIABLE = "SIMULZOO_RUN"  # the main process hands its run folder to the children that Lightning starts
-LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"  # a shared name set by hand, for launchers we cannot ask (srun, mpirun)
+RUN_VARIABLE = (
+    "SIMULZOO_RUN"  # the main process hands its run folder to the children that Lightning starts
+)
+LAUNCH_VARIABLE = (
+    "SIMULZOO_LAUNCH"  # a shared name set by hand, for launchers we cannot ask (srun, mpirun)
+)
 _TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell counts it
 _STORE_KEY = "simulzoo/launch"
 # What Lightning's launcher writes into the environment; left there, the next job of a multirun takes itself for a child
 # of a launcher that is gone and waits for it for ever.
-_LAUNCHER_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "OMP_NUM_THREADS")
+_LAUNCHER_VARIABLES = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "NODE_RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "OMP_NUM_THREADS",
+)
 
 
 def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
@@ -52,7 +63,9 @@ def launch_name() -> str:
         return new_name()
     if RUN_VARIABLE in os.environ:
         return Path(os.environ[RUN_VARIABLE]).name
-    raise ZooError(f"A process of rank > 0 does not know its launch; set {LAUNCH_VARIABLE} to one name on all of them.")
+    raise ZooError(
+        f"A process of rank > 0 does not know its launch; set {LAUNCH_VARIABLE} to one name on all of them."
+    )
 
 
 def new_name() -> str:
@@ -135,7 +148,11 @@ def default_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 def single_job(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
     """The command line of one job of a multirun: flags but for ``-m`` stay, the overrides become the job's own."""
-    flags = [item for item in arguments if item.startswith("-") or ("=" not in item and not item.startswith("~"))]
+    flags = [
+        item
+        for item in arguments
+        if item.startswith("-") or ("=" not in item and not item.startswith("~"))
+    ]
     return [item for item in flags if item not in ("-m", "--multirun")] + list(overrides)
 
 

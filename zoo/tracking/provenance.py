@@ -12,7 +12,16 @@ from typing import Any
 import torch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGES = ("torch", "lightning", "transformers", "torchmetrics", "hydra-core", "wandb", "sacrebleu", "mweralign")
+PACKAGES = (
+    "torch",
+    "lightning",
+    "transformers",
+    "torchmetrics",
+    "hydra-core",
+    "wandb",
+    "sacrebleu",
+    "mweralign",
+)
 _GIT_TIMEOUT = 20.0  # seconds; a huge untracked tree must not hold up a run
 
 
@@ -40,7 +49,10 @@ def git_state(root: Path = REPOSITORY) -> Git | None:
 def _git(root: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, timeout=_GIT_TIMEOUT, check=True
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            timeout=_GIT_TIMEOUT,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -98,7 +110,9 @@ def provenance(root: Path = REPOSITORY, *, constraints: str = "constraints.txt")
     """
     git = git_state(root)
     return {
-        "git": {"commit": git.commit, "dirty": git.dirty, "untracked": list(git.untracked)} if git else None,
+        "git": {"commit": git.commit, "dirty": git.dirty, "untracked": list(git.untracked)}
+        if git
+        else None,
         "constraints_sha256": file_hash(root / constraints),
         "versions": versions(),
         "hardware": hardware(),

@@ -43,7 +43,12 @@ class Run:
 
 
 def open_run(
-    folder: Path, *, kind: str, name: str | None = None, resume: Path | None = None, multirun: bool = False
+    folder: Path,
+    *,
+    kind: str,
+    name: str | None = None,
+    resume: Path | None = None,
+    multirun: bool = False,
 ) -> Run:
     """Take ``folder`` for a run and write its ``run.json``, before any long work.
 
@@ -86,7 +91,9 @@ def _group(folder: Path, *, multirun: bool) -> str | None:
 def _claim(run: Run) -> Run:
     """Write the card; whoever creates it first owns the folder. A resumed run keeps the card it finds, name and all."""
     if not run.resumed and not (run.folder / CARD).exists() and any(run.folder.iterdir()):
-        raise ZooError(f"{run.folder} is not empty and holds no run of ours; choose another folder.")
+        raise ZooError(
+            f"{run.folder} is not empty and holds no run of ours; choose another folder."
+        )
     card = {"id": run.id, "kind": run.kind, "name": run.name, "group": run.group}
     try:
         with (run.folder / CARD).open("x") as file:
@@ -108,7 +115,9 @@ def ensure_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ZooError(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.") from error
+        raise ZooError(
+            f"Cannot write to the run folder {folder}: {error.strerror}; choose another one."
+        ) from error
 
 
 def run_id_of(source: Path) -> str:
@@ -126,7 +135,9 @@ def run_id_of(source: Path) -> str:
         for parent in source.absolute().parents[:2]:
             if (parent / CARD).is_file():
                 return str(_read_card(parent)["id"])
-    raise ZooError(f"{source} is no run folder and no checkpoint of a run: there is no {CARD} and no run id in it.")
+    raise ZooError(
+        f"{source} is no run folder and no checkpoint of a run: there is no {CARD} and no run id in it."
+    )
 
 
 def _id_in_checkpoint(checkpoint: Path) -> str | None:
@@ -148,7 +159,9 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 def stamp(run: Run, folder: Path) -> None:
     """Leave the run's card in ``folder`` (an export), so that an evaluation of it knows where it comes from."""
-    card = {key: value for key, value in asdict(run).items() if key in ("id", "kind", "name", "group")}
+    card = {
+        key: value for key, value in asdict(run).items() if key in ("id", "kind", "name", "group")
+    }
     (folder / CARD).write_text(json.dumps(card, indent=1))
 
 

@@ -50,7 +50,9 @@ class Tracker:
         self._surroundings = ExitStack()
 
     def __enter__(self) -> Self:
-        self._surroundings.enter_context(job(self.run.folder, multirun=self.run.multirun, overrides=self._overrides))
+        self._surroundings.enter_context(
+            job(self.run.folder, multirun=self.run.multirun, overrides=self._overrides)
+        )
         self._surroundings.enter_context(terminable())
         try:
             if self.run.main:
@@ -65,7 +67,12 @@ class Tracker:
         written = self._write_provenance(known)
         environment = {"WANDB_DATA_DIR": str(self.run.folder / "wandb"), "WANDB_SILENT": "true"}
         self._surroundings.enter_context(default_environment(environment))
-        config = {**self._config, "overrides": self._overrides, "provenance": known, "run_folder": str(self.run.folder)}
+        config = {
+            **self._config,
+            "overrides": self._overrides,
+            "provenance": known,
+            "run_folder": str(self.run.folder),
+        }
         self._wandb = start(self.run, self._settings, config)
         for path in written:
             self.log_file(path)
@@ -85,7 +92,10 @@ class Tracker:
         return [_keep(self.run.folder / name, text) for name, text in texts.items() if text]
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         online = self._wandb is not None and not self._wandb.offline
         try:
@@ -98,9 +108,14 @@ class Tracker:
 
     def loggers(self) -> list[Logger]:
         """Loggers for a Lightning Trainer."""
-        return [self._csv, *([WandbLogger(self.run, self._wandb)] if self._wandb is not None else [])]
+        return [
+            self._csv,
+            *([WandbLogger(self.run, self._wandb)] if self._wandb is not None else []),
+        ]
 
-    def log_scores(self, prefix: str, scores: Mapping[str, float | None], *, knob: tuple[str, float] | None) -> None:
+    def log_scores(
+        self, prefix: str, scores: Mapping[str, float | None], *, knob: tuple[str, float] | None
+    ) -> None:
         """Log ``<prefix>/<name>`` for each score (None: not measured), e.g. prefix ``tst/en-de``.
 
         knob: name and value of the latency setting, the axis of the scores: ``<prefix>/<knob name>``.
@@ -124,12 +139,19 @@ class Tracker:
         def log(wandb_run: "wandb.Run") -> None:
             import wandb
 
-            wandb_run.log({name: wandb.Table(columns=list(columns), data=[list(row) for row in rows])})
+            wandb_run.log(
+                {name: wandb.Table(columns=list(columns), data=[list(row) for row in rows])}
+            )
 
         self._ask(log)
 
     def log_curve(
-        self, name: str, *, x: tuple[str, Sequence[float]], ys: Mapping[str, Sequence[float]], title: str = ""
+        self,
+        name: str,
+        *,
+        x: tuple[str, Sequence[float]],
+        ys: Mapping[str, Sequence[float]],
+        title: str = "",
     ) -> None:
         """Lines over one axis in W&B, such as BLEU over StreamLAAL. x: axis name and values; ys: values by label."""
 
@@ -137,7 +159,11 @@ class Tracker:
             import wandb
 
             lines = wandb.plot.line_series(
-                xs=list(x[1]), ys=[list(y) for y in ys.values()], keys=list(ys), title=title or name, xname=x[0]
+                xs=list(x[1]),
+                ys=[list(y) for y in ys.values()],
+                keys=list(ys),
+                title=title or name,
+                xname=x[0],
             )
             wandb_run.log({name: lines})
 
@@ -155,10 +181,18 @@ class Tracker:
 
     def log_file(self, path: Path) -> None:
         """A file of the run folder, such as results.json or the report, among the W&B run's files."""
-        self._ask(lambda wandb_run: wandb_run.save(str(path), base_path=str(self.run.folder), policy="now"))
+        self._ask(
+            lambda wandb_run: wandb_run.save(
+                str(path), base_path=str(self.run.folder), policy="now"
+            )
+        )
 
     def log_checkpoints(
-        self, paths: Sequence[Path], *, best: Path | None = None, metadata: Mapping[str, Any] | None = None
+        self,
+        paths: Sequence[Path],
+        *,
+        best: Path | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """Log what training keeps, once and at its end: the top-k checkpoint files and the exported folder.
 
@@ -167,7 +201,9 @@ class Tracker:
 
         def log(wandb_run: "wandb.Run") -> None:
             known = dict(metadata or {})
-            self._valid = artifacts.log_artifacts(wandb_run, paths, run_id=self.run.id, best=best, metadata=known)
+            self._valid = artifacts.log_artifacts(
+                wandb_run, paths, run_id=self.run.id, best=best, metadata=known
+            )
 
         self._ask(log)
 
@@ -176,7 +212,9 @@ class Tracker:
 
         def log(wandb_run: "wandb.Run") -> None:
             name = artifacts.use_artifact(wandb_run, path, run_id=run_id)
-            wandb_run.config.update({"model": {"artifact": name, "training_run": run_id}}, allow_val_change=True)
+            wandb_run.config.update(
+                {"model": {"artifact": name, "training_run": run_id}}, allow_val_change=True
+            )
 
         self._ask(log)
 
@@ -212,7 +250,13 @@ def track(
     as corpus hash, convention, batch size. On the way out, also by an exception or Ctrl-C, the W&B run is finished
     with the exit code the process will have, and the launcher's leavings are cleared for the next job of a multirun.
     """
-    return Tracker(run, config=config, overrides=overrides, facts=facts or {}, settings=settings or WandbSettings())
+    return Tracker(
+        run,
+        config=config,
+        overrides=overrides,
+        facts=facts or {},
+        settings=settings or WandbSettings(),
+    )
 
 
 def exit_code(error: BaseException | None) -> int:

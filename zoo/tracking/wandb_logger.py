@@ -28,7 +28,10 @@ Mode = Literal["online", "offline", "disabled"]
 MODES: tuple[Mode, ...] = ("online", "offline", "disabled")
 STEP_AXIS = "trainer/global_step"
 _TRAINING_METRICS = ("train/*", "dev/*", "val/*", "lr*", "epoch")
-_HOSTS = ("api.forge.coreweave.com", "api.wandb.ai")  # the public server, and the name it had before wandb 0.31
+_HOSTS = (
+    "api.forge.coreweave.com",
+    "api.wandb.ai",
+)  # the public server, and the name it had before wandb 0.31
 _TRUE = ("1", "true", "yes", "on")
 
 
@@ -68,7 +71,10 @@ def has_key(environment: Mapping[str, str] = os.environ) -> bool:
     if environment.get("WANDB_API_KEY") or environment.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
     own = urlparse(environment.get("WANDB_BASE_URL", "")).netloc
-    for path in (Path(environment.get("NETRC", "~/.netrc")).expanduser(), Path("~/_netrc").expanduser()):
+    for path in (
+        Path(environment.get("NETRC", "~/.netrc")).expanduser(),
+        Path("~/_netrc").expanduser(),
+    ):
         try:
             known = netrc.netrc(str(path)).hosts
         except (OSError, netrc.NetrcParseError):
@@ -92,7 +98,9 @@ def start(run: Run, settings: WandbSettings, config: Mapping[str, Any]) -> "wand
     if mode == "online":
         try:
             return _init(run, settings, config, "online")
-        except Exception as error:  # wandb raises its own errors, but also whatever its transport does
+        except (
+            Exception
+        ) as error:  # wandb raises its own errors, but also whatever its transport does
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
             _reset()
     if problem:
@@ -120,7 +128,9 @@ def _init(run: Run, settings: WandbSettings, config: Mapping[str, Any], mode: Mo
         resume="allow",
         mode=mode,
         reinit="finish_previous",
-        settings=wandb.Settings(init_timeout=settings.init_timeout, silent=True, console="off", symlink=False),
+        settings=wandb.Settings(
+            init_timeout=settings.init_timeout, silent=True, console="off", symlink=False
+        ),
     )
     started.define_metric(STEP_AXIS)
     for pattern in _TRAINING_METRICS:
@@ -164,11 +174,16 @@ class WandbLogger(Logger):
         return self._experiment
 
     @rank_zero_only
-    def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
+    def log_hyperparams(
+        self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
+    ) -> None:
         """Nothing: the run was started with the whole resolved configuration."""
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float | Tensor], step: int | None = None) -> None:
         """Log on the axis ``trainer/global_step``."""
-        row = {name: value.item() if isinstance(value, Tensor) else value for name, value in metrics.items()}
+        row = {
+            name: value.item() if isinstance(value, Tensor) else value
+            for name, value in metrics.items()
+        }
         self._experiment.log(row if step is None else {**row, STEP_AXIS: step})

@@ -56,12 +56,18 @@ class StretchSupply:
     def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
         """Shape and source are common to all ranks; their stretches are their own."""
         shape = stage.shape(common, self.sources[0].segments.chunk_seconds)
-        source = self.sources[common.choice(len(self.sources), p=[source.share for source in self.sources])]
+        source = self.sources[
+            common.choice(len(self.sources), p=[source.share for source in self.sources])
+        ]
         stretches = source.segments.batch(
             random, streams=shape.streams, chunks=shape.chunks, multiplier=shape.multiplier
         )
         encoded = source.encoded
-        frames = None if encoded is None else [encoded.frames(stretch, shape.multiplier) for stretch in stretches]
+        frames = (
+            None
+            if encoded is None
+            else [encoded.frames(stretch, shape.multiplier) for stretch in stretches]
+        )
         return Drawn(stretches, shape.multiplier, frames)
 
 
@@ -96,7 +102,9 @@ class ThoughtSupply:
 
     def draw(self, stage: Stage, common: np.random.Generator, random: np.random.Generator) -> Drawn:
         """About the stage's seconds of audio, or fewer where it has fewer examples."""
-        return Drawn(self.thoughts.batch(random, seconds=stage.batch_seconds, examples=stage.examples))
+        return Drawn(
+            self.thoughts.batch(random, seconds=stage.batch_seconds, examples=stage.examples)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +188,25 @@ class TrainingData(lightning.LightningDataModule):
         assert self.trainer is not None
         rank, parts = self.trainer.global_rank, self.trainer.accumulate_grad_batches
         curriculum = self._curriculum.shared(self.trainer.world_size * parts)
-        batches = StepBatches(self._supplies, curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts)
-        steps = RemainingSteps(first=self.trainer.global_step * parts, steps=self._curriculum.steps * parts)
+        batches = StepBatches(
+            self._supplies, curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts
+        )
+        steps = RemainingSteps(
+            first=self.trainer.global_step * parts, steps=self._curriculum.steps * parts
+        )
         return DataLoader(
             batches,
             batch_size=None,
             sampler=steps,
             num_workers=self._workers,
             prefetch_factor=4 if self._workers else None,
-            generator=torch.Generator().manual_seed(self._seed),  # else a resumed run draws once more from torch's own
+            generator=torch.Generator().manual_seed(
+                self._seed
+            ),  # else a resumed run draws once more from torch's own
         )
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+    def transfer_batch_to_device(
+        self, batch: Any, device: torch.device, dataloader_idx: int
+    ) -> Any:
         """Batches are dataclasses with a ``to``."""
         return batch.to(device)

@@ -73,14 +73,18 @@ class Stage:
             return warm
         begin = self.hold * self.steps
         done = max(0.0, (step - begin) / max(1.0, self.steps - begin))
-        return warm * (1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done)))
+        return warm * (
+            1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+        )
 
     def shape(self, random: np.random.Generator, chunk_seconds: Seconds) -> BatchShape:
         """Draw the shape of one batch: one length and one multiplier for all its streams."""
         chunks = int(random.choice(list(self.chunks)))
         multiplier = min(int(random.choice(list(self.multipliers))), chunks)
         chunks -= chunks % multiplier
-        return BatchShape(max(1, round(self.batch_seconds / (chunks * chunk_seconds))), chunks, multiplier)
+        return BatchShape(
+            max(1, round(self.batch_seconds / (chunks * chunk_seconds))), chunks, multiplier
+        )
 
 
 class Curriculum:
@@ -100,7 +104,10 @@ class Curriculum:
                     f"{batches} batches (trainer.devices times trainer.accumulate_grad_batches)."
                 )
         return Curriculum(
-            {stage.name: replace(stage, examples=stage.examples and stage.examples // batches) for stage in self.stages}
+            {
+                stage.name: replace(stage, examples=stage.examples and stage.examples // batches)
+                for stage in self.stages
+            }
         )
 
     @property
@@ -112,7 +119,11 @@ class Curriculum:
     def multipliers(self) -> set[int]:
         """All latency multipliers that a batch may have."""
         drawn = [
-            (m, chunks) for stage in self.stages if stage.steps for m in stage.multipliers for chunks in stage.chunks
+            (m, chunks)
+            for stage in self.stages
+            if stage.steps
+            for m in stage.multipliers
+            for chunks in stage.chunks
         ]
         return {min(multiplier, chunks) for multiplier, chunks in drawn}
 

@@ -24,7 +24,9 @@ from zoo.data.robust_segments import Stretch, blocks_of
 from zoo.data.talks import Talk
 from zoo.types import Frames
 
-SIDE_BY_SIDE = 16  # chunks of different talks encoded at once; more would no longer fit into a CPU's caches
+SIDE_BY_SIDE = (
+    16  # chunks of different talks encoded at once; more would no longer fit into a CPU's caches
+)
 
 
 class EncodedTalks:
@@ -35,12 +37,16 @@ class EncodedTalks:
 
     def __init__(self, folder: Path, talks: Sequence[Talk], multipliers: Iterable[int]) -> None:
         self._arrays = {m: np.load(folder / file_name(m), mmap_mode="r") for m in multipliers}
-        self._first = {m: dict(zip(map(place, talks), firsts(talks, m), strict=True)) for m in self._arrays}
+        self._first = {
+            m: dict(zip(map(place, talks), firsts(talks, m), strict=True)) for m in self._arrays
+        }
 
     def frames(self, stretch: Stretch, multiplier: int) -> Tensor:
         """(48 x chunks, hidden) float32 of a stretch of whole blocks on the talk's grid."""
         chunk = round(stretch.start / stretch.chunk_seconds)
-        return self.between(stretch.talk, multiplier, CHUNK_FRAMES * chunk, CHUNK_FRAMES * (chunk + stretch.chunks))
+        return self.between(
+            stretch.talk, multiplier, CHUNK_FRAMES * chunk, CHUNK_FRAMES * (chunk + stretch.chunks)
+        )
 
     def between(self, talk: Talk, multiplier: int, first: Frames, last: Frames) -> Tensor:
         """(last - first, hidden) float32 of a talk's frames."""
@@ -82,33 +88,53 @@ def place(talk: Talk) -> tuple[str, float, float]:
 
 def firsts(talks: Sequence[Talk], multiplier: int) -> list[Frames]:
     """Where each talk's frames begin."""
-    sizes = [CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks]
+    sizes = [
+        CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks
+    ]
     return [0, *np.cumsum(sizes).tolist()][:-1]
 
 
 def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, path: Path) -> None:
-    total = sum(CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks)
+    total = sum(
+        CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks
+    )
     unfinished = path.with_suffix(".part")
-    array = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden))
-    order = sorted(zip(talks, firsts(talks, multiplier), strict=True), key=lambda item: item[0].duration)
+    array = np.lib.format.open_memmap(
+        unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden)
+    )
+    order = sorted(
+        zip(talks, firsts(talks, multiplier), strict=True), key=lambda item: item[0].duration
+    )
     streams = max(1, SIDE_BY_SIDE // multiplier)
     groups = [order[first : first + streams] for first in range(0, len(order), streams)]
     console = Console(stderr=True)
-    steps = track(groups, description=f"encoding, m={multiplier}", console=console, disable=not console.is_terminal)
+    steps = track(
+        groups,
+        description=f"encoding, m={multiplier}",
+        console=console,
+        disable=not console.is_terminal,
+    )
     for group in steps:
-        for first, frames in zip([first for _, first in group], _encode(encoder, group, multiplier), strict=True):
+        for first, frames in zip(
+            [first for _, first in group], _encode(encoder, group, multiplier), strict=True
+        ):
             array[first : first + len(frames)] = frames
     array.flush()
     os.replace(unfinished, path)
 
 
 @torch.inference_mode()
-def _encode(encoder: StreamingEncoder, group: Sequence[tuple[Talk, Frames]], multiplier: int) -> list[np.ndarray]:
+def _encode(
+    encoder: StreamingEncoder, group: Sequence[tuple[Talk, Frames]], multiplier: int
+) -> list[np.ndarray]:
     """Stream talks side by side; each gives (frames, hidden)."""
     size = CHUNK_SAMPLES * multiplier
     heard = [audio.load(talk.file, start=talk.offset, duration=talk.duration) for talk, _ in group]
     blocks = [blocks_of(talk, size) for talk, _ in group]
-    heard = [functional.pad(one, (0, n * size - one.numel())) for one, n in zip(heard, blocks, strict=True)]
+    heard = [
+        functional.pad(one, (0, n * size - one.numel()))
+        for one, n in zip(heard, blocks, strict=True)
+    ]
     states = [encoder.open() for _ in group]
     device = states[0].left.device
     frames: list[list[Tensor]] = [[] for _ in group]
@@ -116,7 +142,9 @@ def _encode(encoder: StreamingEncoder, group: Sequence[tuple[Talk, Frames]], mul
         for block in range(max(blocks)):
             live = [stream for stream, count in enumerate(blocks) if block < count]
             new = [heard[stream][block * size : (block + 1) * size].to(device) for stream in live]
-            for stream, encoded in zip(live, encoder.stream([states[stream] for stream in live], new), strict=True):
+            for stream, encoded in zip(
+                live, encoder.stream([states[stream] for stream in live], new), strict=True
+            ):
                 frames[stream].append(encoded.half().cpu())
     return [torch.cat(parts).numpy() for parts in frames]
 

@@ -37,17 +37,29 @@ def export(
         raise ZooError(f"{folder} already holds an exported model; move it away first.")
     system.backbone.save(folder, DTYPES[dtype])
     described: dict[str, Any] = {
-        name: config[name] for name in ("backbone", "training", "source_language", "target_language", "seed")
+        name: config[name]
+        for name in ("backbone", "training", "source_language", "target_language", "seed")
     }
-    beside = (weights_key(config["backbone"]), "encoder_weights", "tokenizer", "vocoder")  # all lie in the folder
+    beside = (
+        weights_key(config["backbone"]),
+        "encoder_weights",
+        "tokenizer",
+        "vocoder",
+    )  # all lie in the folder
     described["backbone"] = {
         **described["backbone"],
         **{name: None for name in beside if name in described["backbone"]},
     }
-    if transcriber := described["backbone"].get("transcriber"):  # of a cascade, which lies elsewhere
+    if transcriber := described["backbone"].get(
+        "transcriber"
+    ):  # of a cascade, which lies elsewhere
         described["backbone"]["transcriber"] = {**transcriber, weights_key(transcriber): None}
-    (folder / "config.yaml").write_text(yaml.safe_dump(described, sort_keys=False, allow_unicode=True))
-    text = card(system, corpus=corpus, trained=trained, evaluated=evaluated, dtype=dtype, key=beside[0])
+    (folder / "config.yaml").write_text(
+        yaml.safe_dump(described, sort_keys=False, allow_unicode=True)
+    )
+    text = card(
+        system, corpus=corpus, trained=trained, evaluated=evaluated, dtype=dtype, key=beside[0]
+    )
     (folder / "README.md").write_text(text)
     return folder
 

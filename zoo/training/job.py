@@ -17,7 +17,17 @@ from zoo.backbones.seamless_speech.backbone import SeamlessM4TSpeech
 from zoo.backbones.seamless_speech.network import train_pieces
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
-from zoo.config import Config, build, choices_unlike, is_multirun, machine, overrides, plain, run_folder, target_of
+from zoo.config import (
+    Config,
+    build,
+    choices_unlike,
+    is_multirun,
+    machine,
+    overrides,
+    plain,
+    run_folder,
+    target_of,
+)
 from zoo.data.corpora import Corpus
 from zoo.data.excerpts import Excerpt
 from zoo.data.fingerprint import content_hash
@@ -33,8 +43,17 @@ from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
 # Overrides an evaluation must repeat begin so.
 EVALUATED = ("backbone", "convention=", "source_language=", "target_language=", "data=", "data.")
-TRAINED = ("backbone.lora", "backbone.gradient_checkpointing")  # but for these, which only a training needs
-RESUMED = ("backbone", "data", "source_language", "target_language", "seed")  # what a resumed run must not change
+TRAINED = (
+    "backbone.lora",
+    "backbone.gradient_checkpointing",
+)  # but for these, which only a training needs
+RESUMED = (
+    "backbone",
+    "data",
+    "source_language",
+    "target_language",
+    "seed",
+)  # what a resumed run must not change
 
 
 def train(cfg: Config) -> None:
@@ -57,11 +76,17 @@ def train(cfg: Config) -> None:
     check_talks([*talks, *dev], source=source, target=target, heard=False)
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
     size = settings.vocabulary_size
-    if size is not None and cfg.backbone.tokenizer is None and cfg.backbone[weights_key(cfg.backbone)] is None:
+    if (
+        size is not None
+        and cfg.backbone.tokenizer is None
+        and cfg.backbone[weights_key(cfg.backbone)] is None
+    ):
         cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg, settings, size))
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
-    with track(run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)) as tracker:
+    with track(
+        run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)
+    ) as tracker:
         kept = fit(
             system=system,
             talks=talks,
@@ -92,21 +117,32 @@ def check_same(folder: Path, config: Mapping[str, Any]) -> None:
         if name == "backbone":  # the tokenizer may lie in the run folder, which may have moved
             here, there = {**here, "tokenizer": None}, {**there, "tokenizer": None}
         if here != there:
-            raise ZooError(f"The run in {folder} was started with another {name}; resume it with the same overrides.")
+            raise ZooError(
+                f"The run in {folder} was started with another {name}; resume it with the same overrides."
+            )
 
 
 def finish(
-    system: StreamingSystem, kept: Sequence[Path], cfg: Config, corpus: Corpus, run: Run, tracker: Tracker
+    system: StreamingSystem,
+    kept: Sequence[Path],
+    cfg: Config,
+    corpus: Corpus,
+    run: Run,
+    tracker: Tracker,
 ) -> None:
     """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
     folder = run.folder / "export"
     key = weights_key(cfg.backbone)
     repeated = choices_unlike("evaluate", ("system", "backbone"))
     left_out = (f"backbone.{key}", *TRAINED)
-    repeated += [item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(left_out)]
+    repeated += [
+        item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(left_out)
+    ]
     repeated = list(dict.fromkeys(repeated))
     if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
-        shutil.rmtree(folder, ignore_errors=True)  # the card comes last: what lacks it was cut short
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # the card comes last: what lacks it was cut short
         export(
             system,
             folder,
@@ -121,7 +157,9 @@ def finish(
     print(f"exported: {folder}\nevaluate: {evaluation(system, repeated, f'{key}={folder}')}")
 
 
-def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int) -> Path:
+def tokenizer_folder(
+    run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int
+) -> Path:
     """Train the target tokenizer into the run folder, once; beside it lie the source words, for transcripts.
 
     Ranks of one launch train the same tokenizer; whoever is first puts it in place.
@@ -132,25 +170,40 @@ def tokenizer_folder(run: Run, talks: Sequence[Talk], cfg: Config, settings: Tra
     target = language(cfg.target_language)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
     if issubclass(target_of(cfg.backbone), SeamlessM4TSpeech):
-        put(run, folder, train_pieces(texts, size=size, source=cfg.source_language, target=target.code))
+        put(
+            run,
+            folder,
+            train_pieces(texts, size=size, source=cfg.source_language, target=target.code),
+        )
         return folder
     special = list(SPECIAL_TOKENS)
     template = cfg.backbone.get("template")
     asked = build(template) if isinstance(template, Config) else template
     if isinstance(asked, chain_of_thought.Template | cascade.Template):
         names = {"source": language(cfg.source_language).name, "target": target.name}
-        instruction = asked.instruction.format(**names, transcript="", translation="")  # part of whatever is read
-        texts += [text for talk in talks for segment in talk.segments for text in (segment.source, instruction)]
+        instruction = asked.instruction.format(
+            **names, transcript="", translation=""
+        )  # part of whatever is read
+        texts += [
+            text
+            for talk in talks
+            for segment in talk.segments
+            for text in (segment.source, instruction)
+        ]
         special = list(dict.fromkeys([*SPECIAL_TOKENS, *asked.tokens]))
     elif template is not None:
         special = special_tokens(template, settings.curriculum.multipliers)
-    tokenizer = train_tokenizer(texts, vocabulary_size=size, unit=target.unit, special_tokens=special)
+    tokenizer = train_tokenizer(
+        texts, vocabulary_size=size, unit=target.unit, special_tokens=special
+    )
     spoken = (word.text for talk in talks for segment in talk.segments for word in segment.words)
     put(run, folder, tokenizer, SourceWords.of(spoken) if settings.stages(Excerpt) else None)
     return folder
 
 
-def put(run: Run, folder: Path, tokenizer: PreTrainedTokenizerBase, words: SourceWords | None = None) -> None:
+def put(
+    run: Run, folder: Path, tokenizer: PreTrainedTokenizerBase, words: SourceWords | None = None
+) -> None:
     """Write tokenizer and source words to ``folder`` in one go, unless another rank was first."""
     with tempfile.TemporaryDirectory(dir=run.folder) as made:
         tokenizer.save_pretrained(Path(made) / "tokenizer")
@@ -162,5 +215,7 @@ def put(run: Run, folder: Path, tokenizer: PreTrainedTokenizerBase, words: Sourc
 
 def special_tokens(template: str | Config, multipliers: Collection[int]) -> list[str]:
     """Those of every tokenizer trained here, then what else the template needs for the multipliers of a training."""
-    needed = template_named(template if isinstance(template, str) else build(template)).special_tokens(max(multipliers))
+    needed = template_named(
+        template if isinstance(template, str) else build(template)
+    ).special_tokens(max(multipliers))
     return list(dict.fromkeys([*SPECIAL_TOKENS, *needed]))

@@ -66,10 +66,15 @@ class Training(lightning.LightningModule):
         given = [{"params": parameters} for parameters in self._groups.values()]
         optimizer = RestingAdamW(given, lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
         schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])
-        return {"optimizer": optimizer, "lr_scheduler": LRSchedulerConfigType(scheduler=schedule, interval="step")}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": LRSchedulerConfigType(scheduler=schedule, interval="step"),
+        }
 
     def _rate_of(self, stages: tuple[str, ...]) -> Callable[[int], float]:
-        return lambda step: self.learning_rate(step) if self.curriculum.at(step)[0].name in stages else 0.0
+        return lambda step: (
+            self.learning_rate(step) if self.curriculum.at(step)[0].name in stages else 0.0
+        )
 
     def learning_rate(self, step: int) -> float:
         """Learning rate at global ``step``."""
@@ -98,7 +103,12 @@ class Training(lightning.LightningModule):
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         first = batch_idx % self.trainer.accumulate_grad_batches == 0
         if first and self.global_step % self.log_every_steps == 0:
-            self._log({f"train/{stage.name}/{name}": float(value.detach()) for name, value in losses.items()})
+            self._log(
+                {
+                    f"train/{stage.name}/{name}": float(value.detach())
+                    for name, value in losses.items()
+                }
+            )
         return losses["loss"]
 
     def _log(self, values: dict[str, float]) -> None:

@@ -87,15 +87,23 @@ class TrainingSettings:
         """Raises ZooError for an objective that is not there and for an interval below 1."""
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
-                raise unknown(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
+                raise unknown(
+                    f"objective of stage {stage.name!r}", stage.objective, self.objectives
+                )
         if not 0 <= self.utterances <= 1:
-            raise ZooError(f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}.")
-        if self.encode_once and (training := [s.name for s in self.stages() if "encoder" in s.trains]):
+            raise ZooError(
+                f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}."
+            )
+        if self.encode_once and (
+            training := [s.name for s in self.stages() if "encoder" in s.trains]
+        ):
             raise ZooError(
                 f"training.encode_once needs a frozen encoder; these stages train it: {', '.join(training)}."
             )
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
-            raise ZooError(f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}.")
+            raise ZooError(
+                f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}."
+            )
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
@@ -104,7 +112,9 @@ class TrainingSettings:
     def stages(self, takes: type | None = None) -> list[Stage]:
         """Stages with steps; those whose objective takes what is named."""
         with_steps = [stage for stage in self.curriculum.stages if stage.steps]
-        return [stage for stage in with_steps if takes in (None, self.objectives[stage.objective].takes)]
+        return [
+            stage for stage in with_steps if takes in (None, self.objectives[stage.objective].takes)
+        ]
 
     def _check_supplies(self) -> None:
         """Raises ZooError where a stage lacks what its objective takes, or has what it does not take, and for an
@@ -134,9 +144,13 @@ class TrainingSettings:
                 "training.utterances and training.encode_once are for stretches; of excerpts, set "
                 "training.excerpts.single and training.excerpts.encoded."
             )
-        encoded = [stage for stage in self.stages(Excerpt) if told(stage.excerpts, self.excerpts).encoded]
+        encoded = [
+            stage for stage in self.stages(Excerpt) if told(stage.excerpts, self.excerpts).encoded
+        ]
         if training := [stage.name for stage in encoded if "encoder" in stage.trains]:
-            raise ZooError(f"Encoded excerpts need a frozen encoder; these stages train it: {', '.join(training)}.")
+            raise ZooError(
+                f"Encoded excerpts need a frozen encoder; these stages train it: {', '.join(training)}."
+            )
 
 
 def told(own: Told | None, common: Told | None) -> Told:
@@ -164,9 +178,13 @@ def fit(
 
     A training streams for words alone: a synthesizer is put away. Returns the checkpoints that top-k keeps, best first.
     """
-    system.synthesizer = None  # its speech would take time, its weights memory, and neither is scored or trained
+    system.synthesizer = (
+        None  # its speech would take time, its weights memory, and neither is scored or trained
+    )
     lightning.seed_everything(seed, workers=True)
-    thoughts = thought_supplies(system, talks, settings)  # talks that lack something are told before weights are read
+    thoughts = thought_supplies(
+        system, talks, settings
+    )  # talks that lack something are told before weights are read
     clips = clip_supplies(system, talks, settings)
     evaluation = StreamingEvaluation(
         talks=dev,
@@ -190,7 +208,9 @@ def fit(
         enable_model_summary=False,
         default_root_dir=str(folder),
     )
-    settings.curriculum.shared(trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches)
+    settings.curriculum.shared(
+        trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches
+    )
     prepare(system, talks, settings, next((supply.clips for supply in clips.values()), None))
     module = Training(
         system=system,
@@ -207,8 +227,15 @@ def fit(
         seed=seed,
         workers=settings.data_workers,
     )
-    trainer.fit(module, datamodule=data, ckpt_path=None if resume is None else str(resume), weights_only=True)
-    trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # whatever the interval, the end can be resumed
+    trainer.fit(
+        module,
+        datamodule=data,
+        ckpt_path=None if resume is None else str(resume),
+        weights_only=True,
+    )
+    trainer.save_checkpoint(
+        folder / CHECKPOINTS / "last.ckpt"
+    )  # whatever the interval, the end can be resumed
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
 
@@ -222,24 +249,32 @@ def supplies(
     """
     made: dict[str, Supply] = {}
     if stages := settings.stages(Stretch):
-        made |= dict.fromkeys((stage.name for stage in stages), stretch_supply(system, talks, settings, device))
+        made |= dict.fromkeys(
+            (stage.name for stage in stages), stretch_supply(system, talks, settings, device)
+        )
     for stage in settings.stages(Excerpt):
         excerpts = told(stage.excerpts, settings.excerpts)
         made[stage.name] = excerpt_supply(system, talks, excerpts, device)
     return made
 
 
-def thought_supplies(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> dict[str, Supply]:
+def thought_supplies(
+    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings
+) -> dict[str, Supply]:
     """Thoughts of the stages that take them, by the stage's name. Raises ZooError for talks that lack something."""
     made: dict[str, Supply] = {}
     for stage in settings.stages(Thought):
         config = told(stage.thoughts, settings.thoughts)
-        thoughts = Thoughts(talks, system.target_language, config, chunk_seconds=system.chunk_seconds)
+        thoughts = Thoughts(
+            talks, system.target_language, config, chunk_seconds=system.chunk_seconds
+        )
         made[stage.name] = ThoughtSupply(thoughts)
     return made
 
 
-def clip_supplies(system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings) -> dict[str, ClipSupply]:
+def clip_supplies(
+    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings
+) -> dict[str, ClipSupply]:
     """Clips of the stages that take them, by the stage's name, spoken now where the cache lacks them.
 
     Raises ZooError for talks that lack something and for voices that espeak-ng does not know.
@@ -268,9 +303,13 @@ def stretch_supply(
         encoded = None
         if settings.encode_once:
             if not isinstance(system.backbone, InfiniSST):
-                raise ZooError(f"training.encode_once serves InfiniSST, not {type(system.backbone).__name__}.")
+                raise ZooError(
+                    f"training.encode_once serves InfiniSST, not {type(system.backbone).__name__}."
+                )
             multipliers = settings.curriculum.multipliers
-            encoded = encode_talks(system.backbone.encoder, segments.talks, multipliers, device=device)
+            encoded = encode_talks(
+                system.backbone.encoder, segments.talks, multipliers, device=device
+            )
         made.append(Stretches(segments, share, encoded))
     return StretchSupply(made)
 
@@ -295,7 +334,10 @@ def excerpt_supply(
 
 
 def prepare(
-    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, clips: Clips | None = None
+    system: StreamingSystem,
+    talks: Sequence[Talk],
+    settings: TrainingSettings,
+    clips: Clips | None = None,
 ) -> None:
     """Create the network and what the objectives need. clips: whose speech units are taken from.
 
@@ -304,9 +346,13 @@ def prepare(
     system.configure_model()
     if isinstance(system.backbone, FeatureNormalising):
         some = talks[:: -(-len(talks) // NORMALISED) or 1]
-        system.backbone.fit_features(audio.load(t.file, start=t.offset, duration=t.duration) for t in some)
+        system.backbone.fit_features(
+            audio.load(t.file, start=t.offset, duration=t.duration) for t in some
+        )
     if clips is not None and isinstance(system.backbone, UnitFitting):
-        system.backbone.fit_units(clips[index].samples for index in range(min(len(clips), QUANTISED)))
+        system.backbone.fit_units(
+            clips[index].samples for index in range(min(len(clips), QUANTISED))
+        )
     for stage in settings.curriculum.stages:
         system.backbone.trainable(stage.trains)  # told now, not when its stage begins
     system.backbone.requires_grad_(True)
@@ -331,5 +377,7 @@ def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
         else:
             torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
-        raise ZooError(f"{path} is damaged; resume from another copy of it or start afresh.") from error
+        raise ZooError(
+            f"{path} is damaged; resume from another copy of it or start afresh."
+        ) from error
     return path

@@ -28,7 +28,9 @@ class ZeRO(DeepSpeedStrategy):
             raise ZooError("strategy=deepspeed_... needs DeepSpeed: pip install -e .[deepspeed].")
         super().__init__(stage=stage, offload_optimizer=offload, logging_batch_size_per_gpu=1)
         assert isinstance(self.config, dict)
-        self.config["zero_force_ds_cpu_optimizer"] = False  # ours is PyTorch's, also when it is offloaded
+        self.config["zero_force_ds_cpu_optimizer"] = (
+            False  # ours is PyTorch's, also when it is offloaded
+        )
 
     @property
     def root_device(self) -> torch.device:
@@ -49,8 +51,12 @@ class ZeRO(DeepSpeedStrategy):
         if self.root_device.type == "cpu":
             assert self.parallel_devices is not None
             deepspeed.ops.__compatible_ops__ = {}  # gloo does without what would be compiled for a minute
-            self.parallel_devices = [torch.device("cpu", index) for index in range(len(self.parallel_devices))]
-            super(DeepSpeedStrategy, self).setup_environment()  # Lightning's refuses whatever is not CUDA
+            self.parallel_devices = [
+                torch.device("cpu", index) for index in range(len(self.parallel_devices))
+            ]
+            super(
+                DeepSpeedStrategy, self
+            ).setup_environment()  # Lightning's refuses whatever is not CUDA
         else:
             super().setup_environment()
 
@@ -66,7 +72,9 @@ class ZeRO(DeepSpeedStrategy):
             self.config["bf16"] = {"enabled": False}
         super()._format_config()
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], filepath: str | Path, storage_options: Any = None) -> None:
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], filepath: str | Path, storage_options: Any = None
+    ) -> None:
         """Write a folder, which takes the place of an earlier one only when all of it is there."""
         path = Path(self.broadcast(filepath))
         new, old = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.old")
@@ -82,7 +90,9 @@ class ZeRO(DeepSpeedStrategy):
             shutil.rmtree(old, ignore_errors=True)
         self.barrier()
 
-    def load_checkpoint(self, checkpoint_path: str | Path, weights_only: bool | None = None) -> dict[str, Any]:
+    def load_checkpoint(
+        self, checkpoint_path: str | Path, weights_only: bool | None = None
+    ) -> dict[str, Any]:
         """What ``save_checkpoint`` wrote. Raises ZooError where it was written by another number of processes."""
         found = len(list(Path(checkpoint_path).rglob(STATES)))
         if found != self.world_size:
@@ -110,5 +120,7 @@ def check_resumable(checkpoint: Path, strategy: object) -> None:
     """Raise ZooError where ``checkpoint`` was written under a strategy unlike the one a Trainer is given."""
     sharded = checkpoint.is_dir()
     if sharded != isinstance(strategy, ZeRO):
-        before = "strategy=deepspeed_..." if sharded else "another strategy than strategy=deepspeed_..."
+        before = (
+            "strategy=deepspeed_..." if sharded else "another strategy than strategy=deepspeed_..."
+        )
         raise ZooError(f"{checkpoint} was written with {before}; resume it with the same.")

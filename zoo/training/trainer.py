@@ -18,7 +18,9 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     """
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, str) and strategy.startswith("deepspeed"):
-        raise ZooError(f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, which resumes.")
+        raise ZooError(
+            f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, which resumes."
+        )
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
     try:

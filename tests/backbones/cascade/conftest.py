@@ -59,7 +59,11 @@ class Ears(Backbone):
             loud = [int(frame.abs().mean() * 10) for frame in wave.split(self.frame_samples)]
             ids = torch.tensor([level for level in loud if level], dtype=torch.long)
             text = " ".join(WORDS[level - 1] for level in ids.tolist())
-            answers.append(Hypothesis(ids, torch.ones(len(ids), dtype=torch.bool), finished=True, transcript=text))
+            answers.append(
+                Hypothesis(
+                    ids, torch.ones(len(ids), dtype=torch.bool), finished=True, transcript=text
+                )
+            )
         return answers
 
     def forget(self, session: Session, cut: Cut) -> None:
@@ -88,7 +92,9 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         vocab_size=420, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(TEXTS, trainer)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(
+        folder
+    )
     return folder
 
 
@@ -123,7 +129,9 @@ def make(tokenizer_folder: Path) -> Make:
 def live() -> Callable[..., Session]:
     """A session that has heard these levels of loudness (words of ``Ears``) and has written some text."""
 
-    def hear(backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk") -> Session:
+    def hear(
+        backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk"
+    ) -> Session:
         session = Session(
             talk=talk,
             source=language("en"),

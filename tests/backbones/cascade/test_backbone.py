@@ -54,9 +54,14 @@ PHI_4_MINI = {  # what its config has beside Phi-3's
 
 @pytest.mark.parametrize(
     ("kind", "more"),
-    [*((kind, {}) for kind in ("phi3", "llama", "qwen2", "qwen3", "mistral")), ("phi3", PHI_4_MINI)],
+    [
+        *((kind, {}) for kind in ("phi3", "llama", "qwen2", "qwen3", "mistral")),
+        ("phi3", PHI_4_MINI),
+    ],
 )
-def test_greedy_words_are_those_of_transformers(kind: str, more: dict[str, object], make: Make, live: Live) -> None:
+def test_greedy_words_are_those_of_transformers(
+    kind: str, more: dict[str, object], make: Make, live: Live
+) -> None:
     backbone = make(config={"model_type": kind, **SHAPE, **more}, written="both")
     for levels, written in zip(LEVELS, WRITTEN, strict=True):
         session = live(backbone, levels, written)
@@ -65,13 +70,17 @@ def test_greedy_words_are_those_of_transformers(kind: str, more: dict[str, objec
         prompt = backbone.prompt.opening(
             source=session.source, target=session.target, transcript=source, translation=written
         )
-        assert hypothesis.token_ids.tolist() == theirs(backbone, prompt + session.prefix.tolist(), backbone.max_tokens)
+        assert hypothesis.token_ids.tolist() == theirs(
+            backbone, prompt + session.prefix.tolist(), backbone.max_tokens
+        )
         assert hypothesis.prefix == session.prefix.numel()
 
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("written", ["prompt", "answer", "both"])
-def test_a_batch_says_what_each_says_alone(written: str, beams: int, make: Make, live: Live) -> None:
+def test_a_batch_says_what_each_says_alone(
+    written: str, beams: int, make: Make, live: Live
+) -> None:
     backbone = make(written=written)
     backbone.search = backbone.search.__class__(beams=beams)
     pairs = list(zip(LEVELS, WRITTEN, strict=True))
@@ -85,20 +94,33 @@ def test_a_batch_says_what_each_says_alone(written: str, beams: int, make: Make,
     assert len({tuple(one.token_ids.tolist()) for one in alone}) >= 3
     for one, other in zip(alone, batch, strict=True):
         assert one.token_ids.tolist() == other.token_ids.tolist()
-        assert (one.finished, one.truncated, one.transcript) == (other.finished, other.truncated, other.transcript)
+        assert (one.finished, one.truncated, one.transcript) == (
+            other.finished,
+            other.truncated,
+            other.transcript,
+        )
         assert one.word_starts.tolist() == other.word_starts.tolist()
 
 
 def test_transcripts_are_the_transcribers(make: Make, live: Live) -> None:
     backbone = make()
     [answer] = translated(backbone, [live(backbone, [1, 2], "Julia")], stage=Stage.TRANSCRIPT)
-    assert (answer.transcript, answer.token_ids.tolist(), answer.prefix) == ("Julia spent", [1, 2], 0)
+    assert (answer.transcript, answer.token_ids.tolist(), answer.prefix) == (
+        "Julia spent",
+        [1, 2],
+        0,
+    )
 
 
 def test_a_look_is_transcribed_once_and_only_what_may_be_seen(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, [1, 2, 3])
-    for request in (Request(stage=Stage.TRANSCRIPT), Request(), Request(audio_end=2), Request(audio_end=2)):
+    for request in (
+        Request(stage=Stage.TRANSCRIPT),
+        Request(),
+        Request(audio_end=2),
+        Request(audio_end=2),
+    ):
         backbone.decode([session], [request], PLAIN)
     assert isinstance(backbone.transcriber, Ears)
     assert backbone.transcriber.looks == [("talk", 4800), ("talk", 3200)]
@@ -149,7 +171,9 @@ def forcing(backbone: Cascade, answer: str) -> None:
     ids = [*backbone.prompt.ids(answer), backbone.prompt.end]
 
     def said(hidden: torch.Tensor) -> torch.Tensor:
-        scores = torch.zeros(*hidden.shape[:-1], backbone.translator.config.vocab_size, dtype=hidden.dtype)
+        scores = torch.zeros(
+            *hidden.shape[:-1], backbone.translator.config.vocab_size, dtype=hidden.dtype
+        )
         scores[..., ids[said.place]] = 9.0  # type: ignore[attr-defined]
         said.place += 1  # type: ignore[attr-defined]
         return scores
@@ -208,9 +232,13 @@ def test_saved_and_loaded_it_says_the_same(make: Make, live: Live, tmp_path: Pat
     backbone = make()
     backbone.save(tmp_path)
     again = make(name=str(tmp_path), config=None, tokenizer=None, seed=1)
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".safetensors") == ["model.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".safetensors") == [
+        "model.safetensors"
+    ]
     for levels in LEVELS:
-        [one], [other] = (translated(each, [live(each, levels, "Julia")]) for each in (backbone, again))
+        [one], [other] = (
+            translated(each, [live(each, levels, "Julia")]) for each in (backbone, again)
+        )
         assert one.token_ids.tolist() == other.token_ids.tolist()
 
 

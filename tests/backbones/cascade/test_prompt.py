@@ -17,14 +17,20 @@ def tokenizer(tokenizer_folder: Path) -> PreTrainedTokenizerBase:
     return AutoTokenizer.from_pretrained(tokenizer_folder)  # type: ignore[no-any-return]
 
 
-def asked(tokenizer: PreTrainedTokenizerBase, written: Written, template: Template | None = None) -> str:
+def asked(
+    tokenizer: PreTrainedTokenizerBase, written: Written, template: Template | None = None
+) -> str:
     prompt = Prompt(tokenizer=tokenizer, template=template or Template(), written=written)
-    ids = prompt.opening(source=EN, target=DE, transcript=" Julia spent the", translation="Julia hat ")
+    ids = prompt.opening(
+        source=EN, target=DE, transcript=" Julia spent the", translation="Julia hat "
+    )
     return str(tokenizer.decode(ids))
 
 
 def test_the_default_is_the_papers(tokenizer: PreTrainedTokenizerBase) -> None:
-    assert asked(tokenizer, "prompt") == (  # section 4.2, in the chat format of Phi-4-mini-instruct's model card
+    assert asked(
+        tokenizer, "prompt"
+    ) == (  # section 4.2, in the chat format of Phi-4-mini-instruct's model card
         "<|user|>Translate the English text to German based on the given German translation. "
         "English text: Julia spent the. German translation: Julia hat<|end|><|assistant|>"
     )
@@ -38,7 +44,9 @@ def test_what_was_written_may_stand_elsewhere(tokenizer: PreTrainedTokenizerBase
 def test_languages_are_named(tokenizer: PreTrainedTokenizerBase) -> None:
     prompt = Prompt(tokenizer=tokenizer, template=Template(), written="prompt")
     ids = prompt.opening(source=DE, target=ES, transcript="Ja", translation="")
-    assert "Translate the German text to Spanish based on the given Spanish" in str(tokenizer.decode(ids))
+    assert "Translate the German text to Spanish based on the given Spanish" in str(
+        tokenizer.decode(ids)
+    )
 
 
 def test_the_chat_format_is_tokens_not_text(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -48,7 +56,9 @@ def test_the_chat_format_is_tokens_not_text(tokenizer: PreTrainedTokenizerBase) 
     assert (ids[0], ids[-2:], prompt.end) == (user, [end, assistant], end)
 
 
-@pytest.mark.parametrize("instruction", ["Translate.", "{transcript} {time}", "{transcript} {", "{transcript} {0}"])
+@pytest.mark.parametrize(
+    "instruction", ["Translate.", "{transcript} {time}", "{transcript} {", "{transcript} {0}"]
+)
 def test_an_instruction_with_other_braces_is_refused(instruction: str) -> None:
     with pytest.raises(ZooError, match=r"must have \{transcript\} in it"):
         Template(instruction=instruction)

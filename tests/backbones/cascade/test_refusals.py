@@ -17,13 +17,23 @@ from zoo.systems.binding import bind
 
 
 def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
-    given = ["system=local_agreement", "backbone=cascade", "backbone@backbone.transcriber=speech_to_text"]
-    with pytest.raises(ZooError, match=r"^SpeechToText cannot .* does not expose transcript; .* one of: whisper, "):
+    given = [
+        "system=local_agreement",
+        "backbone=cascade",
+        "backbone@backbone.transcriber=speech_to_text",
+    ]
+    with pytest.raises(
+        ZooError, match=r"^SpeechToText cannot .* does not expose transcript; .* one of: whisper, "
+    ):
         build(compose("evaluate", given).system)
 
 
 def test_the_choices_are_all_that_transcribe() -> None:
-    fitting = {name for name, kind in choices("backbone").items() if kind.exposes >= NEEDED and kind is not Cascade}
+    fitting = {
+        name
+        for name, kind in choices("backbone").items()
+        if kind.exposes >= NEEDED and kind is not Cascade
+    }
     assert set(TRANSCRIBERS) == fitting
 
 
@@ -51,13 +61,17 @@ def test_options_that_make_no_sense(options: dict[str, object], message: str) ->
 
 def test_another_kind_of_model_is_refused(make: Make, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "whisper"}')
-    with pytest.raises(ZooError, match=r"is a 'whisper' by its config\.json; as translator it must be a 'phi3' or"):
+    with pytest.raises(
+        ZooError, match=r"is a 'whisper' by its config\.json; as translator it must be a 'phi3' or"
+    ):
         make(name=str(tmp_path))
     with pytest.raises(ZooError, match=r"one of: phi3, llama, mistral, qwen2, qwen3; not gpt2"):
         make(config={"model_type": "gpt2"})
 
 
-def test_a_tokenizer_with_more_tokens_than_scores_is_refused(make: Make, tokenizer_folder: Path) -> None:
+def test_a_tokenizer_with_more_tokens_than_scores_is_refused(
+    make: Make, tokenizer_folder: Path
+) -> None:
     size = len(AutoTokenizer.from_pretrained(tokenizer_folder))
     with pytest.raises(ZooError, match=f"{size} tokens, but {size - 1} scores"):
         make(config={"model_type": "phi3", **SHAPE, "vocab_size": size - 1})

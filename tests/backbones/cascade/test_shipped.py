@@ -18,7 +18,13 @@ def test_it_translates_a_talk(tmp_path: Path) -> None:
     system.configure_model()
     talks = build(cfg.data).talks("tst", limit=1)
     settings = Settings(upper_bound=False, oracle_k=(), knob_values=[3])
-    row = next(iter(Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=tmp_path).run(system)))
+    row = next(
+        iter(
+            Evaluator(corpus="minitalks", talks=talks, settings=settings, folder=tmp_path).run(
+                system
+            )
+        )
+    )
     assert row.flags == ()
     assert (row.scores["BLEU"] or 0) > 45
     assert 0.5 < (row.scores["StreamLAAL"] or 0) < 4

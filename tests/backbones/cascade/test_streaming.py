@@ -60,7 +60,9 @@ def said(instances: list[Instance]) -> list[tuple[str, tuple[float, ...]]]:
 def test_a_batch_of_talks_says_what_each_says_alone(policy: str, make: Make) -> None:
     backbone = make(max_tokens=8)
     streaming = system(backbone, POLICIES[policy]())
-    waves = [torch.cat([torch.full((1600,), level / 10 + 0.05) for level in levels]) for levels in LOUD]
+    waves = [
+        torch.cat([torch.full((1600,), level / 10 + 0.05) for level in levels]) for levels in LOUD
+    ]
     alone = list(simulate(streaming, sources(waves, streaming.chunk_samples)))
     batch = list(simulate(streaming, sources(waves, streaming.chunk_samples), batch_size=2))
     assert said(alone) == said(batch)
@@ -82,7 +84,9 @@ def test_silence_truncates_a_transcript_without_punctuation(make: Make) -> None:
 
 def test_a_whisper_transcribes_english_for_german(make: Make, tmp_path: Path) -> None:
     tiny_checkpoints.whisper(tmp_path)
-    backbone = make(transcriber=Whisper(name=str(tmp_path), dtype="float64", max_tokens=6), max_tokens=8)
+    backbone = make(
+        transcriber=Whisper(name=str(tmp_path), dtype="float64", max_tokens=6), max_tokens=8
+    )
     streaming = system(backbone, TranscriptWaitK(k=1), chunk_seconds=1.0)
     generator = torch.Generator().manual_seed(0)
     waves = [torch.randn(length, generator=generator) for length in (40_000, 24_000)]

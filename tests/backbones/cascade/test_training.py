@@ -26,7 +26,9 @@ def excerpts(count: int, given: int = 0) -> list[Excerpt]:
     """The same sentence, from other moments of a talk."""
     talk = Talk(name="talk", audio=None, duration=60.0, source_language="en", segments=())
     times = [place / 8 for place in range(count)]
-    return [Excerpt(talk, start, start + 2, SOURCE, TARGET, language("de"), given) for start in times]
+    return [
+        Excerpt(talk, start, start + 2, SOURCE, TARGET, language("de"), given) for start in times
+    ]
 
 
 def turns(backbone: Cascade, pieces: Sequence[Excerpt]) -> list[tuple[str, str]]:
@@ -38,7 +40,9 @@ def turns(backbone: Cascade, pieces: Sequence[Excerpt]) -> list[tuple[str, str]]
         assert torch.equal(ids[learned], labels[learned])
         last = int(learned.nonzero().max())
         assert bool((ids[last:] == backbone.prompt.end).all())
-        text, told = (str(backbone.tokenizer.decode(some)) for some in (ids[: last + 1], ids[learned]))
+        text, told = (
+            str(backbone.tokenizer.decode(some)) for some in (ids[: last + 1], ids[learned])
+        )
         found.append((text, told.lstrip()))
     return found
 
@@ -58,11 +62,16 @@ def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
 
 def test_forced_words_are_not_learned(make: Make) -> None:
     told = turns(make(written="both"), excerpts(40))
-    written = [text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in told]
+    written = [
+        text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in told
+    ]
     assert set(written) == {" ".join(TARGET[:given]) for given in range(len(TARGET) + 1)}
     for (text, learned), given in zip(told, written, strict=True):
         assert text.endswith(f"<|assistant|>{' '.join(TARGET)}<|end|>")
-        assert f"{given} {learned}".strip() in (f"{' '.join(TARGET)}<|end|>", f"{' '.join(TARGET)} <|end|>")
+        assert f"{given} {learned}".strip() in (
+            f"{' '.join(TARGET)}<|end|>",
+            f"{' '.join(TARGET)} <|end|>",
+        )
 
 
 @pytest.mark.parametrize("written", ["prompt", "both"])
@@ -73,9 +82,13 @@ def test_words_that_are_given_are_written_and_not_learned(written: str, make: Ma
 
 
 @pytest.mark.parametrize(("plain", "shares"), [(0.0, {0}), (1.0, {40}), (0.5, set(range(10, 31)))])
-def test_some_transcripts_have_no_case_and_punctuation(plain: float, shares: set[int], make: Make) -> None:
+def test_some_transcripts_have_no_case_and_punctuation(
+    plain: float, shares: set[int], make: Make
+) -> None:
     told = turns(make(plain=plain), excerpts(40))
-    assert sum("English text: julia spent the money. German" in prompt for prompt, _ in told) in shares
+    assert (
+        sum("English text: julia spent the money. German" in prompt for prompt, _ in told) in shares
+    )
 
 
 def test_batches_follow_from_the_excerpts(make: Make) -> None:
@@ -91,7 +104,11 @@ def test_forward_is_what_decode_runs(make: Make) -> None:
     losses = []
     for ids, labels in zip(batch.input_ids, batch.labels, strict=True):
         scores = backbone.translator(input_ids=ids[None]).logits[0].log_softmax(dim=-1)
-        losses += [-scores[place - 1, label] for place, label in enumerate(labels.tolist()) if label != IGNORED]
+        losses += [
+            -scores[place - 1, label]
+            for place, label in enumerate(labels.tolist())
+            if label != IGNORED
+        ]
     told = backbone(batch.to("cpu"))
     assert told["loss"].item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-9)
     assert 0 <= told["token_accuracy"].item() <= 1
@@ -117,14 +134,31 @@ def test_a_few_steps_learn_a_sentence(make: Make) -> None:
 def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Path) -> None:
     backbone = make()
     system: Any = SimpleNamespace(
-        name="streamuni", backbone=backbone, source_language=language("en"), target_language=language("de")
+        name="streamuni",
+        backbone=backbone,
+        source_language=language("en"),
+        target_language=language("de"),
     )
-    said = {"name": None, "tokenizer": "/here", "transcriber": {"checkpoint": "/there", "block_chunks": 4}}
-    config = {"backbone": said, "training": {}, "source_language": "en", "target_language": "de", "seed": 0}
-    folder = export(system, tmp_path, config=config, corpus="", trained=[], evaluated=[], dtype="bfloat16")
+    said = {
+        "name": None,
+        "tokenizer": "/here",
+        "transcriber": {"checkpoint": "/there", "block_chunks": 4},
+    }
+    config = {
+        "backbone": said,
+        "training": {},
+        "source_language": "en",
+        "target_language": "de",
+        "seed": 0,
+    }
+    folder = export(
+        system, tmp_path, config=config, corpus="", trained=[], evaluated=[], dtype="bfloat16"
+    )
     described = yaml.safe_load((folder / "config.yaml").read_text())["backbone"]
     assert described["transcriber"] == {"checkpoint": None, "block_chunks": 4}
     assert not {"/here", "/there"} & set((folder / "config.yaml").read_text().split())
     again = make(name=str(folder), tokenizer=None, dtype="float32")
     for name, weight in backbone.translator.named_parameters():
-        assert torch.equal(weight.to(torch.bfloat16), again.translator.get_parameter(name).to(torch.bfloat16))
+        assert torch.equal(
+            weight.to(torch.bfloat16), again.translator.get_parameter(name).to(torch.bfloat16)
+        )

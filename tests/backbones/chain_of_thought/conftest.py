@@ -61,7 +61,9 @@ class Tiny(ChainOfThought):
         self.model = Hearing(config).to(self.dtype)
         with torch.no_grad():
             self.model.get_input_embeddings().weight.normal_(0, 0.5)
-            ends = self.tokenizer.convert_tokens_to_ids(["<|end|>", "<sep>" if self.separated else ">"])
+            ends = self.tokenizer.convert_tokens_to_ids(
+                ["<|end|>", "<sep>" if self.separated else ">"]
+            )
             self.model.lm_head.weight[ends] *= self.end_scale
 
     @property
@@ -87,7 +89,11 @@ class Tiny(ChainOfThought):
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
         model = self.model
         text = [*model.model.parameters(), *model.lm_head.parameters()]
-        return {"encoder": model.tower.parameters(), "projector": model.projection.parameters(), "decoder": text}
+        return {
+            "encoder": model.tower.parameters(),
+            "projector": model.projection.parameters(),
+            "decoder": text,
+        }
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +119,12 @@ def live() -> Callable[..., Session]:
     """A session that has heard some seconds of noise and has written some ids."""
 
     def hear(
-        backbone: ChainOfThought, *, seconds: float, prefix: Sequence[int] = (), seed: int = 0, target: str = "de"
+        backbone: ChainOfThought,
+        *,
+        seconds: float,
+        prefix: Sequence[int] = (),
+        seed: int = 0,
+        target: str = "de",
     ) -> Session:
         session = Session(
             talk="talk",
@@ -151,6 +162,8 @@ def spoken() -> Callable[[ChainOfThought], None]:
         allowed = {*letters, *backbone.prompt.separator}
         backbone.never = [token for token in range(len(backbone.tokenizer)) if token not in allowed]
         with torch.no_grad():
-            backbone.decoder.get_output_embeddings().weight[backbone.prompt.translation("a")[0]] *= 4.0
+            backbone.decoder.get_output_embeddings().weight[
+                backbone.prompt.translation("a")[0]
+            ] *= 4.0
 
     return restrict

@@ -24,7 +24,9 @@ PREFIX = [40, 100, 60, 39, 71]
 
 def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
     """(positions, width) of the prompt, embedded piece by piece; where the speech stands."""
-    frames = backbone.prepared(backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)).double()
+    frames = backbone.prepared(
+        backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
+    ).double()
     speech = backbone.project(backbone.encode([frames])[0][0])
     embed, tokenizer = backbone.model.get_input_embeddings(), backbone.tokenizer
     user, after = (
@@ -34,10 +36,14 @@ def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
     return torch.cat([user, speech, after]), slice(len(user), len(user) + len(speech))
 
 
-def transformers_own(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
+def transformers_own(
+    backbone: ChainOfThought, audio: Tensor, said: list[int]
+) -> tuple[Tensor, Tensor]:
     """Next-token scores (1 + said, vocabulary) and attention (layers, 1 + said, heads, speech) after the prompt."""
     prompt, speech = opening(backbone, audio)
-    embeddings = torch.cat([prompt, backbone.model.get_input_embeddings()(torch.tensor(said, dtype=torch.long))])
+    embeddings = torch.cat(
+        [prompt, backbone.model.get_input_embeddings()(torch.tensor(said, dtype=torch.long))]
+    )
     backbone.model.set_attn_implementation("eager")
     try:
         output = backbone.model(inputs_embeds=embeddings[None], output_attentions=True)
@@ -49,7 +55,9 @@ def transformers_own(backbone: ChainOfThought, audio: Tensor, said: list[int]) -
     return scores, attention[:, :, -1 - len(said) :, speech].transpose(1, 2)
 
 
-def greedy(backbone: ChainOfThought, audio: Tensor, said: list[int], *, separator: list[int]) -> list[int]:
+def greedy(
+    backbone: ChainOfThought, audio: Tensor, said: list[int], *, separator: list[int]
+) -> list[int]:
     """What follows ``said``, token by token, up to separator (not with it), end or limit."""
     new: list[int] = []
     while len(new) < backbone.max_tokens:
@@ -105,7 +113,9 @@ def test_words_are_those_of_a_plain_loop(
             assert (heard.prefix, heard.finished, heard.alignment) == (0, True, None)
             assert heard.truncated == (len(transcript) == backbone.max_tokens)
             for forced in (None, heard.token_ids):
-                hypothesis = backbone.decode([session], [Request(Stage.TRANSLATION, frames, forced)], frozenset())[0]
+                hypothesis = backbone.decode(
+                    [session], [Request(Stage.TRANSLATION, frames, forced)], frozenset()
+                )[0]
                 assert hypothesis.token_ids.tolist() == translation
                 assert (hypothesis.prefix, hypothesis.alignment) == (len(prefix), None)
             lengths.add(len(transcript))
@@ -133,7 +143,14 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
         sizes.clear()
         assert ask(backbone, session, TRANSCRIPT) == [70, 71, 90, 91]
         assert len(sizes) == 1 + len([90, 91, *separator]) - 1
-        script[:] = [70, 71, *separator[1:], 80, 81, backbone.prompt.end]  # spelled otherwise: without the space
+        script[:] = [
+            70,
+            71,
+            *separator[1:],
+            80,
+            81,
+            backbone.prompt.end,
+        ]  # spelled otherwise: without the space
         assert ask(backbone, session, Request(Stage.TRANSCRIPT, 15)) == [70, 71]
         sizes.clear()
         ask(backbone, session, Request(Stage.TRANSLATION, 15))
@@ -163,7 +180,10 @@ def test_a_look_is_transcribed_once(make: Make, live: Live) -> None:
         session = live(backbone, seconds=0.02, prefix=PREFIX)
         silent = backbone.decode([session] * 2, [TRANSCRIPT, Request()], ALIGNED)
         assert sizes == []
-    assert [(answer.new, answer.prefix, answer.finished) for answer in silent] == [(0, 0, True), (0, 5, True)]
+    assert [(answer.new, answer.prefix, answer.finished) for answer in silent] == [
+        (0, 0, True),
+        (0, 5, True),
+    ]
     assert (silent[0].transcript, silent[1].aligned.shape) == ("", (5, 1))
 
 
@@ -173,7 +193,9 @@ def test_a_cut_takes_the_transcript_but_for_its_tail(make: Make, live: Live) -> 
     session = live(backbone, seconds=2.0)
     with scripted(backbone) as script, passes(backbone) as sizes:
         end = [*backbone.prompt.separator, backbone.prompt.end]
-        tail = backbone.prompt.ids("so")  # spelled as at the begin of a text, which takes one id more
+        tail = backbone.prompt.ids(
+            "so"
+        )  # spelled as at the begin of a text, which takes one id more
         script[:] = [70, 71, *tail[1:], *end]
         assert ask(backbone, session, TRANSCRIPT) == [70, 71, *tail[1:]]
         ask(backbone, session, Request(Stage.TRANSLATION, 12, torch.tensor([70, 71])))
@@ -202,11 +224,23 @@ def test_a_batch_is_each_stream_alone(make: Make, live: Live, beams: int) -> Non
             (1.0, [], [TRANSCRIPT, Request(), TRANSCRIPT]),
             (2.3, PREFIX, [Request(Stage.TRANSCRIPT, 9), TRANSCRIPT, Request(max_words=2)]),
             (0.01, PREFIX, [TRANSCRIPT, Request(), Request()]),
-            (1.6, PREFIX[:2], [Request(audio_end=11), Request(transcript=torch.tensor([70, 80])), TRANSCRIPT]),
-            (1.9, PREFIX[:1], [Request(Stage.TRANSCRIPT, 20), Request(Stage.TRANSCRIPT, 5), Request(audio_end=5)]),
+            (
+                1.6,
+                PREFIX[:2],
+                [Request(audio_end=11), Request(transcript=torch.tensor([70, 80])), TRANSCRIPT],
+            ),
+            (
+                1.9,
+                PREFIX[:1],
+                [Request(Stage.TRANSCRIPT, 20), Request(Stage.TRANSCRIPT, 5), Request(audio_end=5)],
+            ),
         ]
-        together = [live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, _ in plan]
-        alone = [live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, _ in plan]
+        together = [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, _ in plan
+        ]
+        alone = [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, _ in plan
+        ]
         for turn in range(3):
             asked = [requests[turn] for *_, requests in plan]
             for index, answer in enumerate(backbone.decode(together, asked, ALIGNED)):
@@ -215,14 +249,18 @@ def test_a_batch_is_each_stream_alone(make: Make, live: Live, beams: int) -> Non
                 assert answer.transcript == single.transcript
                 assert (answer.finished, answer.truncated) == (single.finished, single.truncated)
                 if asked[index].stage is Stage.TRANSLATION:
-                    torch.testing.assert_close(answer.alignment, single.alignment, rtol=0, atol=1e-6)
+                    torch.testing.assert_close(
+                        answer.alignment, single.alignment, rtol=0, atol=1e-6
+                    )
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize("reuse", [True, False])
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("query", ["predicting", "own"])
-def test_alignment_is_the_layers_own_attention(make: Make, live: Live, reuse: bool, beams: int, query: str) -> None:
+def test_alignment_is_the_layers_own_attention(
+    make: Make, live: Live, reuse: bool, beams: int, query: str
+) -> None:
     """Of prefix and new tokens, whether the speech was fed in the same pass or before."""
     alignment = AlignmentConfig(layer=1, heads=[0, 3], query=query)
     backbone = make(alignment=alignment, reuse=reuse, search=SearchConfig(beams=beams))
@@ -233,12 +271,16 @@ def test_alignment_is_the_layers_own_attention(make: Make, live: Live, reuse: bo
     assert hypothesis.frames == 20
     before = [*transcript, *backbone.prompt.separator]
     text = PREFIX + hypothesis.token_ids.tolist()
-    rows = transformers_own(backbone, session.audio, before + text)[1][1][len(before) :, [0, 3]].mean(dim=1)
+    rows = transformers_own(backbone, session.audio, before + text)[1][1][
+        len(before) :, [0, 3]
+    ].mean(dim=1)
     own = [query == "own"] * len(text)
     if hypothesis.truncated:  # the last one has not been fed
         own[-1] = False
     expected = torch.stack([rows[i + later] for i, later in enumerate(own)])
-    torch.testing.assert_close(hypothesis.alignment, expected.to(hypothesis.alignment), rtol=0, atol=2e-6)
+    torch.testing.assert_close(
+        hypothesis.alignment, expected.to(hypothesis.alignment), rtol=0, atol=2e-6
+    )
 
 
 @torch.inference_mode()
@@ -273,11 +315,19 @@ def test_no_more_than_the_words_asked_for(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, seconds=1.6, prefix=backbone.prompt.translation("so")[:-1])
     with scripted(backbone) as script:
-        script[:] = backbone.prompt.transcript("a") + session.prefix.tolist() + backbone.prompt.translation("ab cd ef")
+        script[:] = (
+            backbone.prompt.transcript("a")
+            + session.prefix.tolist()
+            + backbone.prompt.translation("ab cd ef")
+        )
         full = backbone.decode([session], [Request()], frozenset())[0]
         some = backbone.decode([session], [Request(max_words=2)], frozenset())[0]
     assert backbone.text(full.token_ids.tolist()) == " ab cd ef"
-    assert (backbone.text(some.token_ids.tolist()), some.first_words(2), some.finished) == (" ab cd ", 6, False)
+    assert (backbone.text(some.token_ids.tolist()), some.first_words(2), some.finished) == (
+        " ab cd ",
+        6,
+        False,
+    )
 
 
 @contextmanager
@@ -285,7 +335,9 @@ def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
     """The ids in the list are what the model says after the prompt of its one stream, whatever it hears."""
     script: list[int] = []
     model, begins = backbone.model, [0]
-    assistant = model.get_input_embeddings()(torch.tensor(backbone.tokenizer.convert_tokens_to_ids("<|assistant|>")))
+    assistant = model.get_input_embeddings()(
+        torch.tensor(backbone.tokenizer.convert_tokens_to_ids("<|assistant|>"))
+    )
 
     def place(module: Any, arguments: Any, options: dict[str, Tensor], output: Any) -> None:
         here = (options["inputs_embeds"][0] == assistant).all(dim=1).nonzero().flatten()
@@ -296,7 +348,9 @@ def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
     class Head(torch.nn.Module):
         def forward(self, hidden: Tensor) -> Tensor:
             places = hidden[..., 0].long().clamp(0, len(script) - 1)
-            return torch.nn.functional.one_hot(torch.tensor(script)[places], len(backbone.tokenizer)).double()
+            return torch.nn.functional.one_hot(
+                torch.tensor(script)[places], len(backbone.tokenizer)
+            ).double()
 
     hook, head = model.model.register_forward_hook(place, with_kwargs=True), model.lm_head
     model.lm_head = Head()

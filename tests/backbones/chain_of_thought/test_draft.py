@@ -16,15 +16,21 @@ def alone(backbone: ChainOfThought, embeddings: Tensor, ids: list[int]) -> tuple
     """Transformers on the whole sequence: scores of the next id, keys and values of all positions."""
     tokens = backbone.model.get_input_embeddings()(torch.tensor(ids, dtype=torch.long))
     cache = DynamicCache()
-    output = backbone.model(inputs_embeds=torch.cat([embeddings, tokens])[None], past_key_values=cache, use_cache=True)
-    return output.logits[0, -1], torch.stack([torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers])
+    output = backbone.model(
+        inputs_embeds=torch.cat([embeddings, tokens])[None], past_key_values=cache, use_cache=True
+    )
+    return output.logits[0, -1], torch.stack(
+        [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
+    )
 
 
 @torch.inference_mode()
 def test_only_what_greedy_search_would_say_is_accepted(make: Callable[..., ChainOfThought]) -> None:
     backbone = make()
     random = torch.Generator().manual_seed(0)
-    prompts = [torch.randn(size, 16, generator=random, dtype=torch.float64) for size in (7, 4, 11, 5)]
+    prompts = [
+        torch.randn(size, 16, generator=random, dtype=torch.float64) for size in (7, 4, 11, 5)
+    ]
     never = [int(alone(backbone, prompts[2], [])[0].argmax())]
     greedy: list[list[int]] = []
     for prompt in prompts:

@@ -29,7 +29,11 @@ THINKER: dict[str, Any] = {
         "num_key_value_heads": 1,
         "initializer_range": 0.3,
         "tie_word_embeddings": True,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]},
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "mrope_section": [2, 1, 1],
+        },
     },
     "audio_config": {
         "d_model": 12,
@@ -59,7 +63,9 @@ def qwen(folder: Path, **options: Any) -> ChainOfThought:
 
 def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
     """The class's own forward: scores of the next id (vocabulary,), attention (1 + said, speech) of layer 1."""
-    features = backbone.prepared(backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)).double()
+    features = backbone.prepared(
+        backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
+    ).double()
     count = backbone.embeddings(len(features))
     ids = backbone.prompt.opening(count, language("de")) + said
     if isinstance(backbone, Phi4Multimodal):
@@ -72,7 +78,9 @@ def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Te
     before = text.config._attn_implementation
     text.config._attn_implementation = "eager"
     mask = torch.ones(1, len(ids), dtype=torch.long)
-    output = backbone.model(input_ids=torch.tensor([ids]), attention_mask=mask, **heard, output_attentions=True)
+    output = backbone.model(
+        input_ids=torch.tensor([ids]), attention_mask=mask, **heard, output_attentions=True
+    )
     text.config._attn_implementation = before
     logits = output.logits[0, -1]
     logits[backbone.prompt.audio] = -torch.inf
@@ -82,22 +90,41 @@ def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Te
 
 def plain(backbone: ChainOfThought, audio: Tensor, said: list[int], ends: list[int]) -> list[int]:
     new: list[int] = []
-    while len(new) < LIMIT and (token := int(scores(backbone, audio, said + new)[0].argmax())) not in ends:
+    while (
+        len(new) < LIMIT
+        and (token := int(scores(backbone, audio, said + new)[0].argmax())) not in ends
+    ):
         new.append(token)
     return new
 
 
 def random(
-    kind: Callable[..., ChainOfThought], folder: Path, seed: int = 0, ends: float = 4.0, **options: Any
+    kind: Callable[..., ChainOfThought],
+    folder: Path,
+    seed: int = 0,
+    ends: float = 4.0,
+    **options: Any,
 ) -> ChainOfThought:
     """A loaded one. ends: how strongly separator and end vary; from 4 on, not all answers end at the limit."""
-    special = ("<|pad|>", "<|begin_of_text|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>", "<sep>")
-    train_tokenizer(["good morning"], vocabulary_size=300, special_tokens=special).save_pretrained(folder)
+    special = (
+        "<|pad|>",
+        "<|begin_of_text|>",
+        "<|user|>",
+        "<|audio|>",
+        "<|end|>",
+        "<|assistant|>",
+        "<sep>",
+    )
+    train_tokenizer(["good morning"], vocabulary_size=300, special_tokens=special).save_pretrained(
+        folder
+    )
     torch.manual_seed(seed)
     backbone = kind(folder, **OPTIONS, **options)
     backbone.load()
     with torch.no_grad():
-        backbone.decoder.get_output_embeddings().weight[[backbone.prompt.end, *backbone.prompt.separator]] *= ends
+        backbone.decoder.get_output_embeddings().weight[
+            [backbone.prompt.end, *backbone.prompt.separator]
+        ] *= ends
     return backbone
 
 
@@ -120,7 +147,9 @@ def test_streams_as_the_class_would(
         heard = backbone.decode([session], [Request(Stage.TRANSCRIPT, frames)], frozenset())[0]
         assert heard.token_ids.tolist() == transcript
         needs = frozenset({Capability.ALIGNMENT})
-        said = backbone.decode([session], [Request(Stage.TRANSLATION, frames, heard.token_ids)], needs)[0]
+        said = backbone.decode(
+            [session], [Request(Stage.TRANSLATION, frames, heard.token_ids)], needs
+        )[0]
         assert said.token_ids.tolist() == translation
         text = [*transcript, *separator, *prefix, *translation]
         rows = scores(backbone, audio, text)[1][len(text) - len(translation) - len(prefix) : -1]
@@ -139,7 +168,10 @@ def test_a_batch_is_each_stream_alone(
     transcript, translation = Request(stage=Stage.TRANSCRIPT), Request()
     plan = [(1.28, [70, 71]), (0.64, []), (0.96, [72])]
     together, alone = (
-        [live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seed, (seconds, prefix) in enumerate(plan)]
+        [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed)
+            for seed, (seconds, prefix) in enumerate(plan)
+        ]
         for _ in range(2)
     )
     said = set()

@@ -26,13 +26,17 @@ def streamed(backbone: ChainOfThought, talks: Sequence[Tensor], batch: int) -> l
         chunk_seconds=0.32,
     )
     system._loaded = True
-    sources = [Source(str(index), talk.split(system.chunk_samples)) for index, talk in enumerate(talks)]
+    sources = [
+        Source(str(index), talk.split(system.chunk_samples)) for index, talk in enumerate(talks)
+    ]
     return list(simulate(system, sources, batch_size=batch))
 
 
 @torch.inference_mode()
 def test_fast_and_plain_batched_and_alone(
-    make: Callable[..., ChainOfThought], noise: Callable[..., Tensor], spoken: Callable[[ChainOfThought], None]
+    make: Callable[..., ChainOfThought],
+    noise: Callable[..., Tensor],
+    spoken: Callable[[ChainOfThought], None],
 ) -> None:
     """Segments end at the cap, too, so that streams forget at different times; answers hold words."""
     talks = [noise(seconds, seed) for seed, seconds in enumerate(TALKS)]

@@ -34,7 +34,9 @@ class Piece:
     language: Language = GERMAN
 
     def samples(self) -> Tensor:
-        return torch.randn(round(self.seconds * 16_000), generator=torch.Generator().manual_seed(self.seed))
+        return torch.randn(
+            round(self.seconds * 16_000), generator=torch.Generator().manual_seed(self.seed)
+        )
 
 
 PIECES = [Piece("Ab c.", "Xy."), Piece("", "", 1), Piece("d", "Zz zz zz.", 2)]
@@ -88,8 +90,12 @@ def test_teacher_forcing_is_transformers_on_each_piece(make: Make) -> None:
     everything = torch.cat(parts[True] + parts[False])
     close = {"rtol": 0, "atol": 1e-5}
     torch.testing.assert_close(losses["loss"].double(), everything.mean(), **close)
-    torch.testing.assert_close(losses["transcript"].double(), torch.cat(parts[True]).mean(), **close)
-    torch.testing.assert_close(losses["translation"].double(), torch.cat(parts[False]).mean(), **close)
+    torch.testing.assert_close(
+        losses["transcript"].double(), torch.cat(parts[True]).mean(), **close
+    )
+    torch.testing.assert_close(
+        losses["translation"].double(), torch.cat(parts[False]).mean(), **close
+    )
     torch.testing.assert_close(losses["token_accuracy"], torch.cat(right).float().mean(), **close)
 
 
@@ -98,13 +104,17 @@ def test_only_named_parts_are_trained(make: Make) -> None:
     backbone.trainable(["projector"])
     losses = backbone(backbone.collator()(PIECES))
     losses["loss"].backward()
-    trained = {name for name, parameter in backbone.named_parameters() if parameter.grad is not None}
+    trained = {
+        name for name, parameter in backbone.named_parameters() if parameter.grad is not None
+    }
     assert trained == {"model.projection.weight", "model.projection.bias"}
     backbone.trainable(["encoder"])
     hidden, middle = backbone.encode_training(torch.stack([piece.samples() for piece in PIECES]), 1)
     assert hidden.requires_grad
     assert (hidden.shape, middle.shape) == ((3, 10, 12), (3, 10, 12))
-    expected, _ = backbone.encode([batch.double() for batch in backbone.collator()(PIECES).features])
+    expected, _ = backbone.encode(
+        [batch.double() for batch in backbone.collator()(PIECES).features]
+    )
     torch.testing.assert_close(hidden, torch.stack(expected))
     backbone.trainable(["decoder"])
     assert not backbone.encode_training(torch.zeros(1, 1600), 1)[0].requires_grad
@@ -123,7 +133,9 @@ def test_what_is_saved_is_of_transformers(make: Make, tmp_path: Path) -> None:
     assert prompt.transcript("Ab.") == backbone.prompt.transcript("Ab.")
 
 
-@pytest.mark.parametrize("name", ["gradient_checkpointing_enable", "activation_checkpointing_enable"])
+@pytest.mark.parametrize(
+    "name", ["gradient_checkpointing_enable", "activation_checkpointing_enable"]
+)
 def test_checkpointing_by_either_name(name: str) -> None:
     """Transformers 5.17 has the first, 5.23 both, of which it warns of the first."""
     told: list[object] = []
@@ -136,7 +148,9 @@ def test_a_batch_moves(make: Make) -> None:
     batch = make().collator()(PIECES)
     moved = batch.to("meta")
     assert isinstance(moved, CotBatch)
-    assert {moved.features.device.type, moved.labels.device.type, moved.transcript.device.type} == {"meta"}
+    assert {moved.features.device.type, moved.labels.device.type, moved.transcript.device.type} == {
+        "meta"
+    }
 
 
 def test_what_does_not_fit_is_said(make: Make) -> None:

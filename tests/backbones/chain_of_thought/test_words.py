@@ -17,13 +17,22 @@ WORDS = ["他", "来到", "了", "网易", "杭研", "大厦", "今天", "2026",
 
 def sentencepiece() -> PreTrainedTokenizerBase:
     """Three pieces of two characters, one with punctuation in it; bytes for everything else."""
-    pieces = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", "来到", "大厦", "，今"]
+    pieces = [
+        "<unk>",
+        *(f"<0x{byte:02X}>" for byte in range(256)),
+        "\u2581",
+        "来到",
+        "大厦",
+        "，今",
+    ]
     merges = [("来", "到"), ("大", "厦"), ("，", "今")]
     pieces += [sign for pair in merges for sign in pair]
     vocabulary = {piece: token for token, piece in enumerate(pieces)}
     tokenizer = Tokenizer(models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
 
 
@@ -31,11 +40,30 @@ def sentencepiece() -> PreTrainedTokenizerBase:
 def test_bytes_and_pieces(merged: bool) -> None:
     texts = [TEXT] * 9 if merged else []
     tokenizer = train_tokenizer(texts, vocabulary_size=340, unit="char")
-    assert cut(tokenizer) == ["他", "来到", "了", "网易", "杭研", "大厦，", "今天 ", "2026 ", "年！"]
+    assert cut(tokenizer) == [
+        "他",
+        "来到",
+        "了",
+        "网易",
+        "杭研",
+        "大厦，",
+        "今天 ",
+        "2026 ",
+        "年！",
+    ]
 
 
 def test_a_word_that_begins_within_a_piece_belongs_to_the_one_before() -> None:
-    assert cut(sentencepiece()) == ["他", "来到", "了", "网易", "杭研", "大厦，今天 ", "2026 ", "年！"]
+    assert cut(sentencepiece()) == [
+        "他",
+        "来到",
+        "了",
+        "网易",
+        "杭研",
+        "大厦，今天 ",
+        "2026 ",
+        "年！",
+    ]
 
 
 def cut(tokenizer: PreTrainedTokenizerBase) -> list[str]:
@@ -47,6 +75,9 @@ def cut(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     starts = vocabulary.word_starts(torch.tensor(ids))
     assert vocabulary.words(ids) == int(starts.sum()) - 1
     assert vocabulary.word_starts(torch.tensor([*ids, 9999]))[-1:].tolist() == [False]
-    assert vocabulary.word_starts(torch.tensor(ids[:-1]))[: len(ids) - 1].tolist() == starts[:-1].tolist()
+    assert (
+        vocabulary.word_starts(torch.tensor(ids[:-1]))[: len(ids) - 1].tolist()
+        == starts[:-1].tolist()
+    )
     places = [*starts.nonzero().flatten().tolist(), len(ids)]
     return [tokenizer.decode(ids[a:b]) for a, b in pairwise(places)]

@@ -35,7 +35,9 @@ def make() -> Make:
 
     def build(*, seed: int = 0, **options: object) -> CTC:
         torch.manual_seed(seed)
-        backbone = CTC(**({"name": None, "config": TINY, "letters": "abcde", "dtype": "float64"} | options))  # type: ignore[arg-type]
+        backbone = CTC(
+            **({"name": None, "config": TINY, "letters": "abcde", "dtype": "float64"} | options)
+        )  # type: ignore[arg-type]
         backbone.load()
         return backbone
 

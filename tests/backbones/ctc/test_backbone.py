@@ -36,7 +36,13 @@ def wave(samples: int, seed: int = 0) -> Tensor:
 
 def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> Session:
     german = language("de")
-    made = Session("talk", german, german, backbone.frame_samples, TextStream(decode=backbone.text, separator=" "))
+    made = Session(
+        "talk",
+        german,
+        german,
+        backbone.frame_samples,
+        TextStream(decode=backbone.text, separator=" "),
+    )
     made.receive(SpeechChunk(samples))
     made.prefix = torch.tensor(prefix or [], dtype=torch.long)
     return made
@@ -44,7 +50,9 @@ def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> 
 
 def test_a_batch_says_what_each_says_alone(make: Make) -> None:
     backbone = make()
-    streams = [session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))]
+    streams = [
+        session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))
+    ]
     requests = [Request(stage=Stage.TRANSCRIPT)] * 3
     together = backbone.decode(streams, requests, frozenset())
     alone = [backbone.decode([stream], requests[:1], frozenset())[0] for stream in streams]
@@ -62,7 +70,9 @@ def test_what_was_written_is_not_said_again(make: Make) -> None:
     assert rest.prefix == 3
     assert rest.token_ids.tolist() == ids[3:]
     space = backbone.spelling.space
-    assert rest.word_starts.tolist() == [place == 0 or label == space for place, label in enumerate(ids)]
+    assert rest.word_starts.tolist() == [
+        place == 0 or label == space for place, label in enumerate(ids)
+    ]
     [short] = backbone.decode([session(backbone, samples, [*ids, 3])], [Request()], frozenset())
     assert short.new == 0
     [transcript] = backbone.decode(
@@ -85,7 +95,9 @@ def streaming(backbone: CTC, policy: Policy, history: History) -> StreamingSyste
     return system.eval()
 
 
-@pytest.mark.parametrize("policy", [LocalAgreement(n=2), ReadAll(), WaitK(k=2), TranscriptWaitK(k=1, max_seconds=2)])
+@pytest.mark.parametrize(
+    "policy", [LocalAgreement(n=2), ReadAll(), WaitK(k=2), TranscriptWaitK(k=1, max_seconds=2)]
+)
 @pytest.mark.parametrize("history", [KeepAll(), ReferenceSegments()])
 def test_it_streams_in_company_as_alone(make: Make, policy: Policy, history: History) -> None:
     system = streaming(make(), policy, history)
@@ -106,19 +118,24 @@ def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
     again = make(seed=1, name=str(tmp_path), config=None)
     samples = wave(16_000)
     said = [
-        model.decode([session(model, samples)], [Request()], frozenset())[0].transcript for model in (backbone, again)
+        model.decode([session(model, samples)], [Request()], frozenset())[0].transcript
+        for model in (backbone, again)
     ]
     assert said[0] == said[1]
     halved = tmp_path / "halved"
     backbone.save(halved, torch.bfloat16)
-    assert {tensor.dtype for tensor in load_file(halved / "model.safetensors").values()} == {torch.bfloat16}
+    assert {tensor.dtype for tensor in load_file(halved / "model.safetensors").values()} == {
+        torch.bfloat16
+    }
     assert AutoModelForCTC.from_pretrained(halved).config.vocab_size == 8
 
 
 def test_forward_hears_what_decode_hears(make: Make) -> None:
     backbone = make()
     waves = [wave(8_000), wave(6_000, 1)]
-    given = backbone.extractor([one.numpy() for one in waves], sampling_rate=16_000, return_tensors="pt")
+    given = backbone.extractor(
+        [one.numpy() for one in waves], sampling_rate=16_000, return_tensors="pt"
+    )
     with torch.no_grad():
         heard = backbone(given["input_features"].double(), given["attention_mask"])
     for row, samples in enumerate(waves):
@@ -149,7 +166,10 @@ def test_what_a_frame_hears(make: Make) -> None:
 def test_phases_are_not_heard(make: Make) -> None:
     backbone = make()
     samples = wave(16_000)
-    said = [backbone.decode([session(backbone, one)], [Request()], frozenset())[0] for one in (samples, -samples)]
+    said = [
+        backbone.decode([session(backbone, one)], [Request()], frozenset())[0]
+        for one in (samples, -samples)
+    ]
     assert said[0].transcript == said[1].transcript
 
 

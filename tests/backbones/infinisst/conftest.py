@@ -16,7 +16,9 @@ from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance
 
-ENCODER = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+ENCODER = EncoderConfig(
+    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
+)
 DECODER = {
     "model_type": "llama",
     "hidden_size": 16,
@@ -94,8 +96,12 @@ def stream() -> Callable[..., dict[str, Instance]]:
         backbone: InfiniSST, talks: dict[str, Tensor], *, multiplier: int = 1, batch_size: int = 1
     ) -> dict[str, Instance]:
         made = system(backbone, multiplier)
-        sources = [Source(name, samples.split(made.chunk_samples)) for name, samples in talks.items()]
-        return {instance.talk: instance for instance in simulate(made, sources, batch_size=batch_size)}
+        sources = [
+            Source(name, samples.split(made.chunk_samples)) for name, samples in talks.items()
+        ]
+        return {
+            instance.talk: instance for instance in simulate(made, sources, batch_size=batch_size)
+        }
 
     return run
 

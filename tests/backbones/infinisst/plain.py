@@ -12,9 +12,13 @@ from transformers import PreTrainedModel
 def turned(x: Tensor, position: int | Tensor, base: float = 10_000.0) -> Tensor:
     """Rotary position of (..., head size), written with complex numbers in double precision."""
     half = x.shape[-1] // 2
-    frequencies = 1.0 / base ** (torch.arange(half, dtype=torch.float32) / half)  # single precision in checkpoints too
+    frequencies = 1.0 / base ** (
+        torch.arange(half, dtype=torch.float32) / half
+    )  # single precision in checkpoints too
     angles = position * frequencies.double()
-    pairs = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(
+        torch.ones_like(angles), angles
+    )
     return torch.cat([pairs.real, pairs.imag], dim=-1).to(x.dtype)
 
 
@@ -47,18 +51,25 @@ class PlainDecoder:
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         return self.model.lm_head(self.model.model.norm(x)).double().log_softmax(-1)
 
-    def _attend(self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def _attend(
+        self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]
+    ) -> Tensor:
         size = attention.head_dim
         query, key, value = (
-            projection(x).view(-1, size) for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+            projection(x).view(-1, size)
+            for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
         kept.append((key, value))
         shared = query.shape[0] // key.shape[0]
         places = torch.arange(len(kept))[:, None, None]
-        keys, values = (torch.stack(part).repeat_interleave(shared, dim=1) for part in zip(*kept, strict=True))
+        keys, values = (
+            torch.stack(part).repeat_interleave(shared, dim=1) for part in zip(*kept, strict=True)
+        )
         keys, query = turned(keys, places).double(), turned(query, len(kept) - 1).double()
         weights = (torch.einsum("phd,hd->hp", keys, query) / size**0.5).softmax(-1)
-        return attention.o_proj(torch.einsum("hp,phd->hd", weights, values.double()).flatten().to(x.dtype))
+        return attention.o_proj(
+            torch.einsum("hp,phd->hd", weights, values.double()).flatten().to(x.dtype)
+        )
 
 
 class PlainSearch:
@@ -68,7 +79,16 @@ class PlainSearch:
     already written. ngram: none of this size twice (0: off). Both count what was written in earlier turns.
     """
 
-    def __init__(self, embed: torch.nn.Module, *, beams: int, limit: int, end: int, penalty: float, ngram: int) -> None:
+    def __init__(
+        self,
+        embed: torch.nn.Module,
+        *,
+        beams: int,
+        limit: int,
+        end: int,
+        penalty: float,
+        ngram: int,
+    ) -> None:
         self.embed = embed
         self.beams = beams
         self.limit = limit
@@ -83,7 +103,9 @@ class PlainSearch:
             continued = []
             for score, ids, state, following in running:
                 scores = self.controlled(following, earlier + ids).tolist()
-                continued += [(score + new, [*ids, token], state) for token, new in enumerate(scores)]
+                continued += [
+                    (score + new, [*ids, token], state) for token, new in enumerate(scores)
+                ]
             continued.sort(key=lambda beam: -beam[0])
             running = []
             for rank, (score, ids, state) in enumerate(continued[: 2 * self.beams]):
@@ -98,7 +120,9 @@ class PlainSearch:
                 return finished[0][1]
             running = [self.grown(*beam) for beam in running]
 
-    def grown(self, score: float, ids: list[int], state: PlainDecoder) -> tuple[float, list[int], PlainDecoder, Tensor]:
+    def grown(
+        self, score: float, ids: list[int], state: PlainDecoder
+    ) -> tuple[float, list[int], PlainDecoder, Tensor]:
         """The beam with its last id read."""
         own = state.branch()
         return score, ids, own, own.feed(self.embed.weight[ids[-1]])
@@ -108,7 +132,9 @@ class PlainSearch:
         scores = log_probs.clone()
         for token in set(written):
             scores[token] *= self.penalty
-        before = [written[first : first + self.ngram] for first in range(len(written) - self.ngram + 1)]
+        before = [
+            written[first : first + self.ngram] for first in range(len(written) - self.ngram + 1)
+        ]
         for token in range(len(scores)):
             if self.ngram and [*written, token][-self.ngram :] in before:
                 scores[token] = -torch.inf
@@ -118,12 +144,16 @@ class PlainSearch:
 class PlainStream:
     """A talk, turn by turn. window: positions kept besides the instruction; unit: tokens or turns."""
 
-    def __init__(self, decoder: PlainDecoder, search: PlainSearch, *, window: int, unit: str) -> None:
+    def __init__(
+        self, decoder: PlainDecoder, search: PlainSearch, *, window: int, unit: str
+    ) -> None:
         self.decoder = decoder
         self.search = search
         self.window = window
         self.unit = unit
-        self.written: list[int | None] = []  # for every kept position: the id, where it is a target id
+        self.written: list[
+            int | None
+        ] = []  # for every kept position: the id, where it is a target id
         self.turns: list[int] = []
         self.pending: list[int] = []
 

@@ -36,7 +36,9 @@ def turn(backbone: InfiniSST, session: Session, samples: Tensor, final: bool = F
     return hypothesis
 
 
-def dialogue(backbone: InfiniSST, blocks: list[int], hypotheses: list[Hypothesis], finished: list[bool]) -> Trajectory:
+def dialogue(
+    backbone: InfiniSST, blocks: list[int], hypotheses: list[Hypothesis], finished: list[bool]
+) -> Trajectory:
     """The trajectory that a stream has lived; no loss on ends that the model did not write."""
     ids = backbone.prompt.instruction(source=language("en"), target=language("de"), multiplier=1)
     labels = [IGNORED] * len(ids)
@@ -44,7 +46,9 @@ def dialogue(backbone: InfiniSST, blocks: list[int], hypotheses: list[Hypothesis
         prompt, answer = backbone.prompt.turn(size), hypothesis.token_ids.tolist()
         ids += [*prompt, *answer, END]
         labels += [IGNORED] * len(prompt) + answer + [END if ended else IGNORED]
-    return Trajectory(ids, labels, [place for place, token in enumerate(ids) if token == backbone.prompt.speech])
+    return Trajectory(
+        ids, labels, [place for place, token in enumerate(ids) if token == backbone.prompt.speech]
+    )
 
 
 class Recording(SearchConfig):
@@ -77,7 +81,9 @@ def test_training_loss_is_what_streaming_saw(
     lived = dialogue(backbone, blocks, hypotheses, finished)
     output = backbone(collate([signal], [lived], multiplier=multiplier, padding=0))
     assert output.targets.numel() == len(CHOSEN)
-    torch.testing.assert_close(float(output.loss.detach()) * len(CHOSEN), -sum(CHOSEN), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        float(output.loss.detach()) * len(CHOSEN), -sum(CHOSEN), rtol=0, atol=1e-5
+    )
     chosen = output.logits.log_softmax(-1).gather(1, output.targets[:, None])[:, 0]
     torch.testing.assert_close(chosen, torch.tensor(CHOSEN, dtype=torch.float64), rtol=0, atol=1e-5)
 
@@ -86,7 +92,10 @@ def test_training_loss_is_what_streaming_saw(
 def test_one_chunk_of_full_length_is_offline_decoding(
     make: Make, make_system: MakeSystem, noise: Noise, beams: int
 ) -> None:
-    backbone, signal = make(search=dataclasses.replace(GREEDY, beams=beams), end_scale=1.2), noise(3.0)
+    backbone, signal = (
+        make(search=dataclasses.replace(GREEDY, beams=beams), end_scale=1.2),
+        noise(3.0),
+    )
     prompt = backbone.prompt
     hypothesis = turn(backbone, open_session(make_system, backbone), signal, final=True)
     padded = F.pad(signal, (0, 4 * CHUNK_SAMPLES - signal.numel())).double()
@@ -94,7 +103,9 @@ def test_one_chunk_of_full_length_is_offline_decoding(
     ids = torch.tensor(instruction + prompt.turn(4))
     with torch.inference_mode():
         embeddings = backbone.decoder.get_input_embeddings()(ids)
-        embeddings[ids == prompt.speech] = backbone.adapter(backbone.encoder(padded[None], 4).hidden)[0]
+        embeddings[ids == prompt.speech] = backbone.adapter(
+            backbone.encoder(padded[None], 4).hidden
+        )[0]
         expected = backbone.decoder.generate(
             inputs_embeds=embeddings[None],
             attention_mask=torch.ones(1, len(ids), dtype=torch.long),
@@ -113,9 +124,13 @@ def test_one_chunk_of_full_length_is_offline_decoding(
 def test_a_batch_gives_each_stream_its_words_alone(
     make: Make, stream: Stream, noise: Noise, beams: int, unit: str
 ) -> None:
-    search = SearchConfig(beams=beams, no_repeat_ngram=4, repetition_penalty=1.2, tokens_per_chunk=4)
+    search = SearchConfig(
+        beams=beams, no_repeat_ngram=4, repetition_penalty=1.2, tokens_per_chunk=4
+    )
     backbone = make(search=search, window=WindowConfig(size=60, unit=unit))
-    talks = {str(seconds): noise(seconds, seed) for seed, seconds in enumerate((7.3, 2.1, 9.6, 5.0))}
+    talks = {
+        str(seconds): noise(seconds, seed) for seed, seconds in enumerate((7.3, 2.1, 9.6, 5.0))
+    }
     together = stream(backbone, talks, multiplier=2, batch_size=3)
     reverse = stream(backbone, dict(reversed(talks.items())), multiplier=2)
     for name in talks:
@@ -151,7 +166,9 @@ class Silent(SearchConfig):
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-def test_a_turn_that_does_not_end_is_closed(make: Make, make_system: MakeSystem, noise: Noise, beams: int) -> None:
+def test_a_turn_that_does_not_end_is_closed(
+    make: Make, make_system: MakeSystem, noise: Noise, beams: int
+) -> None:
     backbone = make(search=NeverEnding(beams=beams))
     session = open_session(make_system, backbone)
     first = turn(backbone, session, noise(0.96 * 2))
@@ -160,16 +177,24 @@ def test_a_turn_that_does_not_end_is_closed(make: Make, make_system: MakeSystem,
     assert session.backbone.pending == [int(first.token_ids[-1]), END]
     assert session.backbone.kept == session.backbone.instruction + len(backbone.prompt.turn(2)) + 19
     assert turn(backbone, session, noise(0.96)).new == 10
-    assert session.backbone.turns == [len(backbone.prompt.turn(2)) + 19, 2 + len(backbone.prompt.turn(1)) + 9]
+    assert session.backbone.turns == [
+        len(backbone.prompt.turn(2)) + 19,
+        2 + len(backbone.prompt.turn(1)) + 9,
+    ]
 
 
-def test_silence_of_the_model_is_an_empty_turn(make: Make, make_system: MakeSystem, noise: Noise) -> None:
+def test_silence_of_the_model_is_an_empty_turn(
+    make: Make, make_system: MakeSystem, noise: Noise
+) -> None:
     backbone = make(search=Silent(beams=1))
     session = open_session(make_system, backbone)
     for seed in range(2):
         hypothesis = turn(backbone, session, noise(0.96, seed))
         assert (hypothesis.new, hypothesis.word_starts.numel(), hypothesis.finished) == (0, 0, True)
-    assert session.backbone.turns == [len(backbone.prompt.turn(1)), 1 + len(backbone.prompt.turn(1))]
+    assert session.backbone.turns == [
+        len(backbone.prompt.turn(1)),
+        1 + len(backbone.prompt.turn(1)),
+    ]
     assert session.backbone.pending == [END]
 
 
@@ -200,10 +225,14 @@ def test_a_stream_without_audio_says_nothing_beside_one_that_has_some(
     sessions[1].receive(SpeechChunk(signal))
     silent, speaking = backbone.decode(sessions, [Request(), Request()], frozenset())
     assert (silent.new, silent.finished) == (0, True)
-    assert speaking.token_ids.equal(turn(backbone, open_session(make_system, backbone), signal).token_ids)
+    assert speaking.token_ids.equal(
+        turn(backbone, open_session(make_system, backbone), signal).token_ids
+    )
 
 
-def test_writing_part_of_a_turn_is_refused(make: Make, make_system: MakeSystem, noise: Noise) -> None:
+def test_writing_part_of_a_turn_is_refused(
+    make: Make, make_system: MakeSystem, noise: Noise
+) -> None:
     backbone = make()
     session = open_session(make_system, backbone)
     hypothesis = turn(backbone, session, noise(0.96))
@@ -214,7 +243,10 @@ def test_writing_part_of_a_turn_is_refused(make: Make, make_system: MakeSystem, 
 
 def test_words_begin_at_spaces_and_at_the_turn(make: Make) -> None:
     backbone = make()
-    assert [backbone._starts_word(token, language("de")) for token in (8 + 32, 8 + 188 + 32)] == [False, True]
+    assert [backbone._starts_word(token, language("de")) for token in (8 + 32, 8 + 188 + 32)] == [
+        False,
+        True,
+    ]
     assert backbone._starts_word(8 + 32, language("zh"))
 
 
@@ -223,7 +255,10 @@ def small_batch(backbone: InfiniSST) -> Batch:
     long = backbone.prompt.trajectory(["a b", "", "c"], chunks=[1, 1, 1], **languages)
     short = backbone.prompt.trajectory(["xyz"], chunks=[1], **languages)
     generator = torch.Generator().manual_seed(0)
-    samples = [torch.randn(3 * CHUNK_SAMPLES, generator=generator), torch.randn(CHUNK_SAMPLES, generator=generator)]
+    samples = [
+        torch.randn(3 * CHUNK_SAMPLES, generator=generator),
+        torch.randn(CHUNK_SAMPLES, generator=generator),
+    ]
     return collate(samples, [long, short], multiplier=1, padding=0)
 
 
@@ -243,7 +278,10 @@ def test_loss_covers_labels_only_and_padding_does_not_matter(make: Make) -> None
         [batch.heard[1, :CHUNK_SAMPLES]],
         [
             Trajectory(
-                *(row[: len(batch.input_ids[1]) - padded].tolist() for row in (batch.input_ids[1], batch.labels[1])),
+                *(
+                    row[: len(batch.input_ids[1]) - padded].tolist()
+                    for row in (batch.input_ids[1], batch.labels[1])
+                ),
                 [place for place in batch.speech_positions[1].tolist() if place >= 0],
             )
         ],
@@ -287,13 +325,26 @@ def test_training_under_bfloat16_autocast(make: Make) -> None:
 def test_a_saved_checkpoint_is_read_back(make: Make, tmp_path: Path, tied: bool) -> None:
     decoder = make().decoder.config.to_diff_dict() | {"tie_word_embeddings": tied}
     fields = {
-        name: value for name, value in decoder.items() if name not in ("architectures", "dtype", "rope_parameters")
+        name: value
+        for name, value in decoder.items()
+        if name not in ("architectures", "dtype", "rope_parameters")
     }
     backbone = make(decoder=fields, dtype="float32")
     backbone.save(tmp_path, torch.bfloat16)
-    loaded = make(decoder=fields, tokenizer=None, checkpoint=str(tmp_path), dtype="float32", seed=9, end_scale=1.0)
-    assert {name for name, _ in loaded.named_parameters()} == {name for name, _ in backbone.named_parameters()}
-    for (_, before), (_, after) in zip(backbone.named_parameters(), loaded.named_parameters(), strict=True):
+    loaded = make(
+        decoder=fields,
+        tokenizer=None,
+        checkpoint=str(tmp_path),
+        dtype="float32",
+        seed=9,
+        end_scale=1.0,
+    )
+    assert {name for name, _ in loaded.named_parameters()} == {
+        name for name, _ in backbone.named_parameters()
+    }
+    for (_, before), (_, after) in zip(
+        backbone.named_parameters(), loaded.named_parameters(), strict=True
+    ):
         assert torch.equal(before.bfloat16().float(), after)
     assert (loaded.decoder.lm_head.weight is loaded.decoder.model.embed_tokens.weight) == tied
     assert not any(path.suffix in (".bin", ".pt", ".pkl") for path in tmp_path.iterdir())
@@ -301,7 +352,9 @@ def test_a_saved_checkpoint_is_read_back(make: Make, tmp_path: Path, tied: bool)
 
 def test_a_checkpoint_that_does_not_fit_is_refused(make: Make, tmp_path: Path) -> None:
     make().save(tmp_path)
-    deeper = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=3, heads=2, ff=24, window=2)
+    deeper = EncoderConfig(
+        conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=3, heads=2, ff=24, window=2
+    )
     with pytest.raises(ZooError, match=r"does not fit.*encoder\.encoder\.layers\.2"):
         make(encoder=deeper, checkpoint=str(tmp_path))
     with pytest.raises(ZooError, match=r"no model\.safetensors"):
@@ -317,20 +370,41 @@ def test_a_pretrained_decoder_is_read_from_a_folder(make: Make, tmp_path: Path) 
 
 
 def test_qwen_streams_too(make: Make, stream: Stream, noise: Noise) -> None:
-    decoder = {"model_type": "qwen2", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
+    decoder = {
+        "model_type": "qwen2",
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+    }
     decoder |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3}
-    backbone = make(decoder=decoder, window=WindowConfig(size=40), search=SearchConfig(beams=2, tokens_per_chunk=4))
+    backbone = make(
+        decoder=decoder,
+        window=WindowConfig(size=40),
+        search=SearchConfig(beams=2, tokens_per_chunk=4),
+    )
     talks = {"a": noise(6.0), "b": noise(3.0, seed=1)}
-    assert stream(backbone, talks)["a"].text == stream(backbone, talks, batch_size=2)["a"].text != ""
+    assert (
+        stream(backbone, talks)["a"].text == stream(backbone, talks, batch_size=2)["a"].text != ""
+    )
 
 
 def test_a_tokenizer_must_come_from_somewhere() -> None:
     with pytest.raises(ZooError, match="tokenizer"):
-        InfiniSST(encoder=EncoderConfig(), decoder="meta-llama/Llama-3.1-8B-Instruct", template=LEAN)
+        InfiniSST(
+            encoder=EncoderConfig(), decoder="meta-llama/Llama-3.1-8B-Instruct", template=LEAN
+        )
 
 
 def test_rope_that_changes_with_length_is_refused(make: Make) -> None:
-    decoder = {"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
-    decoder |= {"num_attention_heads": 4, "rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}}
+    decoder = {
+        "model_type": "llama",
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 1,
+    }
+    decoder |= {
+        "num_attention_heads": 4,
+        "rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4},
+    }
     with pytest.raises(ZooError, match="dynamic"):
         make(decoder=decoder)

@@ -21,9 +21,25 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.types import Instance
 
-SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4}
-SMALL |= {"num_key_value_heads": 2, "initializer_range": 0.3, "vocab_size": 320, "bos_token_id": 1, "eos_token_id": 2}
-LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+SMALL = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
+SMALL |= {
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+    "vocab_size": 320,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+LLAMA3 = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
 ROPE = {  # in the words of the hub's config.json
     "llama": {"rope_theta": 500_000.0, "rope_scaling": {"rope_type": "llama3", **LLAMA3}},
     "qwen2": {"rope_theta": 1_000_000.0},
@@ -31,7 +47,13 @@ ROPE = {  # in the words of the hub's config.json
 }
 KINDS = tuple(ROPE)
 TEMPLATE = {"llama": "llama", "qwen2": "chatml", "qwen3": "chatml"}
-EXTRA = (*SPECIAL_TOKENS, "<|reserved_special_token_0|>", "<|im_start|>", "<|im_end|>", "<|endoftext|>")
+EXTRA = (
+    *SPECIAL_TOKENS,
+    "<|reserved_special_token_0|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|endoftext|>",
+)
 ENCODER = {"conv_channels": "[4,4,4,4,4,4,8]", "hidden": 16, "layers": 2, "heads": 2, "ff": 24}
 INSTRUCTION, END = 5, 2
 
@@ -48,7 +70,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Hub:
         if kind not in made:
             place = made[kind] = tmp_path_factory.mktemp(kind)
             torch.manual_seed(2)
-            model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SMALL, head_dim=HEAD[kind]))
+            model = AutoModelForCausalLM.from_config(
+                AutoConfig.for_model(kind, **SMALL, head_dim=HEAD[kind])
+            )
             with torch.no_grad():
                 for name, parameter in model.named_parameters():
                     if name.endswith("bias") or "norm" in name:
@@ -70,7 +94,12 @@ HEAD = {"llama": 16, "qwen2": 4, "qwen3": 16}  # head_dim is not hidden_size / h
 def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny wav2vec 2.0 of the large kind, with a CTC head."""
     place = tmp_path_factory.mktemp("wav2vec2")
-    shape = {"conv_dim": [4, 4, 4, 4, 4, 4, 8], "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape = {
+        "conv_dim": [4, 4, 4, 4, 4, 4, 8],
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     large = {"conv_bias": True, "feat_extract_norm": "layer", "do_stable_layer_norm": True}
     other = {"intermediate_size": 24, "num_conv_pos_embedding_groups": 2, "vocab_size": 8}
     Wav2Vec2ForCTC(Wav2Vec2Config(**shape, **large, **other)).save_pretrained(place)
@@ -80,7 +109,10 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def by_name(kind: str, hub: Hub, speech: Path, *given: str) -> InfiniSST:
     encoder = [f"+backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     names = [f"backbone.decoder={hub(kind)}", f"backbone.encoder_weights={speech}"]
-    cfg = compose("evaluate", ["backbone=infinisst", f"backbone.template={TEMPLATE[kind]}", *names, *encoder, *given])
+    cfg = compose(
+        "evaluate",
+        ["backbone=infinisst", f"backbone.template={TEMPLATE[kind]}", *names, *encoder, *given],
+    )
     backbone: InfiniSST = build(cfg.backbone)
     backbone.load()
     return backbone.eval()
@@ -93,7 +125,9 @@ def frequencies(kind: str) -> Tensor:
     for index in range(half):
         frequency = theta ** -(index / half)
         if kind == "llama":
-            waves = LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)  # in the first context
+            waves = (
+                LLAMA3["original_max_position_embeddings"] * frequency / (2 * math.pi)
+            )  # in the first context
             smooth = min(max((waves - 1.0) / (4.0 - 1.0), 0.0), 1.0)
             frequency = frequency * smooth + frequency / 8 * (1 - smooth)
         found.append(frequency)
@@ -109,14 +143,19 @@ def plain_decoder(kind: str, backbone: InfiniSST) -> object:
 
     def turned(x: Tensor, position: int) -> Tensor:
         half = x.shape[-1] // 2
-        pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angles), position * angles)
+        pairs = torch.complex(x[..., :half], x[..., half:]) * torch.polar(
+            torch.ones_like(angles), position * angles
+        )
         return torch.cat([pairs.real, pairs.imag], dim=-1)
 
     class Plain(module.PlainDecoder):
-        def _attend(self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]) -> Tensor:
+        def _attend(
+            self, attention: torch.nn.Module, x: Tensor, kept: list[tuple[Tensor, Tensor]]
+        ) -> Tensor:
             size = attention.head_dim
             query, key, value = (
-                projection(x).view(-1, size) for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+                projection(x).view(-1, size)
+                for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
             )
             if kind == "qwen3":
                 query, key = attention.q_norm(query), attention.k_norm(key)
@@ -140,11 +179,19 @@ def ids(count: int, seed: int) -> list[int]:
 @torch.inference_mode()
 @pytest.mark.parametrize("size", [1000, 13])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_window_equals_the_plain_computation(hub: Hub, speech: Path, kind: str, size: int) -> None:
+def test_the_window_equals_the_plain_computation(
+    hub: Hub, speech: Path, kind: str, size: int
+) -> None:
     backbone = by_name(kind, hub, speech, "backbone.dtype=float64")
-    embed, plain, pending = backbone.decoder.get_input_embeddings(), plain_decoder(kind, backbone), []
+    embed, plain, pending = (
+        backbone.decoder.get_input_embeddings(),
+        plain_decoder(kind, backbone),
+        [],
+    )
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    state = StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION)
+    state = StreamState(
+        encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION
+    )
     for index in range(12):
         prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
         said = ids(index % 3 + 1, seed=100 + index)
@@ -154,7 +201,9 @@ def test_the_window_equals_the_plain_computation(hub: Hub, speech: Path, kind: s
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))
         for token in said:
-            torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)  # norms and angles are float32
+            torch.testing.assert_close(
+                turn.log_probs[0], expected, rtol=0, atol=2e-6
+            )  # norms and angles are float32
             expected = plain.feed(embed(torch.tensor(token)))
             turn.step([token])
         torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
@@ -167,7 +216,11 @@ def test_the_window_equals_the_plain_computation(hub: Hub, speech: Path, kind: s
 def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
     hub: Hub, speech: Path, stream: Stream, noise: Callable[..., Tensor], tmp_path: Path, kind: str
 ) -> None:
-    limits = ("backbone.window.size=60", "++backbone.search.tokens_per_chunk=4", "backbone.search.beams=2")
+    limits = (
+        "backbone.window.size=60",
+        "++backbone.search.tokens_per_chunk=4",
+        "backbone.search.beams=2",
+    )
     backbone = by_name(kind, hub, speech, *limits)
     assert {parameter.dtype for parameter in backbone.parameters()} == {torch.bfloat16}
     talks = {"a": noise(7.0), "b": noise(4.0, seed=1)}
@@ -183,8 +236,14 @@ def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
 def test_networks_of_another_style_are_refused(kind: str) -> None:
     """No rotary positions; one matrix for queries, keys and values; half a head rotated; soft-capped scores."""
     fields = {name: value for name, value in SMALL.items() if kind != "gpt2"} | {"model_type": kind}
-    fields |= {"n_embd": 16, "n_head": 2, "n_layer": 1} if kind == "gpt2" else {"head_dim": 8, "pad_token_id": None}
-    with pytest.raises(ZooError, match=f"A {kind} does not fit as decoder; it must be a Llama-style"):
+    fields |= (
+        {"n_embd": 16, "n_head": 2, "n_layer": 1}
+        if kind == "gpt2"
+        else {"head_dim": 8, "pad_token_id": None}
+    )
+    with pytest.raises(
+        ZooError, match=f"A {kind} does not fit as decoder; it must be a Llama-style"
+    ):
         build_decoder(fields, vocabulary=320, embedding_std=None, dtype=torch.float32)
 
 
@@ -196,6 +255,17 @@ def test_the_paper_s_model_is_the_default() -> None:
         True,
     )
     search = backbone.search
-    assert (search.beams, search.no_repeat_ngram, search.repetition_penalty, search.tokens_per_chunk) == (4, 5, 1.2, 10)
-    assert (backbone.window.size, backbone.window.unit, backbone.dtype) == (1000, "tokens", torch.bfloat16)
-    assert backbone.tokenizer_source == backbone.decoder_source == "meta-llama/Llama-3.1-8B-Instruct"
+    assert (
+        search.beams,
+        search.no_repeat_ngram,
+        search.repetition_penalty,
+        search.tokens_per_chunk,
+    ) == (4, 5, 1.2, 10)
+    assert (backbone.window.size, backbone.window.unit, backbone.dtype) == (
+        1000,
+        "tokens",
+        torch.bfloat16,
+    )
+    assert (
+        backbone.tokenizer_source == backbone.decoder_source == "meta-llama/Llama-3.1-8B-Instruct"
+    )

@@ -24,7 +24,11 @@ from zoo.errors import ZooError
         (SearchConfig, {"repetition_penalty": 0.0}, "repetition_penalty above 0"),
         (SearchConfig, {"no_repeat_ngram": -1}, "no_repeat_ngram"),
         (SearchConfig, {"no_repeat_ngram": 1, "repetition": "turn"}, "no turn could end"),
-        (SearchConfig, {"tokens_per_chunk": 1, "at_limit": "drop"}, "at least 2: nothing could be said"),
+        (
+            SearchConfig,
+            {"tokens_per_chunk": 1, "at_limit": "drop"},
+            "at least 2: nothing could be said",
+        ),
         (SearchConfig, {"lookback": -1}, "lookback of at least 0"),
         (SearchConfig, {"suppress": ["(", ""]}, "empty text"),
         (WindowConfig, {"size": -1}, "at least 0, not -1"),
@@ -35,7 +39,9 @@ from zoo.errors import ZooError
         (Template, {"latency": "{latency}"}, "no other braces"),
     ],
 )
-def test_what_makes_no_sense_is_refused(kind: Callable[..., object], wrong: dict[str, object], sentence: str) -> None:
+def test_what_makes_no_sense_is_refused(
+    kind: Callable[..., object], wrong: dict[str, object], sentence: str
+) -> None:
     with pytest.raises(ZooError, match=sentence):
         kind(**wrong)
 

@@ -23,7 +23,9 @@ def test_heads_that_share_keys_need_no_copies(groups: int, new: int) -> None:
     given = {"scaling": 0.3, "dropout": 0.0}
     attended, _ = grouped_attention(module, query, key, value, mask, **given)
     keys, values = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
-    expected = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=0.3).transpose(1, 2)
+    expected = F.scaled_dot_product_attention(
+        query, keys, values, attn_mask=mask, scale=0.3
+    ).transpose(1, 2)
     torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
 
 
@@ -38,7 +40,9 @@ def test_attention_without_a_mask_is_transformers_own(make: Callable[..., Infini
     padded[:, :3] = 0
     expected = decoder(ids, attention_mask=padded).logits
     decoder.set_attn_implementation("zoo_grouped")
-    torch.testing.assert_close(decoder(ids, attention_mask=padded).logits, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        decoder(ids, attention_mask=padded).logits, expected, rtol=0, atol=1e-6
+    )
     assert not torch.allclose(ours, expected)
 
 

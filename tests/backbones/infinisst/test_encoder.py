@@ -9,7 +9,9 @@ from transformers import Wav2Vec2Config, Wav2Vec2Model
 from zoo.backbones.infinisst import encoder as module
 from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
 
-CONFIG = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+CONFIG = EncoderConfig(
+    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
+)
 
 
 def make(**changes: object) -> StreamingEncoder:
@@ -27,7 +29,11 @@ def audio(chunks: int, batch: int = 1, seed: int = 1) -> Tensor:
 def test_a_chunk_is_48_frames(left_pad: int, chunks: int) -> None:
     encoder = make(left_pad=left_pad)
     assert encoder(audio(chunks), 1).hidden.shape == (1, 48 * chunks, 16)
-    assert encoder.feature_extractor(F.pad(audio(chunks), (left_pad, 0))).shape == (1, 8, 48 * chunks)
+    assert encoder.feature_extractor(F.pad(audio(chunks), (left_pad, 0))).shape == (
+        1,
+        8,
+        48 * chunks,
+    )
 
 
 @pytest.mark.parametrize("left_pad", [80, 399])
@@ -95,7 +101,9 @@ def test_chunk_by_chunk_equals_the_whole(left_pad: int, unit: str, multiplier: i
     encoder, signal = make(left_pad=left_pad, window_unit=unit), audio(7)
     whole = encoder(signal, multiplier).hidden[0]
     state = encoder.open()
-    parts = [encoder.stream([state], [block])[0] for block in signal[0].split(CHUNK_SAMPLES * multiplier)]
+    parts = [
+        encoder.stream([state], [block])[0] for block in signal[0].split(CHUNK_SAMPLES * multiplier)
+    ]
     torch.testing.assert_close(torch.cat(parts), whole, rtol=0, atol=1e-10)
     assert state.cache.shape[3] == encoder.config.past_frames
     assert state.left.numel() == left_pad
@@ -108,10 +116,15 @@ def test_streams_of_different_age_and_block_size_share_a_batch(rope_angles: str)
     for row in (1, 2):
         for states in (alone, together):
             encoder.stream([states[row]], [signals[row, : CHUNK_SAMPLES * row]])
-    blocks = [signal[2 * CHUNK_SAMPLES : size * CHUNK_SAMPLES] for signal, size in zip(signals, (3, 4, 3), strict=True)]
+    blocks = [
+        signal[2 * CHUNK_SAMPLES : size * CHUNK_SAMPLES]
+        for signal, size in zip(signals, (3, 4, 3), strict=True)
+    ]
     batched = encoder.stream(together, blocks)
     for row in range(3):
-        torch.testing.assert_close(batched[row], encoder.stream([alone[row]], [blocks[row]])[0], rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            batched[row], encoder.stream([alone[row]], [blocks[row]])[0], rtol=0, atol=1e-10
+        )
         torch.testing.assert_close(together[row].cache, alone[row].cache, rtol=0, atol=1e-10)
 
 
@@ -135,12 +148,16 @@ def hugging_face() -> Wav2Vec2Model:
 def test_wav2vec2_weights_fit_and_mean_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without positions and with one block, ours is Hugging Face's network."""
     theirs, ours = hugging_face(), make()
-    weights = {name: tensor for name, tensor in theirs.state_dict().items() if "pos_conv" not in name}
+    weights = {
+        name: tensor for name, tensor in theirs.state_dict().items() if "pos_conv" not in name
+    }
     weights.pop("masked_spec_embed", None)
     ours.load_state_dict(weights)
     monkeypatch.setattr(theirs.encoder.pos_conv_embed, "forward", torch.zeros_like)
     monkeypatch.setattr(
-        module, "rotary", lambda positions, size, *_: (torch.ones(positions, size // 2), torch.zeros(1))
+        module,
+        "rotary",
+        lambda positions, size, *_: (torch.ones(positions, size // 2), torch.zeros(1)),
     )
     signal = audio(2)
     expected = theirs(F.pad(signal, (80, 0)), output_hidden_states=True)

@@ -27,7 +27,12 @@ MakeSystem = Callable[..., StreamingSystem]
 Noise = Callable[..., Tensor]
 
 END, INSTRUCTION = 2, 5
-DECODER = {"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+DECODER = {
+    "model_type": "llama",
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 TURNS = 1000
 
 
@@ -45,7 +50,9 @@ def exact(backbone: InfiniSST) -> InfiniSST:
     for owner in [model, *model.layers]:
         for name, norm in list(owner.named_children()):
             if "norm" in name:
-                precise = nn.RMSNorm(norm.weight.numel(), eps=norm.variance_epsilon, dtype=norm.weight.dtype)
+                precise = nn.RMSNorm(
+                    norm.weight.numel(), eps=norm.variance_epsilon, dtype=norm.weight.dtype
+                )
                 precise.load_state_dict(norm.state_dict())
                 setattr(owner, name, precise)
     return backbone
@@ -56,7 +63,9 @@ def exact(backbone: InfiniSST) -> InfiniSST:
 
 def controls(on: bool) -> dict[str, float]:
     return (
-        {"no_repeat_ngram": 2, "repetition_penalty": 1.5} if on else {"no_repeat_ngram": 0, "repetition_penalty": 1.0}
+        {"no_repeat_ngram": 2, "repetition_penalty": 1.5}
+        if on
+        else {"no_repeat_ngram": 0, "repetition_penalty": 1.0}
     )
 
 
@@ -64,8 +73,14 @@ def plainly(
     plain: ModuleType, backbone: InfiniSST, session: Session, signal: Tensor, multiplier: int
 ) -> tuple[list[list[int]], object]:
     """Ids of every turn of a talk."""
-    search, prompt, embed = backbone.search, backbone.prompt, backbone.decoder.get_input_embeddings()
-    instruction = prompt.instruction(source=session.source, target=session.target, multiplier=multiplier)
+    search, prompt, embed = (
+        backbone.search,
+        backbone.prompt,
+        backbone.decoder.get_input_embeddings(),
+    )
+    instruction = prompt.instruction(
+        source=session.source, target=session.target, multiplier=multiplier
+    )
     stream = plain.PlainStream(
         plain.PlainDecoder(backbone.decoder, len(instruction)),
         plain.PlainSearch(
@@ -83,7 +98,11 @@ def plainly(
     answers, opening = [], instruction
     for block in speech.split(12 * multiplier):
         ids, frames = opening + prompt.turn(multiplier), iter(block)
-        answers.append(stream.turn([next(frames) if token == prompt.speech else embed.weight[token] for token in ids]))
+        answers.append(
+            stream.turn(
+                [next(frames) if token == prompt.speech else embed.weight[token] for token in ids]
+            )
+        )
         opening = []
     return answers, stream
 
@@ -110,13 +129,17 @@ def test_talks_in_lockstep_say_what_plain_streams_say(
     multiplier: int,
 ) -> None:
     search = SearchConfig(beams=beams, tokens_per_chunk=5, **controls(on))
-    backbone = exact(make(seed=7, end_scale=8.0, search=search, window=WindowConfig(size=45, unit=unit)))
+    backbone = exact(
+        make(seed=7, end_scale=8.0, search=search, window=WindowConfig(size=45, unit=unit))
+    )
     system, turns = make_system(backbone, multiplier), 10
     sessions = [system.open(f"talk {index}") for index in range(3)]
     signals = [noise(0.96 * multiplier * turns, seed) for seed in range(3)]
     said: list[list[list[int]]] = [[] for _ in sessions]
     for begin in range(0, turns * multiplier * CHUNK_SAMPLES, multiplier * CHUNK_SAMPLES):
-        live = sessions if begin else sessions[:2]  # the third is a turn behind: caches of different lengths
+        live = (
+            sessions if begin else sessions[:2]
+        )  # the third is a turn behind: caches of different lengths
         for index, session in enumerate(live):
             late = begin - multiplier * CHUNK_SAMPLES * (index == 2)
             session.receive(SpeechChunk(signals[index][late : late + multiplier * CHUNK_SAMPLES]))
@@ -140,7 +163,9 @@ def assert_same_cache(plain: ModuleType, state: StreamState, oracle: object) -> 
         keys, values = (torch.stack(part, dim=1) for part in zip(*kept, strict=True))
         places = state.dropped + torch.arange(state.kept)
         torch.testing.assert_close(state.cache[layer, 1], values, rtol=0, atol=1e-9)
-        torch.testing.assert_close(state.cache[layer, 0], plain.turned(keys, places[:, None]), rtol=0, atol=1e-9)
+        torch.testing.assert_close(
+            state.cache[layer, 0], plain.turned(keys, places[:, None]), rtol=0, atol=1e-9
+        )
 
 
 # ---- a thousand evictions
@@ -148,7 +173,9 @@ def assert_same_cache(plain: ModuleType, state: StreamState, oracle: object) -> 
 
 def new_state(backbone: InfiniSST) -> StreamState:
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION)
+    return StreamState(
+        encoder=encoder, cache=empty_cache(backbone.decoder), instruction=INSTRUCTION
+    )
 
 
 def dialogue() -> list[list[int]]:
@@ -162,7 +189,10 @@ def dialogue() -> list[list[int]]:
 
 @torch.inference_mode()
 def fast_form(
-    backbone: InfiniSST, window: WindowConfig, move: Callable[..., None] = slide, turns: int = TURNS + 10
+    backbone: InfiniSST,
+    window: WindowConfig,
+    move: Callable[..., None] = slide,
+    turns: int = TURNS + 10,
 ) -> Tensor:
     """(turns, vocabulary) log-probabilities after each prompt; the window slides by ``move``."""
     state, embed, seen = new_state(backbone), backbone.decoder.get_input_embeddings(), []
@@ -246,10 +276,14 @@ def turn_the_turned(state: StreamState, config: WindowConfig, decoder: PreTraine
     """Not the zoo's: the instruction's keys turn from where they are, not from their first copy."""
     before, keys = state.dropped, state.cache[:, 0, :, : state.instruction].clone()
     slide(state, config, decoder)
-    state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(keys, state.dropped - before)
+    state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(
+        keys, state.dropped - before
+    )
 
 
-def test_a_thousand_evictions_in_bfloat16(rounded: InfiniSST, truth: Tensor, plain: ModuleType) -> None:
+def test_a_thousand_evictions_in_bfloat16(
+    rounded: InfiniSST, truth: Tensor, plain: ModuleType
+) -> None:
     """Against double precision, the fast form is as close as the paper's, and no worse in the end than at first.
 
     Measured mean errors of log-probabilities: fast 0.004, paper 0.004, turning the turned 0.04.

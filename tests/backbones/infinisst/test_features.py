@@ -28,14 +28,24 @@ def opened(encoder: StreamingEncoder) -> Analysed:
 
 
 @torch.inference_mode()
-def test_two_streams_that_grow_and_are_cut_hear_what_they_would_hear_anew(encoder: StreamingEncoder) -> None:
+def test_two_streams_that_grow_and_are_cut_hear_what_they_would_hear_anew(
+    encoder: StreamingEncoder,
+) -> None:
     audio = torch.randn(2, 40 * FRAME, dtype=torch.float64)
     known = [opened(encoder), opened(encoder)]
-    looks = [((0, 4, 3), (0, 7, 7)), ((0, 9, 9), (3, 12, 11)), ((5, 15, 13), (3, 20, 20)), ((20, 26, 25), (4, 24, 23))]
+    looks = [
+        ((0, 4, 3), (0, 7, 7)),
+        ((0, 9, 9), (3, 12, 11)),
+        ((5, 15, 13), (3, 20, 20)),
+        ((20, 26, 25), (4, 24, 23)),
+    ]
     for look in looks:
         heard = []
         for row, (first, last, whole) in enumerate(look):
-            wave, real = audio[row, first * FRAME : last * FRAME].clone(), whole * FRAME - 17 - first * FRAME
+            wave, real = (
+                audio[row, first * FRAME : last * FRAME].clone(),
+                whole * FRAME - 17 - first * FRAME,
+            )
             wave[real:] = 0
             heard.append(Heard(wave, real, first * FRAME))
         for features, one in zip(analyse(encoder, known, heard), heard, strict=True):
@@ -48,7 +58,9 @@ def test_only_what_is_new_goes_through_the_convolutions(
 ) -> None:
     seen: list[int] = []
     convolve = encoder.features
-    monkeypatch.setattr(encoder, "features", lambda samples: seen.append(samples.numel()) or convolve(samples))
+    monkeypatch.setattr(
+        encoder, "features", lambda samples: seen.append(samples.numel()) or convolve(samples)
+    )
     wave, known = torch.randn(100 * FRAME, dtype=torch.float64), opened(encoder)
     for frames in (50, 54, 58):
         analyse(encoder, [known], [Heard(wave[: frames * FRAME], frames * FRAME, 0)])
@@ -57,7 +69,9 @@ def test_only_what_is_new_goes_through_the_convolutions(
 
 
 @torch.inference_mode()
-def test_a_shorter_look_forgets_nothing_and_too_little_audio_has_no_frame(encoder: StreamingEncoder) -> None:
+def test_a_shorter_look_forgets_nothing_and_too_little_audio_has_no_frame(
+    encoder: StreamingEncoder,
+) -> None:
     wave, known = torch.randn(10 * FRAME, dtype=torch.float64), opened(encoder)
     analyse(encoder, [known], [Heard(wave, wave.numel(), 0)])
     kept = len(known.frames)

@@ -35,7 +35,10 @@ def test_an_instruction_that_is_not_kept_goes_first(
     make: Make, make_system: MakeSystem, noise: Noise, unit: str
 ) -> None:
     size = 45
-    kept, lost = (make(window=WindowConfig(size=size, unit=unit, keep_instruction=keep)) for keep in (True, False))
+    kept, lost = (
+        make(window=WindowConfig(size=size, unit=unit, keep_instruction=keep))
+        for keep in (True, False)
+    )
     streams = [make_system(backbone).open("talk") for backbone in (kept, lost)]
     said: list[list[list[int]]] = [[], []]
     for index in range(7):
@@ -55,10 +58,19 @@ def test_a_batch_without_its_instruction_gives_each_stream_its_words_alone(
     make: Make, stream: Stream, noise: Noise
 ) -> None:
     search = SearchConfig(
-        beams=3, repetition="turn", lookback=6, no_repeat_ngram=3, tokens_per_chunk=4, at_limit="drop"
+        beams=3,
+        repetition="turn",
+        lookback=6,
+        no_repeat_ngram=3,
+        tokens_per_chunk=4,
+        at_limit="drop",
     )
-    backbone = make(search=search, window=WindowConfig(size=60, unit="turns", keep_instruction=False))
-    talks = {str(seconds): noise(seconds, seed) for seed, seconds in enumerate((7.3, 2.1, 9.6, 5.0))}
+    backbone = make(
+        search=search, window=WindowConfig(size=60, unit="turns", keep_instruction=False)
+    )
+    talks = {
+        str(seconds): noise(seconds, seed) for seed, seconds in enumerate((7.3, 2.1, 9.6, 5.0))
+    }
     together = stream(backbone, talks, multiplier=2, batch_size=3)
     alone = stream(backbone, talks, multiplier=2)
     assert {name: instance.text for name, instance in together.items()} == {
@@ -93,7 +105,9 @@ def test_a_turn_may_have_10_m_ids_and_more_where_more_is_heard(
     assert turn(backbone, session, noise(0.96 * chunks), final=True).new == limit
 
 
-def test_a_dropped_last_id_is_not_in_the_window_either(make: Make, make_system: MakeSystem, noise: Noise) -> None:
+def test_a_dropped_last_id_is_not_in_the_window_either(
+    make: Make, make_system: MakeSystem, noise: Noise
+) -> None:
     backbone = make(search=NeverEnding(beams=2, at_limit="drop"))
     session = make_system(backbone).open("talk")
     hypothesis, state = turn(backbone, session, noise(0.96)), session.backbone
@@ -120,21 +134,29 @@ def test_what_is_suppressed_and_the_mark_of_speech_are_never_said(
     printable = [chr(token - 8 + ord("!")) for token in said if token < 8 + 94]
     assert printable
     muted = make(search=Speech(beams=beams, suppress=printable))
-    assert not set(turn(muted, make_system(muted).open("talk"), noise(0.96)).token_ids.tolist()) & set(
-        muted.prompt.containing(printable)
-    )
+    assert not set(
+        turn(muted, make_system(muted).open("talk"), noise(0.96)).token_ids.tolist()
+    ) & set(muted.prompt.containing(printable))
     with pytest.raises(ZooError, match="No token contains 'laughter'"):
         make(search=SearchConfig(suppress=["laughter"]))
 
 
-def test_a_stream_cannot_begin_at_an_m_that_has_no_token(make: Make, make_system: MakeSystem) -> None:
-    backbone = make(template=dataclasses.replace(LEAN, instruction="{latency}", latency="{multiplier}"))
+def test_a_stream_cannot_begin_at_an_m_that_has_no_token(
+    make: Make, make_system: MakeSystem
+) -> None:
+    backbone = make(
+        template=dataclasses.replace(LEAN, instruction="{latency}", latency="{multiplier}")
+    )
     assert make_system(backbone, 9).open("talk").multiplier == 9
-    with pytest.raises(ZooError, match=r"no latency token for m = 10; it has those for m = 1, 2, .*, 9\."):
+    with pytest.raises(
+        ZooError, match=r"no latency token for m = 10; it has those for m = 1, 2, .*, 9\."
+    ):
         make_system(backbone, 10).open("talk")
 
 
-def test_a_late_start_hears_all_that_has_come(make: Make, make_system: MakeSystem, noise: Noise) -> None:
+def test_a_late_start_hears_all_that_has_come(
+    make: Make, make_system: MakeSystem, noise: Noise
+) -> None:
     backbone, signal = make(), noise(0.96 * 4)
     late, whole = make_system(backbone), make_system(backbone)
     late.policy.min_start = 2.5

@@ -25,7 +25,9 @@ from zoo.backbones.infinisst.pretrained import load_encoder
 from zoo.backbones.weights import share
 from zoo.errors import ZooError
 
-SHAPE = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+SHAPE = EncoderConfig(
+    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
+)
 LARGE = {  # the layer-norm variant of the large models, with SHAPE's numbers
     "conv_dim": list(SHAPE.conv_channels),
     "conv_bias": True,
@@ -53,7 +55,9 @@ def saved(folder: Path, kind: type, **changed: object) -> Path:
     model = kind(config(**(LARGE | changed)))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.normal_(std=0.3)  # zeros and ones of fresh norms and biases would hide a mix-up
+            parameter.normal_(
+                std=0.3
+            )  # zeros and ones of fresh norms and biases would hide a mix-up
     model.save_pretrained(folder)
     return folder
 
@@ -69,7 +73,9 @@ def without_positions(model: Wav2Vec2Model, samples: Tensor) -> Tensor:
     return model.eval()(samples).last_hidden_state
 
 
-def unrotated(encoder: StreamingEncoder, samples: Tensor, monkeypatch: pytest.MonkeyPatch) -> Tensor:
+def unrotated(
+    encoder: StreamingEncoder, samples: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> Tensor:
     """Ours without positions."""
     monkeypatch.setattr("zoo.backbones.infinisst.encoder.rotate", lambda x, cos, sin: x)
     return encoder.eval()(samples, 1).hidden
@@ -83,7 +89,9 @@ def test_it_computes_what_wav2vec2_computes_but_for_positions(
     encoder = StreamingEncoder(SHAPE)
     load_encoder(encoder, str(folder))
     samples = torch.randn(1, 15_360)
-    theirs = without_positions(Wav2Vec2Model.from_pretrained(folder), torch.nn.functional.pad(samples, (80, 0)))
+    theirs = without_positions(
+        Wav2Vec2Model.from_pretrained(folder), torch.nn.functional.pad(samples, (80, 0))
+    )
     torch.testing.assert_close(unrotated(encoder, samples, monkeypatch), theirs, rtol=0, atol=1e-5)
 
 
@@ -132,7 +140,9 @@ def test_the_backbone_starts_from_them_in_its_own_type(make: Make, tmp_path: Pat
         ({"hidden_act": "relu"}, "GELU"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, changed: dict[str, object], sentence: str) -> None:
+def test_what_does_not_fit_is_refused(
+    tmp_path: Path, changed: dict[str, object], sentence: str
+) -> None:
     folder = saved(tmp_path, Wav2Vec2Model, **changed)
     with pytest.raises(ZooError, match=sentence):
         load_encoder(StreamingEncoder(SHAPE), str(folder))
@@ -145,12 +155,17 @@ def test_another_network_and_missing_weights_are_refused(tmp_path: Path) -> None
     weights = load_file(folder / "model.safetensors")
     del weights["encoder.layers.1.attention.k_proj.bias"]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ZooError, match=r"lacks 1 weights of a wav2vec2, such as encoder\.layers\.1\.attention\.k_proj"):
+    with pytest.raises(
+        ZooError,
+        match=r"lacks 1 weights of a wav2vec2, such as encoder\.layers\.1\.attention\.k_proj",
+    ):
         load_encoder(StreamingEncoder(SHAPE), str(folder))
 
 
 @pytest.mark.parametrize("source", ["/nowhere", "nobody/no-such-model"])
-def test_what_cannot_be_found_is_said_in_one_sentence(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_found_is_said_in_one_sentence(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ZooError, match=f"No encoder could be loaded from '{source}'"):
         load_encoder(StreamingEncoder(SHAPE), source)
@@ -201,7 +216,9 @@ def test_an_infinisst_on_another_grid_is_refused(make: Make, tmp_path: Path) -> 
 def test_a_checkpoint_comes_before_them(make: Make, tmp_path: Path) -> None:
     trained = make(seed=8, encoder=SHAPE)
     trained.save(tmp_path)
-    loaded = make(encoder=SHAPE, checkpoint=str(tmp_path), encoder_weights="/nowhere", end_scale=1.0)
+    loaded = make(
+        encoder=SHAPE, checkpoint=str(tmp_path), encoder_weights="/nowhere", end_scale=1.0
+    )
     for name, tensor in loaded.state_dict().items():
         assert torch.equal(tensor, trained.state_dict()[name])
 

@@ -13,7 +13,9 @@ from zoo.errors import ZooError
 from zoo.languages import language
 
 PAD, BEGIN, END, HEADER, HEADER_END, USER, ASSISTANT, SPEECH = range(8)
-SPACE = 8 + 188 + 32  # 94 printable ASCII, 94 printable Latin-1, then the rest in order; a space is the 33rd of these
+SPACE = (
+    8 + 188 + 32
+)  # 94 printable ASCII, 94 printable Latin-1, then the rest in order; a space is the 33rd of these
 NEWLINE = 8 + 188 + 10
 
 
@@ -29,7 +31,9 @@ def tokenizer(tokenizer_folder: Path):
 
 def test_lean_trajectory_by_hand(tokenizer) -> None:
     prompt = Prompt(tokenizer=tokenizer, template=LEAN)
-    made = prompt.trajectory(["", " ja so"], chunks=[2, 1], source=language("en"), target=language("de"), multiplier=2)
+    made = prompt.trajectory(
+        ["", " ja so"], chunks=[2, 1], source=language("en"), target=language("de"), multiplier=2
+    )
     instruction = [BEGIN, *ids("Translate the following speech from English to German."), END]
     first = [USER, *[SPEECH] * 24, END, ASSISTANT, END]
     second = [USER, *[SPEECH] * 12, END, ASSISTANT, *ids("ja so"), END]
@@ -42,7 +46,9 @@ def test_lean_trajectory_by_hand(tokenizer) -> None:
 
 def test_llama_chat_format_by_hand(tokenizer) -> None:
     prompt = Prompt(tokenizer=tokenizer, template=Template(speech="<|speech|>"))
-    made = prompt.trajectory(["A"], chunks=[1], source=language("en"), target=language("zh"), multiplier=1)
+    made = prompt.trajectory(
+        ["A"], chunks=[1], source=language("en"), target=language("zh"), multiplier=1
+    )
     system = [BEGIN, HEADER, *ids("system"), HEADER_END, *ids("\n\n")]
     system += [*ids("Translate the following speech from English to Chinese."), END]
     user = [HEADER, *ids("user"), HEADER_END, *ids("\n\n"), *[SPEECH] * 12, END]
@@ -55,7 +61,9 @@ def test_llama_chat_format_by_hand(tokenizer) -> None:
 def test_instruction_may_name_the_multiplier(tokenizer) -> None:
     template = Template(instruction="m{multiplier}", speech="<|speech|>")
     prompt = Prompt(tokenizer=tokenizer, template=template)
-    assert prompt.instruction(source=language("en"), target=language("de"), multiplier=3) == ids("m3")
+    assert prompt.instruction(source=language("en"), target=language("de"), multiplier=3) == ids(
+        "m3"
+    )
 
 
 RELEASED_TOKENS = TEMPLATES["released"].special_tokens(most=2)
@@ -65,7 +73,9 @@ RELEASED_TOKENS = TEMPLATES["released"].special_tokens(most=2)
 def released_tokenizer(tmp_path_factory: pytest.TempPathFactory):
     """Bytes, and the tokens of the released dialogue for m up to 2."""
     folder = tmp_path_factory.mktemp("released")
-    tokenizer = train_tokenizer([], vocabulary_size=20 + 256, special_tokens=[*SPECIAL_TOKENS, *RELEASED_TOKENS])
+    tokenizer = train_tokenizer(
+        [], vocabulary_size=20 + 256, special_tokens=[*SPECIAL_TOKENS, *RELEASED_TOKENS]
+    )
     tokenizer.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.save_pretrained(folder)
     return AutoTokenizer.from_pretrained(folder)
@@ -97,10 +107,13 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
         "<|im_start|>user\n[speech]<|im_end|>\n<|im_start|>assistant\nJa.<|im_end|>\n"
         "<|im_start|>user\n[speech]<|im_end|>\n<|im_start|>assistant\nJa.<|im_end|>"
     )
-    with pytest.raises(ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, offline, chatml, lean"):
+    with pytest.raises(
+        ZooError, match=r"no single token '<\|im_end\|>'.*llama, released, offline, chatml, lean"
+    ):
         Prompt(tokenizer=tokenizer, template=chatml)
     with pytest.raises(
-        ZooError, match=r"Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean"
+        ZooError,
+        match=r"Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean",
     ):
         template_named("qwen")
 
@@ -143,7 +156,9 @@ def test_trained_tokenizer_gives_any_text_back_with_a_space_in_front(tmp_path: P
     assert loaded.convert_tokens_to_ids(list(SPECIAL_TOKENS)) == list(range(8))
     text = "das Haus,  größer\n als 猫 <|eot_id|>"
     assert loaded.decode(loaded(text)["input_ids"]) == " " + text
-    assert loaded("Haus das")["input_ids"] == loaded("Haus")["input_ids"] + loaded("das")["input_ids"]
+    assert (
+        loaded("Haus das")["input_ids"] == loaded("Haus")["input_ids"] + loaded("das")["input_ids"]
+    )
     assert len(loaded("das Haus")["input_ids"]) < 8
     assert loaded.eos_token_id == END
     assert loaded.pad_token_id == PAD

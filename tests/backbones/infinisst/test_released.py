@@ -54,7 +54,9 @@ def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
         made.update({f"{name}.weight": shape, f"{name}.bias": shape[:1]})
 
     for layer, (channels, (kernel, _)) in enumerate(zip(CHANNELS, CONVOLUTIONS, strict=True)):
-        linear(f"{W2V}feature_extractor.conv_layers.{layer}.0", channels, (1, *CHANNELS)[layer], kernel)
+        linear(
+            f"{W2V}feature_extractor.conv_layers.{layer}.0", channels, (1, *CHANNELS)[layer], kernel
+        )
         linear(f"{W2V}feature_extractor.conv_layers.{layer}.2.1", channels)
     linear(f"{W2V}layer_norm", CHANNELS[-1])
     linear(f"{W2V}post_extract_proj", HIDDEN, CHANNELS[-1])
@@ -78,7 +80,10 @@ def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
             made[f"{name}self_attn.{projection}_proj.weight"] = (rows, WIDTH)
         made |= {f"{name}mlp.{part}_proj.weight": (LLM_FF, WIDTH) for part in ("gate", "up")}
         made[f"{name}mlp.down_proj.weight"] = (WIDTH, LLM_FF)
-        made |= {f"{name}{norm}.weight": (WIDTH,) for norm in ("input_layernorm", "post_attention_layernorm")}
+        made |= {
+            f"{name}{norm}.weight": (WIDTH,)
+            for norm in ("input_layernorm", "post_attention_layernorm")
+        }
     return made
 
 
@@ -110,7 +115,9 @@ class Network:
         self.angles = angles
         self.heard = torch.zeros(399, dtype=torch.float64)
         self.frames = 0
-        self.cache: list[tuple[Tensor, Tensor]] = [(torch.zeros(HEADS, 0, HIDDEN // HEADS).double(),) * 2] * LAYERS
+        self.cache: list[tuple[Tensor, Tensor]] = [
+            (torch.zeros(HEADS, 0, HIDDEN // HEADS).double(),) * 2
+        ] * LAYERS
 
     def linear(self, name: str, x: Tensor) -> Tensor:
         return x @ self.weights[f"{name}.weight"].T + self.weights.get(f"{name}.bias", 0.0)
@@ -146,7 +153,8 @@ class Network:
     def attended(self, layer: int, x: Tensor, block: int) -> Tensor:
         name = f"{W2V}encoder.layers.{layer}.self_attn."
         query, key, value = (
-            self.linear(f"{name}{part}_proj", x).view(len(x), HEADS, -1).transpose(0, 1) for part in "qkv"
+            self.linear(f"{name}{part}_proj", x).view(len(x), HEADS, -1).transpose(0, 1)
+            for part in "qkv"
         )
         past = [kept[:, max(0, kept.shape[1] - WINDOW) :] for kept in self.cache[layer]]
         key, value = torch.cat([past[0], key], dim=1), torch.cat([past[1], value], dim=1)
@@ -168,7 +176,9 @@ class Network:
             x = x + self.llama_attention(f"{name}self_attn.", self.rms(f"{name}input_layernorm", x))
             normed = self.rms(f"{name}post_attention_layernorm", x)
             gate = F.silu(self.linear(f"{name}mlp.gate_proj", normed))
-            x = x + self.linear(f"{name}mlp.down_proj", gate * self.linear(f"{name}mlp.up_proj", normed))
+            x = x + self.linear(
+                f"{name}mlp.down_proj", gate * self.linear(f"{name}mlp.up_proj", normed)
+            )
         return self.linear("lm_head", self.rms("model.norm", x))
 
     def rms(self, name: str, x: Tensor) -> Tensor:
@@ -179,14 +189,19 @@ class Network:
     def llama_attention(self, name: str, x: Tensor) -> Tensor:
         size = WIDTH // LLM_HEADS
         query, key, value = (
-            self.linear(f"{name}{part}_proj", x).view(len(x), -1, size).transpose(0, 1) for part in "qkv"
+            self.linear(f"{name}{part}_proj", x).view(len(x), -1, size).transpose(0, 1)
+            for part in "qkv"
         )
-        key, value = (shared.repeat_interleave(LLM_HEADS // LLM_SHARED, dim=0) for shared in (key, value))
+        key, value = (
+            shared.repeat_interleave(LLM_HEADS // LLM_SHARED, dim=0) for shared in (key, value)
+        )
         frequencies = 1.0 / 10_000 ** (torch.arange(0, size, 2).float() / size)
         angles = torch.arange(len(x)).double()[:, None] * frequencies.double()
         turn = torch.polar(torch.ones_like(angles), angles)
         query, key = (
-            paired(part.unflatten(-1, (2, -1)).mT.flatten(-2), turn).unflatten(-1, (-1, 2)).mT.flatten(-2)
+            paired(part.unflatten(-1, (2, -1)).mT.flatten(-2), turn)
+            .unflatten(-1, (-1, 2))
+            .mT.flatten(-2)
             for part in (query, key)
         )
         scores = query @ key.mT / size**0.5
@@ -197,7 +212,9 @@ class Network:
 
 def paired(x: Tensor, turn: Tensor) -> Tensor:
     """Turn neighbouring values of (heads, positions, head size)."""
-    return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turn).flatten(-2)
+    return torch.view_as_real(
+        torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turn
+    ).flatten(-2)
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +250,9 @@ def file(weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def converted(file: Path, llm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("converted")
     encoder = convert(file, folder, llm=str(llm))
-    assert encoder == EncoderConfig(conv_channels=list(CHANNELS), hidden=HIDDEN, layers=LAYERS, heads=HEADS, ff=FF)
+    assert encoder == EncoderConfig(
+        conv_channels=list(CHANNELS), hidden=HIDDEN, layers=LAYERS, heads=HEADS, ff=FF
+    )
     return folder
 
 
@@ -261,7 +280,10 @@ def load(folder: Path, angles: str) -> InfiniSST:
     return backbone.eval()
 
 
-TURNS = {1: ["", "Guten Tag", "", "meine", "Damen und", "Herren!"], 2: ["Guten", "", "Tag, alle zusammen."]}
+TURNS = {
+    1: ["", "Guten Tag", "", "meine", "Damen und", "Herren!"],
+    2: ["Guten", "", "Tag, alle zusammen."],
+}
 ANGLES = [  # the file's frequencies are in single precision; in the released code's bfloat16 that makes no difference
     ("exact", torch.float64, 1e-5),
     ("bfloat16", torch.bfloat16, 1e-10),
@@ -291,7 +313,9 @@ def test_logits_are_those_of_the_released_network(
     close: float,
 ) -> None:
     samples, network, backbone = noise(6 * 0.96), Network(weights, kind), load(converted, angles)
-    ids = torch.tensor(backbone.tokenizer(dialogue(multiplier), add_special_tokens=False)["input_ids"])
+    ids = torch.tensor(
+        backbone.tokenizer(dialogue(multiplier), add_special_tokens=False)["input_ids"]
+    )
     embeddings = network.weights["model.embed_tokens.weight"][ids]
     embeddings[ids == 264] = network.speech(samples, 48 * multiplier)
     logits = network.logits(embeddings)
@@ -336,7 +360,9 @@ def test_rounded_angles_are_another_network(weights: Weights, noise: Callable[..
 
 
 def test_the_tokenizer_has_the_authors_tokens(converted: Path) -> None:
-    tokens = AutoTokenizer.from_pretrained(converted).convert_ids_to_tokens(list(range(264, 264 + 3 + MOST)))
+    tokens = AutoTokenizer.from_pretrained(converted).convert_ids_to_tokens(
+        list(range(264, 264 + 3 + MOST))
+    )
     assert tokens == ["<sp_patch>", "<sp_start>", "<sp_end>", "<latency_1>", "<latency_2>"]
 
 
@@ -346,7 +372,10 @@ def test_safetensors_and_the_training_scripts_names_convert_alike(
     save_file(weights, tmp_path / "a.safetensors")
     torch.save({f"model.{name}": tensor for name, tensor in weights.items()}, tmp_path / "b.bin")
     expected = load_file(converted / "model.safetensors")
-    assert {str(tensor.dtype) for tensor in expected.values()} == {"torch.float32", "torch.bfloat16"}
+    assert {str(tensor.dtype) for tensor in expected.values()} == {
+        "torch.float32",
+        "torch.bfloat16",
+    }
     for name in ("a.safetensors", "b.bin"):
         convert(tmp_path / name, tmp_path / name[0], llm=str(llm))
         got = load_file(tmp_path / name[0] / "model.safetensors")
@@ -354,7 +383,9 @@ def test_safetensors_and_the_training_scripts_names_convert_alike(
         assert all(torch.equal(got[key], expected[key]) for key in expected)
 
 
-def test_weights_can_be_written_in_one_type(file: Path, weights: Weights, llm: Path, tmp_path: Path) -> None:
+def test_weights_can_be_written_in_one_type(
+    file: Path, weights: Weights, llm: Path, tmp_path: Path
+) -> None:
     assert main([str(file), str(tmp_path / "half"), "--llm", str(llm), "--dtype", "bfloat16"]) == 0
     got = load_file(tmp_path / "half" / "model.safetensors")
     assert {tensor.dtype for tensor in got.values()} == {torch.bfloat16}
@@ -368,16 +399,28 @@ def without(weights: Weights, *names: str) -> Weights:
 
 FREQS = f"{W2V}encoder.layers.1.self_attn.rotary_emb.freqs"
 MISTAKES: dict[str, tuple[Callable[[Weights], object], str]] = {
-    "list": (lambda weights: list(weights.values()), "does not hold named weights and nothing else"),
-    "nested": (lambda weights: {"state_dict": weights}, "does not hold named weights and nothing else"),
+    "list": (
+        lambda weights: list(weights.values()),
+        "does not hold named weights and nothing else",
+    ),
+    "nested": (
+        lambda weights: {"state_dict": weights},
+        "does not hold named weights and nothing else",
+    ),
     "empty": (lambda _: {}, "does not hold named weights"),
-    "another network": (lambda _: {"weight": torch.ones(2)}, "no released InfiniSST: it has no tensor model.speech_en"),
+    "another network": (
+        lambda _: {"weight": torch.ones(2)},
+        "no released InfiniSST: it has no tensor model.speech_en",
+    ),
     "missing": (
         lambda weights: without(weights, f"{W2V}encoder.layers.1.fc2.bias", "model.norm.weight"),
         "lacks model.norm.weight, model.speech_encoder.speech_encoder.encoder.layers.1.fc2.bias.$",
     ),
     "no frequencies": (lambda weights: without(weights, FREQS), f"no tensor {FREQS}"),
-    "other frequencies": (lambda weights: weights | {FREQS: torch.ones(4)}, "not the frequencies of base 10000"),
+    "other frequencies": (
+        lambda weights: weights | {FREQS: torch.ones(4)},
+        "not the frequencies of base 10000",
+    ),
     "unexpected": (
         lambda weights: weights | {f"model.{letter}": torch.ones(1) for letter in "abcde"},
         "has what the network lacks: model.a, model.b, model.c and 2 more.$",
@@ -394,7 +437,9 @@ MISTAKES: dict[str, tuple[Callable[[Weights], object], str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_file_of_another_kind_is_refused(weights: Weights, llm: Path, tmp_path: Path, mistake: str) -> None:
+def test_a_file_of_another_kind_is_refused(
+    weights: Weights, llm: Path, tmp_path: Path, mistake: str
+) -> None:
     change, sentence = MISTAKES[mistake]
     torch.save(change(weights), tmp_path / "file.bin")
     with pytest.raises(ZooError, match=sentence):
@@ -421,7 +466,11 @@ def test_nothing_but_weights_is_unpickled(llm: Path, tmp_path: Path, kind: str) 
 
 
 def test_the_command_names_what_is_wrong(
-    file: Path, llm: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    file: Path,
+    llm: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no network")

@@ -38,7 +38,10 @@ def ours(
     never: list[int] | None = None,
 ) -> list[Answer]:
     states = [
-        StreamState(encoder=EncoderState(torch.zeros(0), torch.zeros(0)), cache=empty_cache(backbone.decoder))
+        StreamState(
+            encoder=EncoderState(torch.zeros(0), torch.zeros(0)),
+            cache=empty_cache(backbone.decoder),
+        )
         for _ in prompts
     ]
     contexts = contexts or [Context([], []) for _ in prompts]
@@ -47,7 +50,9 @@ def ours(
 
 
 @torch.inference_mode()
-def theirs(backbone: InfiniSST, embeddings: Tensor, config: SearchConfig, limit: int, **options: object) -> list[int]:
+def theirs(
+    backbone: InfiniSST, embeddings: Tensor, config: SearchConfig, limit: int, **options: object
+) -> list[int]:
     ids = backbone.decoder.generate(
         inputs_embeds=embeddings[None],
         attention_mask=torch.ones(1, len(embeddings), dtype=torch.long),
@@ -87,9 +92,17 @@ def test_greedy_is_hugging_faces(make: Callable[..., InfiniSST], limit: int) -> 
 @pytest.mark.parametrize("beams", [2, 4])
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"length_penalty": 0.0}, {"length_penalty": 2.0}, {"no_repeat_ngram": 2}, {"repetition_penalty": 1.5}],
+    [
+        {},
+        {"length_penalty": 0.0},
+        {"length_penalty": 2.0},
+        {"no_repeat_ngram": 2},
+        {"repetition_penalty": 1.5},
+    ],
 )
-def test_beam_search_is_hugging_faces(make: Callable[..., InfiniSST], beams: int, changes: dict) -> None:
+def test_beam_search_is_hugging_faces(
+    make: Callable[..., InfiniSST], beams: int, changes: dict
+) -> None:
     backbone, config = make(seed=1), dataclasses.replace(PLAIN, beams=beams, **changes)
     lengths = set()
     for seed in range(10):
@@ -130,7 +143,10 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
         embeddings = prompt(backbone, seed)
         (answer,) = ours(backbone, [embeddings], dataclasses.replace(PLAIN, beams=beams), [12])
         cached = said(answer)[:-1]
-        state = StreamState(encoder=EncoderState(torch.zeros(0), torch.zeros(0)), cache=empty_cache(backbone.decoder))
+        state = StreamState(
+            encoder=EncoderState(torch.zeros(0), torch.zeros(0)),
+            cache=empty_cache(backbone.decoder),
+        )
         turn = Turn(backbone.decoder, [state], [embeddings])
         for token in cached:
             turn.step([token])
@@ -172,7 +188,9 @@ def test_controls_are_hugging_faces(repetition: str) -> None:
     log_probs = torch.randn(5, 70, generator=generator, dtype=torch.float64).log_softmax(-1)
     answers = [[8, 50, 51], [50, 51, 52], [60, 50, 51], [9, 50, 50], [51, 52, 50]]
     found = config.scores(log_probs, [CONTEXT] * 5, answers)
-    torch.testing.assert_close(found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=0)
+    torch.testing.assert_close(
+        found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=0
+    )
     assert found.isinf().sum() >= 4
     assert (found[0, END] < log_probs[0, END]) == (repetition == "turn")
 
@@ -180,16 +198,22 @@ def test_controls_are_hugging_faces(repetition: str) -> None:
 @pytest.mark.filterwarnings("ignore:Passing")
 @pytest.mark.parametrize("beams", [1, 4])
 @pytest.mark.parametrize("repetition", ["stream", "turn"])
-def test_search_under_controls_is_hugging_faces(make: Callable[..., InfiniSST], beams: int, repetition: str) -> None:
+def test_search_under_controls_is_hugging_faces(
+    make: Callable[..., InfiniSST], beams: int, repetition: str
+) -> None:
     backbone = make(seed=1)
-    config = SearchConfig(beams=beams, no_repeat_ngram=2, repetition_penalty=1.5, repetition=repetition)
+    config = SearchConfig(
+        beams=beams, no_repeat_ngram=2, repetition_penalty=1.5, repetition=repetition
+    )
     plain, changed = dataclasses.replace(PLAIN, beams=beams), 0
     for seed in range(8):
         embeddings = prompt(backbone, seed)
         (first,) = ours(backbone, [embeddings], plain, [12])
         context = Context(earlier=first.tokens, prompt=[END, 6, *first.tokens[:3]])
         (answer,) = ours(backbone, [embeddings], config, [12], [context])
-        expected = theirs(backbone, embeddings, plain, 12, logits_processor=[Controls(config, context)])
+        expected = theirs(
+            backbone, embeddings, plain, 12, logits_processor=[Controls(config, context)]
+        )
         assert said(answer) == expected, seed
         changed += said(answer) != said(first)
     assert changed > 4
@@ -205,14 +229,18 @@ def test_what_is_never_said_is_hugging_faces(make: Callable[..., InfiniSST], bea
         (first,) = ours(backbone, [embeddings], config, [8])
         never = sorted(set(first.tokens[1:]))
         (answer,) = ours(backbone, [embeddings], config, [8], never=never)
-        assert said(answer) == theirs(backbone, embeddings, config, 8, suppress_tokens=never or None), seed
+        assert said(answer) == theirs(
+            backbone, embeddings, config, 8, suppress_tokens=never or None
+        ), seed
         assert not set(answer.tokens) & set(never)
         changed += len(never) > 0
     assert changed > 3
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_an_answer_without_end_may_lose_its_last_id(make: Callable[..., InfiniSST], beams: int) -> None:
+def test_an_answer_without_end_may_lose_its_last_id(
+    make: Callable[..., InfiniSST], beams: int
+) -> None:
     backbone, keep = make(seed=1), dataclasses.replace(PLAIN, beams=beams)
     ends = set()
     for seed in range(10):
@@ -226,7 +254,9 @@ def test_an_answer_without_end_may_lose_its_last_id(make: Callable[..., InfiniSS
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_streams_of_a_batch_do_not_see_each_other(make: Callable[..., InfiniSST], beams: int) -> None:
+def test_streams_of_a_batch_do_not_see_each_other(
+    make: Callable[..., InfiniSST], beams: int
+) -> None:
     backbone, config = make(seed=1), SearchConfig(beams=beams, no_repeat_ngram=3)
     prompts = [prompt(backbone, seed, length) for seed, length in ((0, 3), (1, 9), (2, 5))]
     limits = [8, 2, 5]
@@ -238,7 +268,9 @@ def test_streams_of_a_batch_do_not_see_each_other(make: Callable[..., InfiniSST]
         torch.testing.assert_close(alone.generated, answer.generated, rtol=0, atol=1e-6)
 
 
-def by_hand(config: SearchConfig, earlier: list[list[int]], answers: list[list[int]]) -> list[list[float]]:
+def by_hand(
+    config: SearchConfig, earlier: list[list[int]], answers: list[list[int]]
+) -> list[list[float]]:
     log_probs = torch.tensor([[-1.0, -2.0, -3.0, -4.0]]).repeat(2, 1)
     return config.scores(log_probs, [Context(ids, prompt=[0]) for ids in earlier], answers).tolist()
 
@@ -251,7 +283,10 @@ def test_repetition_controls_by_hand() -> None:
     bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0)
     assert by_hand(bigrams, *written) == [[-1, -2, -3, -inf], [-1, -2, -3, -4]]
     trigrams = SearchConfig(no_repeat_ngram=3, repetition_penalty=1.0)
-    assert by_hand(trigrams, [[3, 1, 0], [3, 1]], [[3, 1], []]) == [[-inf, -2, -3, -4], [-1, -2, -3, -4]]
+    assert by_hand(trigrams, [[3, 1, 0], [3, 1]], [[3, 1], []]) == [
+        [-inf, -2, -3, -4],
+        [-1, -2, -3, -4],
+    ]
     unigrams = SearchConfig(no_repeat_ngram=1, repetition_penalty=1.0)
     assert by_hand(unigrams, [[0], []], [[2], []]) == [[-inf, -2, -inf, -4], [-1, -2, -3, -4]]
     log_probs = torch.zeros(1, 4)
@@ -265,5 +300,8 @@ def test_controls_of_a_turn_by_hand() -> None:
     penalised = SearchConfig(no_repeat_ngram=0, repetition_penalty=2.0, repetition="turn")
     assert by_hand(penalised, [[3, 1], [1]], [[3], []]) == [[-2, -2, -3, -8], [-2, -2, -3, -4]]
     bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0, repetition="turn")
-    assert by_hand(bigrams, [[3, 1], [3, 1, 3]], [[3], []]) == [[-1, -inf, -3, -4], [-1, -2, -3, -4]]
+    assert by_hand(bigrams, [[3, 1], [3, 1, 3]], [[3], []]) == [
+        [-1, -inf, -3, -4],
+        [-1, -2, -3, -4],
+    ]
     assert by_hand(bigrams, [[], []], [[3, 1, 3], [0]]) == [[-1, -inf, -3, -4], [-inf, -2, -3, -4]]

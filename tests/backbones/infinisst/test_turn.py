@@ -22,7 +22,9 @@ def embedded(backbone: InfiniSST, ids: list[int]) -> Tensor:
 def alone(backbone: InfiniSST, ids: list[int]) -> tuple[Tensor, Tensor]:
     """Transformers on the whole sequence: log-probabilities of the next id, keys and values of all."""
     cache = DynamicCache()
-    logits = backbone.decoder(torch.tensor([ids]), past_key_values=cache, use_cache=True).logits[0, -1]
+    logits = backbone.decoder(torch.tensor([ids]), past_key_values=cache, use_cache=True).logits[
+        0, -1
+    ]
     kept = torch.stack([torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers])
     return logits.log_softmax(-1), kept
 
@@ -37,7 +39,9 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     first = Turn(backbone.decoder, states[1:], [embedded(backbone, heard[1][:4])])
     close(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
 
-    turn = Turn(backbone.decoder, states, [embedded(backbone, heard[0]), embedded(backbone, heard[1][4:])])
+    turn = Turn(
+        backbone.decoder, states, [embedded(backbone, heard[0]), embedded(backbone, heard[1][4:])]
+    )
     turn.fork(BEAMS)
     branches = [list(ids) for ids in heard for _ in range(BEAMS)]
     for _ in range(ROOM // BEAMS + 20):
@@ -48,6 +52,10 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     for row, ids in enumerate(branches):
         log_probs, kept = alone(backbone, ids)
         before = len(heard[row // BEAMS])
-        torch.testing.assert_close(turn.log_probs[row], log_probs, rtol=0, atol=2e-6)  # the norms compute in float32
-        torch.testing.assert_close(turn.prefilled(row // BEAMS), kept[..., :before, :], rtol=0, atol=2e-6)
+        torch.testing.assert_close(
+            turn.log_probs[row], log_probs, rtol=0, atol=2e-6
+        )  # the norms compute in float32
+        torch.testing.assert_close(
+            turn.prefilled(row // BEAMS), kept[..., :before, :], rtol=0, atol=2e-6
+        )
         torch.testing.assert_close(turn.generated(row), kept[..., before:, :], rtol=0, atol=2e-6)

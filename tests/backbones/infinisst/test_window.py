@@ -24,7 +24,9 @@ def plain_decoder(*arguments: object):
 
 def new_state(backbone: InfiniSST, instruction: int = INSTRUCTION) -> StreamState:
     encoder = EncoderState(left=torch.zeros(0), cache=torch.zeros(0))
-    return StreamState(encoder=encoder, cache=empty_cache(backbone.decoder), instruction=instruction)
+    return StreamState(
+        encoder=encoder, cache=empty_cache(backbone.decoder), instruction=instruction
+    )
 
 
 def ids(count: int, seed: int) -> list[int]:
@@ -46,7 +48,11 @@ FORCED: list[int] = []
 
 
 def our_turn(
-    backbone: InfiniSST, state: StreamState, prompt: list[int], said: list[int], window: WindowConfig
+    backbone: InfiniSST,
+    state: StreamState,
+    prompt: list[int],
+    said: list[int],
+    window: WindowConfig,
 ) -> list[Tensor]:
     """Log-probabilities before each of the ids in ``said`` (the end included)."""
     STEPS[:], FORCED[:] = [], said
@@ -91,7 +97,9 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
         ours = our_turn(backbone, state, prompt, said, window)
         assert len(ours) == len(said)
         for position, token in enumerate(said):
-            torch.testing.assert_close(ours[position], expected, rtol=0, atol=1e-6)  # the norms compute in float32
+            torch.testing.assert_close(
+                ours[position], expected, rtol=0, atol=1e-6
+            )  # the norms compute in float32
             if token != END:
                 expected = plain.feed(embed(torch.tensor(token)))
         fed += len(pending) + len(prompt) + len(said) - 1
@@ -104,7 +112,9 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
 @torch.inference_mode()
 def close_turn(state: StreamState, positions: int, tokens: list[int], cached: int) -> None:
     """A turn of ``positions`` prompt positions whose first ``cached`` answer tokens have keys."""
-    grown = torch.cat([state.cache, torch.randn(*state.cache.shape[:3], positions, 4).to(state.cache)], dim=3)
+    grown = torch.cat(
+        [state.cache, torch.randn(*state.cache.shape[:3], positions, 4).to(state.cache)], dim=3
+    )
     generated = torch.zeros(*state.cache.shape[:3], cached, 4).to(state.cache)
     close(state, grown, Answer(tokens, True, generated), end=END)
 

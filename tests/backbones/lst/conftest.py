@@ -15,7 +15,9 @@ from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 
-ENCODER = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+ENCODER = EncoderConfig(
+    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
+)
 DECODER = {
     "model_type": "llama",
     "hidden_size": 16,
@@ -74,7 +76,9 @@ def make(tokenizer_folder: Path) -> Make:
 def live() -> Callable[..., Session]:
     """A session that has heard some seconds of noise and has written some ids."""
 
-    def hear(backbone: LST, *, seconds: float, prefix: list[int] | None = None, seed: int = 0) -> Session:
+    def hear(
+        backbone: LST, *, seconds: float, prefix: list[int] | None = None, seed: int = 0
+    ) -> Session:
         session = Session(
             talk="talk",
             source=language("en"),

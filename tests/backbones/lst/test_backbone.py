@@ -36,7 +36,9 @@ def dialogue(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Tensor, sli
         "<|begin_of_text|>Translate the following speech from English to German.<|eot_id|><|user|>",
         add_special_tokens=False,
     )["input_ids"]
-    after = backbone.prompt.tokenizer("<|eot_id|><|assistant|>", add_special_tokens=False)["input_ids"]
+    after = backbone.prompt.tokenizer("<|eot_id|><|assistant|>", add_special_tokens=False)[
+        "input_ids"
+    ]
     embed = backbone.decoder.get_input_embeddings()
     parts = [embed(torch.tensor(prompt)), speech, embed(torch.tensor(after + text))]
     return torch.cat(parts)[None], slice(len(prompt), len(prompt) + len(speech))
@@ -54,13 +56,17 @@ def transformers_own(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Ten
     finally:
         backbone.decoder.set_attn_implementation("zoo_grouped")
     rows = slice(-1 - len(text), None)
-    attention = torch.stack([layer[0] for layer in output.attentions])  # (layers, heads, positions, positions)
+    attention = torch.stack(
+        [layer[0] for layer in output.attentions]
+    )  # (layers, heads, positions, positions)
     return output.logits[0, rows].log_softmax(-1), attention[:, :, rows, speech].transpose(1, 2)
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize("prefix", [[], PREFIX])
-def test_greedy_words_are_those_of_the_whole_dialogue(make: Make, live: Live, prefix: list[int]) -> None:
+def test_greedy_words_are_those_of_the_whole_dialogue(
+    make: Make, live: Live, prefix: list[int]
+) -> None:
     backbone = make()
     session = live(backbone, seconds=1.6, prefix=prefix)
     hypothesis = backbone.decode([session], [Request()], frozenset())[0]
@@ -80,7 +86,9 @@ def test_greedy_words_are_those_of_the_whole_dialogue(make: Make, live: Live, pr
 @torch.inference_mode()
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("query", ["predicting", "own", "mixed"])
-def test_alignment_is_the_layers_own_attention(make: Make, live: Live, query: str, beams: int) -> None:
+def test_alignment_is_the_layers_own_attention(
+    make: Make, live: Live, query: str, beams: int
+) -> None:
     """Of the winning beam."""
     search = SearchConfig(beams=beams, no_repeat_ngram=0, repetition_penalty=1.0)
     backbone = make(alignment={"layer": 1, "heads": [0, 3], "query": query}, search=search)
@@ -90,7 +98,10 @@ def test_alignment_is_the_layers_own_attention(make: Make, live: Live, query: st
     assert hypothesis.frames == 20
     text = PREFIX + hypothesis.token_ids.tolist()
     rows = transformers_own(backbone, session.audio, text)[1][1][:, [0, 3]].mean(dim=1)
-    own = [{"predicting": False, "own": True, "mixed": i < len(PREFIX)}[query] for i in range(len(text))]
+    own = [
+        {"predicting": False, "own": True, "mixed": i < len(PREFIX)}[query]
+        for i in range(len(text))
+    ]
     if hypothesis.truncated:  # the last one has not been fed
         own[-1] = False
     expected = torch.stack([rows[i + later] for i, later in enumerate(own)])
@@ -129,14 +140,19 @@ def test_a_forced_prefix_is_the_same_step_by_step(make: Make, noise: Callable[..
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("block_chunks", [0, 1])
-def test_a_batch_gives_each_stream_what_it_gets_alone(make: Make, live: Live, beams: int, block_chunks: int) -> None:
+def test_a_batch_gives_each_stream_what_it_gets_alone(
+    make: Make, live: Live, beams: int, block_chunks: int
+) -> None:
     """Ragged audio and ragged text."""
     search = SearchConfig(beams=beams, no_repeat_ngram=2, repetition_penalty=1.3)
     backbone = make(search=search, block_chunks=block_chunks)
     heard = [(2.5, PREFIX, 0), (0.1, [50], 1), (1.3, [], 2), (1.3, PREFIX[:2], 3)]
 
     def streams() -> list[Session]:
-        return [live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, seed in heard]
+        return [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed)
+            for seconds, prefix, seed in heard
+        ]
 
     together = backbone.decode(streams(), [Request()] * 4, ALIGNED)
     alone = [backbone.decode([session], [Request()], ALIGNED)[0] for session in streams()]
@@ -152,7 +168,8 @@ def test_a_batch_gives_each_stream_what_it_gets_alone(make: Make, live: Live, be
 def test_recording_attention_changes_no_word(make: Make, live: Live) -> None:
     backbone = make()
     plain, recorded = (
-        backbone.decode([live(backbone, seconds=2.0)], [Request()], needs)[0] for needs in (frozenset(), ALIGNED)
+        backbone.decode([live(backbone, seconds=2.0)], [Request()], needs)[0]
+        for needs in (frozenset(), ALIGNED)
     )
     assert torch.equal(plain.token_ids, recorded.token_ids)
 
@@ -160,7 +177,9 @@ def test_recording_attention_changes_no_word(make: Make, live: Live) -> None:
 def test_speech_is_heard_once_per_look(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, seconds=2.0)
-    with mock.patch.object(backbone.encoder, "contextualise", wraps=backbone.encoder.contextualise) as encode:
+    with mock.patch.object(
+        backbone.encoder, "contextualise", wraps=backbone.encoder.contextualise
+    ) as encode:
         first = backbone.decode([session], [Request()], frozenset())[0]
         again = backbone.decode([session], [Request(max_words=1)], frozenset())[0]
         assert encode.call_count == 1
@@ -186,7 +205,9 @@ def test_an_answer_stops_after_the_words_asked_for(make: Make, live: Live) -> No
     assert (one.new, one.finished) == (expected, expected == 8)
 
 
-def test_one_chunk_of_everything_is_the_offline_answer(make: Make, live: Live, noise: Callable[..., Tensor]) -> None:
+def test_one_chunk_of_everything_is_the_offline_answer(
+    make: Make, live: Live, noise: Callable[..., Tensor]
+) -> None:
     backbone = make()
     system = StreamingSystem(
         name="lst",
@@ -202,7 +223,9 @@ def test_one_chunk_of_everything_is_the_offline_answer(make: Make, live: Live, n
     instance = next(iter(simulate(system, [Source("talk", audio.split(system.chunk_samples))])))
     offline = backbone.decode([live(backbone, seconds=2.3)], [Request()], frozenset())[0]
     assert offline.new > 0
-    said = backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()  # bytes that are no character
+    said = (
+        backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
+    )  # bytes that are no character
     assert said
     assert instance.text == said
 
@@ -218,7 +241,9 @@ def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> N
 
 
 @pytest.mark.parametrize(("left_pad", "embeddings"), [(80, 3), (399, 3), (0, 2)])
-def test_a_last_piece_is_filled_up_or_left_out(make: Make, live: Live, left_pad: int, embeddings: int) -> None:
+def test_a_last_piece_is_filled_up_or_left_out(
+    make: Make, live: Live, left_pad: int, embeddings: int
+) -> None:
     """Released code (0): 2 n + 1300 samples give 11 frames, of which four each make an embedding."""
     encoder = replace(make().encoder_config, left_pad=left_pad)
     backbone = make(encoder=encoder)
@@ -231,7 +256,12 @@ def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -
     short, long = live(backbone, seconds=0.08, prefix=PREFIX), live(backbone, seconds=1.0)
     for sessions in ([short, long], [short]):
         hypothesis = backbone.decode(sessions, [Request()] * len(sessions), ALIGNED)[0]
-        assert (hypothesis.new, hypothesis.prefix, hypothesis.finished, hypothesis.truncated) == (0, 5, True, False)
+        assert (hypothesis.new, hypothesis.prefix, hypothesis.finished, hypothesis.truncated) == (
+            0,
+            5,
+            True,
+            False,
+        )
         assert hypothesis.attended.tolist() == [0] * 5
 
 
@@ -240,7 +270,9 @@ def test_repetition_controls_look_at_text_or_prompt() -> None:
     scores = torch.full((1, 10), -1.0)
     for repetition, penalised in (("text", [5, 6, 7]), ("prompt", [1, 2, 5, 6, 7])):
         config = SearchConfig(repetition=repetition, repetition_penalty=2.0)  # type: ignore[arg-type]
-        assert (config.scores(scores, [context], [[7]])[0] == -2).nonzero().flatten().tolist() == penalised
+        assert (
+            config.scores(scores, [context], [[7]])[0] == -2
+        ).nonzero().flatten().tolist() == penalised
     with pytest.raises(ZooError, match="repetition=prompt needs a no_repeat_ngram other than 1"):
         SearchConfig(repetition="prompt", no_repeat_ngram=1)
 
@@ -252,5 +284,7 @@ def test_what_makes_no_sense_is_refused(make: Make) -> None:
         make(block_chunks=-1)
     with pytest.raises(ZooError, match=r"names layer 3, but the decoder's layers are 0 to 2"):
         make(alignment={"layer": 3})
-    with pytest.raises(ZooError, match=r"backbone\.alignment\.query must be one of predicting, own, mixed, not 'x'"):
+    with pytest.raises(
+        ZooError, match=r"backbone\.alignment\.query must be one of predicting, own, mixed, not 'x'"
+    ):
         make(alignment={"query": "x"})

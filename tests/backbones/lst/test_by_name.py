@@ -28,7 +28,10 @@ def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     backbone = make()
     backbone.save(folder)
     said = {
-        "encoder": {**asdict(backbone.encoder_config), "_target_": "zoo.backbones.infinisst.encoder.EncoderConfig"},
+        "encoder": {
+            **asdict(backbone.encoder_config),
+            "_target_": "zoo.backbones.infinisst.encoder.EncoderConfig",
+        },
         "decoder": dict(backbone.decoder_source),
         "template": asdict(backbone.template),
         "block_chunks": 1,
@@ -44,29 +47,43 @@ def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def named(folder: Path | str, *more: str) -> LST:
     """``backbone=lst`` on the command line."""
     given = ["backbone.dtype=float64", "backbone.search.beams=1", *more]
-    cfg = compose("evaluate", ["system=streamatt", "backbone=lst", f"backbone.name={folder}", *given])
+    cfg = compose(
+        "evaluate", ["system=streamatt", "backbone=lst", f"backbone.name={folder}", *given]
+    )
     backbone: LST = build(cfg.system).backbone
     backbone.load()
     return backbone.eval()
 
 
-def test_the_folder_says_what_the_network_is(make: Make, exported: Path, live: Callable[..., Session]) -> None:
+def test_the_folder_says_what_the_network_is(
+    make: Make, exported: Path, live: Callable[..., Session]
+) -> None:
     backbone, origin = named(exported), make()
     assert backbone.alignment == AlignmentConfig(layer=1, query="own")
     assert (backbone.block_chunks, backbone.template) == (1, origin.template)
     assert backbone.encoder_config == origin.encoder_config.__class__(
-        **{**asdict(origin.encoder_config), "conv_channels": list(origin.encoder_config.conv_channels)}
+        **{
+            **asdict(origin.encoder_config),
+            "conv_channels": list(origin.encoder_config.conv_channels),
+        }
     )
-    origin = make(alignment={"layer": 1, "query": "own"}, search=backbone.search, max_tokens=backbone.max_tokens)
+    origin = make(
+        alignment={"layer": 1, "query": "own"},
+        search=backbone.search,
+        max_tokens=backbone.max_tokens,
+    )
     said, expected = (
-        one.decode([live(one, seconds=2.0, prefix=[40, 41])], [Request()], ALIGNED)[0] for one in (backbone, origin)
+        one.decode([live(one, seconds=2.0, prefix=[40, 41])], [Request()], ALIGNED)[0]
+        for one in (backbone, origin)
     )
     assert torch.equal(said.token_ids, expected.token_ids)
     assert torch.equal(said.aligned, expected.aligned)
 
 
 def test_what_is_told_beside_the_name_wins(exported: Path) -> None:
-    backbone = named(exported, "backbone.alignment.layer=2", "backbone.block_chunks=0", "backbone.template=lean")
+    backbone = named(
+        exported, "backbone.alignment.layer=2", "backbone.block_chunks=0", "backbone.template=lean"
+    )
     assert backbone.alignment == AlignmentConfig(layer=2, query="own")
     assert backbone.block_chunks == 0
 
@@ -74,13 +91,17 @@ def test_what_is_told_beside_the_name_wins(exported: Path) -> None:
 def test_a_name_on_the_hub_is_brought_here(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(HfApi, "auth_check", lambda self, name: asked.append(name))
-    monkeypatch.setattr(described, "snapshot_download", lambda name, **_: asked.append(name) or str(exported))
+    monkeypatch.setattr(
+        described, "snapshot_download", lambda name, **_: asked.append(name) or str(exported)
+    )
     assert named("somebody/lst").tokenizer.name_or_path == str(exported)
     assert asked == ["somebody/lst"] * 2
 
 
 def test_a_folder_that_is_none_says_so(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(ZooError, match=r"no trained LST in .*experiment=lst_minitalks .* backbone\.name="):
+    with pytest.raises(
+        ZooError, match=r"no trained LST in .*experiment=lst_minitalks .* backbone\.name="
+    ):
         named(tmp_path)
     with pytest.raises(ZooError, match="no trained LST in /nowhere"):
         named("/nowhere")
@@ -90,12 +111,16 @@ def test_a_folder_that_is_none_says_so(exported: Path, tmp_path: Path) -> None:
             (tmp_path / "copy" / "config.yaml").unlink()
         else:
             (tmp_path / "copy" / "config.yaml").write_text(content)
-        with pytest.raises(ZooError, match=r"config\.yaml is missing or damaged; an exported or converted LST"):
+        with pytest.raises(
+            ZooError, match=r"config\.yaml is missing or damaged; an exported or converted LST"
+        ):
             named(tmp_path / "copy")
 
 
 def test_without_a_name_it_is_the_papers() -> None:
     backbone = build(compose("evaluate", ["system=streamatt", "backbone=lst"]).system).backbone
     assert (backbone.encoder_config.hidden, backbone.encoder_config.layers) == (1024, 24)
-    assert backbone.decoder_source == backbone.tokenizer_source == "meta-llama/Llama-3.1-8B-Instruct"
+    assert (
+        backbone.decoder_source == backbone.tokenizer_source == "meta-llama/Llama-3.1-8B-Instruct"
+    )
     assert (backbone.alignment.layer, backbone.block_chunks, backbone.search.beams) == (14, 0, 4)

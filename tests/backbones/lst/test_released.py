@@ -45,7 +45,10 @@ def weights(theirs: ModuleType) -> dict[str, Tensor]:
 
 @pytest.fixture(scope="module")
 def folder(
-    theirs: ModuleType, weights: dict[str, Tensor], tokenizer_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    theirs: ModuleType,
+    weights: dict[str, Tensor],
+    tokenizer_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     place = tmp_path_factory.mktemp("offline")
     shutil.copytree(tokenizer_folder, place / "base")
@@ -68,14 +71,18 @@ def test_a_look_is_that_of_the_released_network(
     theirs: ModuleType, weights: dict[str, Tensor], folder: Path, live: Callable[..., Session]
 ) -> None:
     """Half-way through an embedding; log-probabilities of the next id after instruction, speech and kept text."""
-    backbone = LST(name=str(folder / "converted"), dtype="float64", alignment={"layer": 1}, max_tokens=3)
+    backbone = LST(
+        name=str(folder / "converted"), dtype="float64", alignment={"layer": 1}, max_tokens=3
+    )
     backbone.load()
     session = live(backbone, seconds=1.75, prefix=[90, 91])
     network = theirs.Network(weights, torch.bfloat16)
     network.heard = torch.zeros(0, dtype=torch.float64)
     speech = network.speech(session.audio, 10**6)
     assert len(speech) == (28_000 - 80) // 320 // 4
-    torch.testing.assert_close(backbone.listen([session], [session.audio])[0], speech, rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        backbone.listen([session], [session.audio])[0], speech, rtol=0, atol=1e-10
+    )
 
     text = PROMPT.format("<sp_patch>" * len(speech))
     ids = torch.tensor([*backbone.tokenizer(text, add_special_tokens=False)["input_ids"], 90, 91])
@@ -95,13 +102,27 @@ def test_the_folder_says_what_their_scripts_say(folder: Path) -> None:
     backbone.load()
     encoder = backbone.encoder_config
     assert (encoder.left_pad, encoder.window_unit, encoder.rope_angles) == (0, "chunks", "bfloat16")
-    assert (backbone.block_chunks, backbone.adapter_norm, backbone.alignment.query) == (0, True, "predicting")
+    assert (backbone.block_chunks, backbone.adapter_norm, backbone.alignment.query) == (
+        0,
+        True,
+        "predicting",
+    )
     assert "latency" not in backbone.template.instruction
 
 
-def test_the_command_says_how_to_use_it(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    given = [str(folder / "pytorch_model.bin"), str(tmp_path / "new"), "--llm", str(folder / "base")]
+def test_the_command_says_how_to_use_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    given = [
+        str(folder / "pytorch_model.bin"),
+        str(tmp_path / "new"),
+        "--llm",
+        str(folder / "base"),
+    ]
     assert main(given) == 0
-    assert f"backbone=lst backbone.search.repetition=prompt backbone.name={tmp_path}/new" in capsys.readouterr().out
+    assert (
+        f"backbone=lst backbone.search.repetition=prompt backbone.name={tmp_path}/new"
+        in capsys.readouterr().out
+    )
     assert main(given) == 2
     assert "is there already and not empty" in capsys.readouterr().err

@@ -20,7 +20,9 @@ AROUND = 0.2  # seconds before and after a sentence
 
 @pytest.fixture(scope="module")
 def system() -> StreamingSystem:
-    system: StreamingSystem = build(compose("evaluate", ["system=streamatt", "backbone=lst_minitalks"]).system)
+    system: StreamingSystem = build(
+        compose("evaluate", ["system=streamatt", "backbone=lst_minitalks"]).system
+    )
     system.configure_model()
     return system
 
@@ -32,7 +34,13 @@ def talk() -> Talk:
 
 def test_streamatt_translates_a_talk(system: StreamingSystem, talk: Talk, tmp_path: Path) -> None:
     settings = Settings(upper_bound=False, oracle_k=(), knob_values=[4])
-    row = next(iter(Evaluator(corpus="minitalks", talks=[talk], settings=settings, folder=tmp_path).run(system)))
+    row = next(
+        iter(
+            Evaluator(corpus="minitalks", talks=[talk], settings=settings, folder=tmp_path).run(
+                system
+            )
+        )
+    )
     assert row.flags == ()
     assert (row.scores["BLEU"] or 0) > 60
     assert 0.3 < (row.scores["StreamLAAL"] or 0) < 2.5
@@ -42,7 +50,9 @@ def heard(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
     """The sentence, with its reference as if it had been written."""
     session = system.open("talk")
     start = segment.offset - AROUND
-    samples = audio.load(talk.file, start=talk.offset + start, duration=segment.duration + 2 * AROUND)
+    samples = audio.load(
+        talk.file, start=talk.offset + start, duration=segment.duration + 2 * AROUND
+    )
     session.receive(SpeechChunk(samples, final=True))
     ids = system.backbone.tokenizer.encode(segment.targets["de"].text, add_special_tokens=False)
     session.prefix = torch.tensor(ids)
@@ -52,13 +62,19 @@ def heard(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
 def test_attention_is_where_the_words_were_said(system: StreamingSystem, talk: Talk) -> None:
     segments = talk.segments[:SENTENCES]
     sessions = [heard(system, talk, segment) for segment in segments]
-    answers = system.backbone.decode(sessions, [Request()] * len(sessions), frozenset({Capability.ALIGNMENT}))
+    answers = system.backbone.decode(
+        sessions, [Request()] * len(sessions), frozenset({Capability.ALIGNMENT})
+    )
     near: list[bool] = []
     for segment, hypothesis in zip(segments, answers, strict=True):
         starts = hypothesis.word_starts[: hypothesis.prefix].nonzero().flatten().tolist()
         times = [time for _, time in emission_times(segment, "de")]
         assert len(starts) == len(times)
         for token, time in zip(starts, times, strict=True):
-            place = (float(hypothesis.attended[token]) + 0.5) * system.backbone.frame_samples / SAMPLE_RATE
+            place = (
+                (float(hypothesis.attended[token]) + 0.5)
+                * system.backbone.frame_samples
+                / SAMPLE_RATE
+            )
             near.append(time - 0.65 <= segment.offset - AROUND + place <= time + 0.25)
     assert sum(near) / len(near) > 0.7

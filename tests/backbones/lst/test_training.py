@@ -26,12 +26,17 @@ TEXTS = {1.37: ("Guten", "Tag"), 0.5: (), 2.4: ("Ja",)}  # by seconds
 def excerpts(tmp_path: Path, noise: Callable[..., Tensor]) -> list[Excerpt]:
     soundfile.write(tmp_path / "talk.wav", 0.3 * noise(4.0).clamp(-3, 3).numpy(), 16_000)
     talk = Talk("talk", tmp_path / "talk.wav", 4.0, "en", ())
-    return [Excerpt(talk, 0.25, 0.25 + seconds, (), words, language("de")) for seconds, words in TEXTS.items()]
+    return [
+        Excerpt(talk, 0.25, 0.25 + seconds, (), words, language("de"))
+        for seconds, words in TEXTS.items()
+    ]
 
 
 def test_the_dialogue_of_an_excerpt(make: Make) -> None:
     """The loss is on the text and its end alone."""
-    made = dialogue(make().prompt, "Ja.", embeddings=3, source=language("en"), target=language("de"))
+    made = dialogue(
+        make().prompt, "Ja.", embeddings=3, source=language("en"), target=language("de")
+    )
     decode = make().tokenizer.decode
     assert decode(made.input_ids) == (
         "<|begin_of_text|> Translate the following speech from English to German.<|eot_id|>"
@@ -42,7 +47,9 @@ def test_the_dialogue_of_an_excerpt(make: Make) -> None:
     assert made.labels[-5:] == made.input_ids[-5:]
 
 
-def test_words_that_were_written_before_are_not_learned(make: Make, excerpts: list[Excerpt]) -> None:
+def test_words_that_were_written_before_are_not_learned(
+    make: Make, excerpts: list[Excerpt]
+) -> None:
     batch = make().collator()([replace(excerpts[0], given=1)])
     assert make().tokenizer.decode(batch.labels[0][batch.labels[0] != -100]) == " Tag<|eot_id|>"
     assert make().tokenizer.decode(batch.input_ids[0]).endswith("<|assistant|> Guten Tag<|eot_id|>")
@@ -61,16 +68,24 @@ def test_the_loss_of_a_batch_is_that_of_its_excerpts_alone(
         samples = excerpt.samples()
         samples = F.pad(samples, (0, -samples.numel() % 1280)).double()
         speech = backbone.adapter(backbone.encoder(samples[None], block_chunks or 3).hidden)[0]
-        text = backbone.tokenizer(excerpt.text, add_special_tokens=False)["input_ids"] if excerpt.target else []
+        text = (
+            backbone.tokenizer(excerpt.text, add_special_tokens=False)["input_ids"]
+            if excerpt.target
+            else []
+        )
         text = [*text, backbone.prompt.end_of_turn]
         before = backbone.tokenizer(
             "<|begin_of_text|>Translate the following speech from English to German.<|eot_id|><|user|>",
             add_special_tokens=False,
         )["input_ids"]
-        between = backbone.tokenizer("<|eot_id|><|assistant|>", add_special_tokens=False)["input_ids"]
+        between = backbone.tokenizer("<|eot_id|><|assistant|>", add_special_tokens=False)[
+            "input_ids"
+        ]
         embed = backbone.decoder.get_input_embeddings()
         parts = [embed(torch.tensor(before)), speech, embed(torch.tensor([*between, *text]))]
-        logits = backbone.decoder(inputs_embeds=torch.cat(parts)[None]).logits[0, -1 - len(text) : -1]
+        logits = backbone.decoder(inputs_embeds=torch.cat(parts)[None]).logits[
+            0, -1 - len(text) : -1
+        ]
         total = total + F.cross_entropy(logits, torch.tensor(text), reduction="sum")
         right += int((logits.argmax(-1) == torch.tensor(text)).sum())
         labels += len(text)
@@ -90,11 +105,19 @@ def test_a_frozen_encoder_has_no_gradient(make: Make, excerpts: list[Excerpt]) -
 def test_frames_of_an_encoder_that_has_been_run(make: Make, excerpts: list[Excerpt]) -> None:
     """Up to three of them short of whole embeddings."""
     backbone = make()
-    frames = [backbone.encoder(F.pad(e.samples(), (0, 640)).double()[None], 1).hidden[0, :-2] for e in excerpts]
+    frames = [
+        backbone.encoder(F.pad(e.samples(), (0, 640)).double()[None], 1).hidden[0, :-2]
+        for e in excerpts
+    ]
     filled = [F.pad(one, (0, 0, 0, -len(one) % 4)) for one in frames]
     batch = backbone.collator()(excerpts, frames)
-    assert [int((row >= 0).sum()) for row in batch.speech_positions] == [len(one) // 4 for one in filled]
-    alone = [backbone(backbone.collator()([e], [one]))["loss"] for e, one in zip(excerpts, filled, strict=True)]
+    assert [int((row >= 0).sum()) for row in batch.speech_positions] == [
+        len(one) // 4 for one in filled
+    ]
+    alone = [
+        backbone(backbone.collator()([e], [one]))["loss"]
+        for e, one in zip(excerpts, filled, strict=True)
+    ]
     sizes = torch.tensor([len(" Guten Tag") + 1, 1, len(" Ja") + 1])
     torch.testing.assert_close(
         backbone(batch)["loss"], (torch.stack(alone) * sizes).sum() / sizes.sum(), rtol=0, atol=2e-6

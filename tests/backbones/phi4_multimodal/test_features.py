@@ -8,7 +8,9 @@ WAVE = 0.1 * torch.randn(40_000, generator=torch.Generator().manual_seed(0))
 
 
 def test_equals_the_published_extractor() -> None:
-    published = Phi4MultimodalFeatureExtractor()(WAVE.numpy(), sampling_rate=16_000, return_tensors="pt")
+    published = Phi4MultimodalFeatureExtractor()(
+        WAVE.numpy(), sampling_rate=16_000, return_tensors="pt"
+    )
     spectrogram = LogMel()
     ours = spectrogram.look(spectrogram.open(), WAVE, 0)
     assert ours.shape == (248, 80)
@@ -20,10 +22,15 @@ def test_audio_chunk_by_chunk_and_after_a_cut_equals_audio_at_once() -> None:
     known = spectrogram.open()
     for end in (10_240, 20_480, 20_500, 40_000):
         torch.testing.assert_close(
-            spectrogram.look(known, WAVE[:end], 0), spectrogram.look(spectrogram.open(), WAVE[:end], 0), rtol=0, atol=0
+            spectrogram.look(known, WAVE[:end], 0),
+            spectrogram.look(spectrogram.open(), WAVE[:end], 0),
+            rtol=0,
+            atol=0,
         )
     cut = spectrogram.look(known, WAVE[2560:], 2560)
-    torch.testing.assert_close(cut, spectrogram.look(spectrogram.open(), WAVE[2560:], 0), rtol=0, atol=0)
+    torch.testing.assert_close(
+        cut, spectrogram.look(spectrogram.open(), WAVE[2560:], 0), rtol=0, atol=0
+    )
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3])

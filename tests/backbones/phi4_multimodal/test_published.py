@@ -62,7 +62,9 @@ def expected(folder: Path, microsoft: Path) -> Phi4MultimodalForCausalLM:
 def scores(backbone: Phi4Multimodal, wave: Tensor) -> Tensor:
     """Of a prompt with speech, by our hooks."""
     features = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0).to(backbone.dtype)
-    ids = torch.tensor([backbone.prompt.opening(backbone.embeddings(len(features)), language("de"))])
+    ids = torch.tensor(
+        [backbone.prompt.opening(backbone.embeddings(len(features)), language("de"))]
+    )
     [hidden], _ = backbone.encode([features])
     inputs = backbone.decoder.get_input_embeddings()(ids)
     inputs[ids == backbone.prompt.audio] = backbone.project(hidden)
@@ -71,13 +73,17 @@ def scores(backbone: Phi4Multimodal, wave: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def scores_of_the_class(network: Phi4MultimodalForCausalLM, backbone: Phi4Multimodal, wave: Tensor) -> Tensor:
+def scores_of_the_class(
+    network: Phi4MultimodalForCausalLM, backbone: Phi4Multimodal, wave: Tensor
+) -> Tensor:
     """Of the same prompt, by its own forward."""
     features = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0).double()[None]
     heard = torch.tensor([-(-features.shape[1] // 8)])
     ids = torch.tensor([backbone.prompt.opening(int(heard), language("de"))])
     return torch.as_tensor(
-        network(input_ids=ids, audio_input_features=features, audio_embed_sizes=heard, use_cache=False).logits
+        network(
+            input_ids=ids, audio_input_features=features, audio_embed_sizes=heard, use_cache=False
+        ).logits
     )
 
 
@@ -104,7 +110,9 @@ def test_original_layout_with_its_speech_adapter(
     torch.testing.assert_close(
         scores(backbone, wave), scores_of_the_class(expected, backbone, wave), rtol=1e-6, atol=1e-6
     )
-    assert set(backbone.parts()) == {"encoder", "projector", "decoder"} | ({"lora"} if lora else set())
+    assert set(backbone.parts()) == {"encoder", "projector", "decoder"} | (
+        {"lora"} if lora else set()
+    )
     assert not any("vision" in name for name, _ in backbone.named_parameters())
     assert backbone.model.config.sliding_window is None
 
@@ -113,16 +121,22 @@ def test_the_tokenizer_is_taken_as_it_is(microsoft: Path, folder: Path) -> None:
     """And not made anew by the class that its configuration names, or by code beside it."""
     text = "<|user|>Der Zug fährt 3000 m, we go <sep> 天气<|end|>"
     ids = loaded(microsoft).tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert ids == PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")).encode(text)
+    assert ids == PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")).encode(
+        text
+    )
     assert loaded(microsoft).text(ids) == "Der Zug fährt 3000 m, we go <sep> 天气"
 
 
-def test_an_adapter_beside_the_weights(microsoft: Path, folder: Path, tmp_path: Path, wave: Tensor) -> None:
+def test_an_adapter_beside_the_weights(
+    microsoft: Path, folder: Path, tmp_path: Path, wave: Tensor
+) -> None:
     """Transformers' layout, whose adapter peft saves."""
     beside = tmp_path / "phi4"
     shutil.copytree(folder, beside)
     network = Phi4MultimodalForCausalLM.from_pretrained(folder, dtype=torch.float64)
-    wrapped = peft.get_peft_model(network, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=TARGETS), "speech")
+    wrapped = peft.get_peft_model(
+        network, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=TARGETS), "speech"
+    )
     with torch.no_grad():
         for name, parameter in wrapped.named_parameters():
             if ".lora_" in name:
@@ -137,7 +151,9 @@ def test_an_adapter_beside_the_weights(microsoft: Path, folder: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("save", ["merged", "adapter"])
-def test_round_trip_with_an_adapter(microsoft: Path, folder: Path, tmp_path: Path, save: Any, wave: Tensor) -> None:
+def test_round_trip_with_an_adapter(
+    microsoft: Path, folder: Path, tmp_path: Path, save: Any, wave: Tensor
+) -> None:
     backbone = loaded(microsoft, lora=LoraConfig(rank=RANK, alpha=ALPHA, save=save))
     backbone.trainable(["lora", "projector"])
     before = scores(backbone, wave)
@@ -147,20 +163,30 @@ def test_round_trip_with_an_adapter(microsoft: Path, folder: Path, tmp_path: Pat
     assert (tmp_path / "speech-lora").is_dir() is (save == "adapter")
     if save == "adapter":
         config = Phi4MultimodalConfig.from_pretrained(tmp_path)
-        config.vision_config = Phi4MultimodalConfig.from_pretrained(folder).vision_config  # a tiny one
-        network = Phi4MultimodalForCausalLM.from_pretrained(tmp_path, config=config, dtype=torch.float64)
+        config.vision_config = Phi4MultimodalConfig.from_pretrained(
+            folder
+        ).vision_config  # a tiny one
+        network = Phi4MultimodalForCausalLM.from_pretrained(
+            tmp_path, config=config, dtype=torch.float64
+        )
         network.load_adapter(str(tmp_path / "speech-lora"))
-        torch.testing.assert_close(scores_of_the_class(network.eval(), backbone, wave), before, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(
+            scores_of_the_class(network.eval(), backbone, wave), before, rtol=1e-6, atol=1e-6
+        )
 
 
 def test_a_new_adapter_adds_nothing_and_trains_alone(folder: Path, wave: Tensor) -> None:
     backbone = loaded(folder, lora=LoraConfig(rank=2, alpha=4))
-    torch.testing.assert_close(scores(backbone, wave), scores(loaded(folder), wave), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        scores(backbone, wave), scores(loaded(folder), wave), rtol=1e-9, atol=1e-9
+    )
     parts = {name: list(parameters) for name, parameters in backbone.parts().items()}
     assert len(parts["lora"]) == 2 * 4 * 4  # none in the audio encoder
     assert sum(map(len, parts.values())) == len(list(backbone.parameters()))
     backbone.trainable(["lora"])
-    assert {id(p) for p in backbone.parameters() if p.requires_grad} == {id(p) for p in parts["lora"]}
+    assert {id(p) for p in backbone.parameters() if p.requires_grad} == {
+        id(p) for p in parts["lora"]
+    }
 
 
 def test_bfloat16_keeps_rotary_angles_precise(folder: Path) -> None:
@@ -210,7 +236,9 @@ def _rename(folder: Path) -> None:
         (lambda folder: (folder / "speech-lora").mkdir(), "adapter_config.json"),
     ],
 )
-def test_mistakes_are_one_sentence(folder: Path, tmp_path: Path, spoil: Callable[[Path], object], message: str) -> None:
+def test_mistakes_are_one_sentence(
+    folder: Path, tmp_path: Path, spoil: Callable[[Path], object], message: str
+) -> None:
     there = tmp_path / "phi4"
     shutil.copytree(folder, there)
     spoil(there)
@@ -226,6 +254,8 @@ def test_another_adapter_than_the_published_is_refused(microsoft: Path) -> None:
 
 
 def test_a_configured_network_takes_an_adapter(folder: Path) -> None:
-    backbone = Phi4Multimodal(config=CONFIG, tokenizer=str(folder), lora=LoraConfig(rank=2, alpha=2))
+    backbone = Phi4Multimodal(
+        config=CONFIG, tokenizer=str(folder), lora=LoraConfig(rank=2, alpha=2)
+    )
     backbone.load()
     assert len(list(backbone.parts()["lora"])) == 2 * 4 * 2

@@ -29,20 +29,26 @@ def encoder() -> Phi4MultimodalAudioModel:
     return made
 
 
-@pytest.mark.parametrize("frames", [1, 62, 4000, 4001, 8300])  # 8 frames a position; the class cuts up 501 and more
+@pytest.mark.parametrize(
+    "frames", [1, 62, 4000, 4001, 8300]
+)  # 8 frames a position; the class cuts up 501 and more
 @torch.no_grad()
 def test_equals_the_class(encoder: Phi4MultimodalAudioModel, frames: int) -> None:
     features = torch.randn(2, frames, 80, dtype=torch.float64)
     last, middle = encode_equal(encoder, features)
     assert last.shape == middle.shape == (2, -(-frames // 8), 16)
-    alone = torch.cat([encoder(row[None], None) for row in features])  # the class fails on two of more than 40 s
+    alone = torch.cat(
+        [encoder(row[None], None) for row in features]
+    )  # the class fails on two of more than 40 s
     torch.testing.assert_close(last, alone, rtol=1e-9, atol=1e-9)
 
 
 @torch.no_grad()
 def test_the_middle_layer_is_what_the_class_has_there(encoder: Phi4MultimodalAudioModel) -> None:
     features, seen = torch.randn(1, 62, 80, dtype=torch.float64), []
-    hook = encoder.encoders[1].register_forward_hook(lambda layer, given, output: seen.append(output))
+    hook = encoder.encoders[1].register_forward_hook(
+        lambda layer, given, output: seen.append(output)
+    )
     encoder(features, None)
     hook.remove()
     torch.testing.assert_close(encode_equal(encoder, features)[1], seen[0], rtol=1e-9, atol=1e-9)

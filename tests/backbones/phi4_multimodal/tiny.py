@@ -36,11 +36,15 @@ CONFIG: dict[str, Any] = {
 def original(folder: Path, there: Path, *, seed: int = 1) -> None:
     """What Microsoft and the authors of StreamUni publish, with random adapters, from what Transformers saves."""
     torch.manual_seed(seed)
-    shutil.copytree(folder, there, ignore=shutil.ignore_patterns("model.safetensors", "config.json"))
+    shutil.copytree(
+        folder, there, ignore=shutil.ignore_patterns("model.safetensors", "config.json")
+    )
     settings = json.loads((folder / "config.json").read_text())
     (there / "config.json").write_text(json.dumps(_config(settings)))
     tokenizer = json.loads((there / "tokenizer_config.json").read_text())
-    (there / "tokenizer_config.json").write_text(json.dumps({**tokenizer, "tokenizer_class": "GPT2TokenizerFast"}))
+    (there / "tokenizer_config.json").write_text(
+        json.dumps({**tokenizer, "tokenizer_class": "GPT2TokenizerFast"})
+    )
     names = {}
     for name, tensor in load_file(folder / "model.safetensors").items():
         names[_name(name)] = tensor
@@ -53,7 +57,11 @@ def original(folder: Path, there: Path, *, seed: int = 1) -> None:
     halves = [dict(list(names.items())[place::2]) for place in range(2)]
     for place, half in enumerate(halves):
         save_file(half, there / f"model-0000{place}-of-00002.safetensors")
-    index = {name: f"model-0000{place}-of-00002.safetensors" for place, half in enumerate(halves) for name in half}
+    index = {
+        name: f"model-0000{place}-of-00002.safetensors"
+        for place, half in enumerate(halves)
+        for name in half
+    }
     (there / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
 
 
@@ -79,11 +87,26 @@ def _name(name: str) -> str:
 def _config(settings: dict[str, Any]) -> dict[str, Any]:
     """Only what differs from Transformers' defaults, and what no reader may use."""
     audio = settings["audio_config"]
-    kept = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-    kept += ("num_key_value_heads", "tie_word_embeddings", "bos_token_id", "pad_token_id", "initializer_range")
+    kept = (
+        "vocab_size",
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+    )
+    kept += (
+        "num_key_value_heads",
+        "tie_word_embeddings",
+        "bos_token_id",
+        "pad_token_id",
+        "initializer_range",
+    )
     return {name: settings[name] for name in kept} | {
         "model_type": "phi4mm",
-        "auto_map": {"AutoConfig": "configuration_phi4mm.Phi4MMConfig", "AutoTokenizer": "gone.Gone"},
+        "auto_map": {
+            "AutoConfig": "configuration_phi4mm.Phi4MMConfig",
+            "AutoTokenizer": "gone.Gone",
+        },
         "rope_theta": 10000.0,
         "partial_rotary_factor": 0.75,
         "rope_scaling": {"type": "longrope", "long_factor": [2.0] * 3, "short_factor": [1.5] * 3},
@@ -106,7 +129,10 @@ def _config(settings: dict[str, Any]) -> dict[str, Any]:
                 "cnn_layer_norm": True,
                 "input_layer": "nemo_conv",
                 "nemo_conv_settings": {"conv_channels": audio["nemo_conv_channels"]},
-                "relative_attention_bias_args": {"type": "t5", "t5_bias_max_distance": audio["bias_max_distance"]},
+                "relative_attention_bias_args": {
+                    "type": "t5",
+                    "t5_bias_max_distance": audio["bias_max_distance"],
+                },
             },
         },
     }

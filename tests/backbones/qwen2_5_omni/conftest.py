@@ -10,8 +10,20 @@ import torch
 from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.backbones.qwen2_5_omni import CHATML, Qwen25Omni
 
-SPECIAL = ("<|pad|>", "<|begin_of_text|>", "<|eot_id|>", "<|im_start|>", "<|im_end|>", "<|audio_bos|>", "<|AUDIO|>")
-TEXTS = ("Good morning. The sea is far away.", "Guten Morgen. Das Meer ist weit weg.", CHATML.instruction)
+SPECIAL = (
+    "<|pad|>",
+    "<|begin_of_text|>",
+    "<|eot_id|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|audio_bos|>",
+    "<|AUDIO|>",
+)
+TEXTS = (
+    "Good morning. The sea is far away.",
+    "Guten Morgen. Das Meer ist weit weg.",
+    CHATML.instruction,
+)
 SHAPE: dict[str, Any] = {
     "text_config": {
         "hidden_size": 16,
@@ -22,7 +34,11 @@ SHAPE: dict[str, Any] = {
         "max_position_embeddings": 2048,
         "initializer_range": 0.3,
         "tie_word_embeddings": True,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]},
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "mrope_section": [2, 1, 1],
+        },
     },
     "audio_config": {
         "d_model": 12,
@@ -50,7 +66,12 @@ def tiny(tokenizer_folder: Path) -> Callable[..., Qwen25Omni]:
 
     def make(**options: Any) -> Qwen25Omni:
         torch.manual_seed(0)
-        settings = {"config": SHAPE, "tokenizer": str(tokenizer_folder), "dtype": "float64", "embedding_std": 0.5}
+        settings = {
+            "config": SHAPE,
+            "tokenizer": str(tokenizer_folder),
+            "dtype": "float64",
+            "embedding_std": 0.5,
+        }
         backbone = Qwen25Omni(**{**settings, **options})
         backbone.load()
         return backbone

@@ -35,16 +35,30 @@ def loaded(name: Path, lora: LoraConfig | None) -> Qwen25Omni:
 @torch.no_grad()
 def scores(backbone: Qwen25Omni) -> Tensor:
     ids = torch.tensor([backbone.prompt.opening(3, language("de"))])
-    states = backbone.decoder.model(inputs_embeds=backbone.decoder.get_input_embeddings()(ids)).last_hidden_state
+    states = backbone.decoder.model(
+        inputs_embeds=backbone.decoder.get_input_embeddings()(ids)
+    ).last_hidden_state
     found: Tensor = backbone.decoder.get_output_embeddings()(states)
     return found
 
 
 def test_it_is_on_the_text_part_alone(tiny: Maker) -> None:
     backbone = tiny(lora=LORA)
-    layers = {name.split(".lora_")[0] for name, _ in backbone.model.named_parameters() if is_adapter(name)}
-    kinds = ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")
-    assert layers == {f"model.language_model.layers.{layer}.{kind}_proj" for layer in range(2) for kind in kinds}
+    layers = {
+        name.split(".lora_")[0] for name, _ in backbone.model.named_parameters() if is_adapter(name)
+    }
+    kinds = (
+        "self_attn.q",
+        "self_attn.k",
+        "self_attn.v",
+        "self_attn.o",
+        "mlp.gate",
+        "mlp.up",
+        "mlp.down",
+    )
+    assert layers == {
+        f"model.language_model.layers.{layer}.{kind}_proj" for layer in range(2) for kind in kinds
+    }
 
 
 def test_a_new_one_adds_nothing(tiny: Maker) -> None:
@@ -54,7 +68,9 @@ def test_a_new_one_adds_nothing(tiny: Maker) -> None:
 def test_parts_tell_it_from_what_it_adapts(tiny: Maker) -> None:
     backbone = tiny(lora=LORA)
     backbone.trainable(["lora", "encoder", "projector"])
-    names = {name for name, parameter in backbone.model.named_parameters() if parameter.requires_grad}
+    names = {
+        name for name, parameter in backbone.model.named_parameters() if parameter.requires_grad
+    }
     assert {name for name in names if name.startswith("model.language_model")} == {
         name for name, _ in backbone.model.named_parameters() if is_adapter(name)
     }
@@ -72,7 +88,9 @@ def test_what_is_exported_says_the_same(tiny: Maker, tmp_path: Path, save: str) 
     if save == "adapter":
         again = loaded(tmp_path, lora)
         torch.testing.assert_close(scores(again), expected, rtol=0, atol=1e-12)
-        for (name, parameter), other in zip(backbone.named_parameters(), again.parameters(), strict=True):
+        for (name, parameter), other in zip(
+            backbone.named_parameters(), again.parameters(), strict=True
+        ):
             assert torch.equal(parameter, other), name
 
 

@@ -39,7 +39,10 @@ def noise(samples: int, seed: int = 0) -> Tensor:
 
 def test_forward_is_the_class_of_transformers(backbone: Qwen25Omni) -> None:
     """Its own forward makes three-dimensional positions from ids, mask and audio; ours are those of any LM."""
-    pieces = [Piece(noise(16_000)), Piece(noise(16_000, seed=1), "The sea is far away.", "Das Meer ist weit.")]
+    pieces = [
+        Piece(noise(16_000)),
+        Piece(noise(16_000, seed=1), "The sea is far away.", "Das Meer ist weit."),
+    ]
     batch = backbone.collator()(pieces)
     lengths = (batch.labels != IGNORED).cumsum(dim=1).argmax(dim=1)
     mask = (torch.arange(batch.labels.shape[1]) <= lengths[:, None]).long()
@@ -49,7 +52,9 @@ def test_forward_is_the_class_of_transformers(backbone: Qwen25Omni) -> None:
         input_features=batch.features.mT.double(),
         feature_attention_mask=torch.ones(batch.features.shape[:2], dtype=torch.long),
     ).logits
-    expected = F.cross_entropy(theirs[:, :-1].flatten(0, 1), batch.labels[:, 1:].flatten(), ignore_index=IGNORED)
+    expected = F.cross_entropy(
+        theirs[:, :-1].flatten(0, 1), batch.labels[:, 1:].flatten(), ignore_index=IGNORED
+    )
     torch.testing.assert_close(backbone(batch)["loss"], expected, rtol=0, atol=1e-12)
 
 
@@ -91,7 +96,9 @@ def test_an_encoder_is_trained_on_its_own(backbone: Qwen25Omni) -> None:
     waves = torch.stack([noise(20_480), noise(20_480, 1)])
     hidden, middle = backbone.encode_training(waves, 1)
     assert hidden.shape == middle.shape == (2, 32, 12)
-    torch.testing.assert_close(backbone.project(hidden)[1], heard(backbone, [waves[1]])[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        backbone.project(hidden)[1], heard(backbone, [waves[1]])[0], rtol=0, atol=1e-12
+    )
 
 
 def test_parts_are_all_but_what_is_never_used(backbone: Qwen25Omni) -> None:
@@ -99,7 +106,9 @@ def test_parts_are_all_but_what_is_never_used(backbone: Qwen25Omni) -> None:
     names = {id(parameter): name for name, parameter in backbone.model.named_parameters()}
     assert sum(map(len, parts.values())) == len(set().union(*parts.values()))
     left = [name for number, name in names.items() if number not in set().union(*parts.values())]
-    assert all(name.startswith(("model.visual.", "model.audio_tower.audio_bos_eos_token")) for name in left)
+    assert all(
+        name.startswith(("model.visual.", "model.audio_tower.audio_bos_eos_token")) for name in left
+    )
     assert {names[number].rsplit(".", 1)[0] for number in parts["projector"]} == {
         "model.audio_tower.ln_post",
         "model.audio_tower.proj",
@@ -113,7 +122,10 @@ def test_gradients_reach_the_parts_that_are_trained_and_no_others(backbone: Qwen
         backbone.trainable(names)
         backbone(batch)["loss"].backward()
         for name, parameters in backbone.parts().items():
-            given = [parameter.grad is not None and bool(parameter.grad.any()) for parameter in parameters]
+            given = [
+                parameter.grad is not None and bool(parameter.grad.any())
+                for parameter in parameters
+            ]
             assert all(given) if name in names else not any(given), name
     with pytest.raises(ZooError, match="choose one of: encoder, projector, decoder"):
         backbone.trainable(["eyes"])
@@ -132,12 +144,18 @@ def gradients(backbone: Qwen25Omni, pieces: Sequence[Piece]) -> tuple[list[Tenso
     """Of all parts; passes through an audio and a text layer, forward and in all."""
     passes: list[str] = []
     for part in (audio_part(backbone.model), text_part(backbone.model)):
-        part.layers[0].self_attn.register_forward_hook(lambda module, *_: passes.append(type(module).__name__))
+        part.layers[0].self_attn.register_forward_hook(
+            lambda module, *_: passes.append(type(module).__name__)
+        )
     backbone.train()
     loss = backbone(backbone.collator()(pieces))["loss"]
     forward = len(passes)
     loss.backward()
-    return [parameter.grad for part in backbone.parts().values() for parameter in part], forward, len(passes)
+    return (
+        [parameter.grad for part in backbone.parts().values() for parameter in part],
+        forward,
+        len(passes),
+    )
 
 
 def heard(backbone: Qwen25Omni, waves: Sequence[Tensor]) -> list[Tensor]:

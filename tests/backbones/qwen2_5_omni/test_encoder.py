@@ -14,8 +14,15 @@ LENGTHS = (4, 64, 40, 100, 240)  # of blocks of 40: part of one, whole ones, bot
 @pytest.fixture(scope="module")
 def tower() -> Qwen2_5OmniAudioEncoder:
     torch.manual_seed(0)
-    shape = {"d_model": 16, "encoder_layers": 3, "encoder_attention_heads": 2, "encoder_ffn_dim": 24}
-    config = Qwen2_5OmniAudioEncoderConfig(**shape, num_mel_bins=8, n_window=20, output_dim=12, initializer_range=0.3)
+    shape = {
+        "d_model": 16,
+        "encoder_layers": 3,
+        "encoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+    }
+    config = Qwen2_5OmniAudioEncoderConfig(
+        **shape, num_mel_bins=8, n_window=20, output_dim=12, initializer_range=0.3
+    )
     return Qwen2_5OmniAudioEncoder(config).double().eval()
 
 
@@ -25,14 +32,18 @@ def features() -> list[Tensor]:
     return [torch.randn(length, 8, generator=generator, dtype=torch.float64) for length in LENGTHS]
 
 
-def test_it_is_the_class_of_transformers(tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]) -> None:
+def test_it_is_the_class_of_transformers(
+    tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
+) -> None:
     heard, _ = hear(tower, features)
     expected = tower(torch.cat(features).T, feature_lens=torch.tensor(LENGTHS)).last_hidden_state
     assert [len(hidden) for hidden in heard] == [length // 4 for length in LENGTHS]
     assert torch.equal(project(tower, torch.cat(heard)), expected)
 
 
-def test_each_recording_is_as_if_it_were_alone(tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]) -> None:
+def test_each_recording_is_as_if_it_were_alone(
+    tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
+) -> None:
     together = hear(tower, features)
     for index, frames in enumerate(features):
         alone = hear(tower, [frames])
@@ -40,15 +51,21 @@ def test_each_recording_is_as_if_it_were_alone(tower: Qwen2_5OmniAudioEncoder, f
             torch.testing.assert_close(together[kind][index], alone[kind][0], rtol=0, atol=1e-12)
 
 
-def test_blocks_see_nothing_of_one_another(tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]) -> None:
+def test_blocks_see_nothing_of_one_another(
+    tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
+) -> None:
     whole, parts = hear(tower, features[-1:]), hear(tower, features[-1].split(40))
     for kind in range(2):
         torch.testing.assert_close(whole[kind][0], torch.cat(parts[kind]), rtol=0, atol=1e-12)
 
 
-def test_the_middle_layer_is_the_middle_one(tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]) -> None:
+def test_the_middle_layer_is_the_middle_one(
+    tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
+) -> None:
     seen = []
-    hook = tower.layers[1].register_forward_hook(lambda module, given, result: seen.append(result[0]))
+    hook = tower.layers[1].register_forward_hook(
+        lambda module, given, result: seen.append(result[0])
+    )
     _, middle = hear(tower, features)
     hook.remove()
     pairs = torch.stack([seen[0][0::2], seen[0][1::2]]).mean(dim=0)

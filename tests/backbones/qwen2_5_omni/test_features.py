@@ -28,9 +28,13 @@ def features(spectrogram: TokenSpectrogram, wave: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("samples", SIZES)
-def test_features_are_the_published_extractors(published: WhisperFeatureExtractor, samples: int) -> None:
+def test_features_are_the_published_extractors(
+    published: WhisperFeatureExtractor, samples: int
+) -> None:
     wave = waveform(samples)
-    told = published(wave.numpy(), sampling_rate=16_000, return_tensors="pt", return_attention_mask=True)
+    told = published(
+        wave.numpy(), sampling_rate=16_000, return_tensors="pt", return_attention_mask=True
+    )
     found = features(TokenSpectrogram(128), wave)
     assert len(found) == -(-samples // 640) * 4
     unmasked = int(told["attention_mask"].sum())
@@ -43,7 +47,9 @@ def test_chunk_by_chunk_with_cuts_is_the_same_as_what_is_kept_at_once() -> None:
     known, begin = spectrogram.open(), 0
     for end in range(5_120, 80_001, 5_120):
         kept = stream[begin:end]
-        assert torch.equal(clamped(spectrogram.look(known, kept, begin)), features(spectrogram, kept))
+        assert torch.equal(
+            clamped(spectrogram.look(known, kept, begin)), features(spectrogram, kept)
+        )
         if end in (20_480, 51_200):
             begin = end - 1_920
 
@@ -56,7 +62,9 @@ def test_a_louder_sound_lifts_what_was_quiet_before_it() -> None:
 
 
 def test_silence_is_a_number() -> None:
-    assert torch.equal(features(TokenSpectrogram(128), torch.zeros(1_280)), torch.full((8, 128), -1.5))
+    assert torch.equal(
+        features(TokenSpectrogram(128), torch.zeros(1_280)), torch.full((8, 128), -1.5)
+    )
 
 
 def test_more_than_the_span_is_refused() -> None:

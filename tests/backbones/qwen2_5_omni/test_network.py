@@ -23,7 +23,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As on the hub: the thinker's weights below ``thinker.``, and a talker's."""
     folder = tmp_path_factory.mktemp("omni")
     qwen2_5_omni(folder)
-    save_file({**load_file(folder / WEIGHTS), "talker.codec_head.weight": torch.ones(2, 2)}, folder / WEIGHTS)
+    save_file(
+        {**load_file(folder / WEIGHTS), "talker.codec_head.weight": torch.ones(2, 2)},
+        folder / WEIGHTS,
+    )
     return folder
 
 
@@ -40,7 +43,9 @@ def test_the_thinker_is_read_from_a_whole_omni(published: Path) -> None:
     for name, parameter in model.named_parameters():
         theirs = name.removeprefix("model.").replace("language_model.", "model.")
         assert torch.equal(parameter, there[f"thinker.{theirs}"].double()), name
-    assert not [name for name, _ in model.named_parameters() if name.startswith("model.visual.blocks")]
+    assert not [
+        name for name, _ in model.named_parameters() if name.startswith("model.visual.blocks")
+    ]
 
 
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
@@ -50,10 +55,16 @@ def test_what_is_exported_is_a_thinker_of_transformers(
     backbone = loaded(published)
     backbone.save(tmp_path, dtype)
     again = loaded(tmp_path)
-    for (name, parameter), other in zip(backbone.model.named_parameters(), again.model.parameters(), strict=True):
-        assert torch.equal(parameter.to(dtype or parameter.dtype), other.to(dtype or parameter.dtype)), name
+    for (name, parameter), other in zip(
+        backbone.model.named_parameters(), again.model.parameters(), strict=True
+    ):
+        assert torch.equal(
+            parameter.to(dtype or parameter.dtype), other.to(dtype or parameter.dtype)
+        ), name
     assert again.tokenizer.get_vocab() == backbone.tokenizer.get_vocab()
-    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "qwen2_5_omni_thinker"
+    assert (
+        json.loads((tmp_path / "config.json").read_text())["model_type"] == "qwen2_5_omni_thinker"
+    )
 
 
 def test_a_small_one_is_exported_whole(tiny: Callable[..., Qwen25Omni], tmp_path: Path) -> None:
@@ -61,7 +72,9 @@ def test_a_small_one_is_exported_whole(tiny: Callable[..., Qwen25Omni], tmp_path
     backbone.save(tmp_path)
     again = loaded(tmp_path)
     assert again.model.lm_head.weight is again.model.get_input_embeddings().weight
-    for (name, parameter), other in zip(backbone.model.named_parameters(), again.model.parameters(), strict=True):
+    for (name, parameter), other in zip(
+        backbone.model.named_parameters(), again.model.parameters(), strict=True
+    ):
         assert torch.equal(parameter, other), name
 
 
@@ -88,14 +101,31 @@ def broken(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) ->
         (lambda folder: (folder / WEIGHTS).unlink(), "weights of .* cannot be loaded"),
         (lambda folder: (folder / WEIGHTS).write_bytes(b"123"), "weights of .* cannot be loaded"),
         (lambda folder: (folder / "config.json").unlink(), "config.json"),
-        (lambda folder: (folder / "config.json").write_text('{"model_type": "bert"}'), "is a 'bert' .* must be a"),
-        (lambda folder: [(folder / name).unlink() for name in TOKENIZER], "The tokenizer in .* is not its"),
-        (lambda folder: broken(folder, lambda held: held.pop("thinker.lm_head.weight")), "lacks weights .* lm_head"),
-        (lambda folder: broken(folder, lambda held: held.pop(CONVOLUTION)), "lacks weights .*conv1.weight"),
-        (lambda folder: broken(folder, lambda held: held.update({CONVOLUTION: torch.ones(1)})), "cannot be loaded"),
+        (
+            lambda folder: (folder / "config.json").write_text('{"model_type": "bert"}'),
+            "is a 'bert' .* must be a",
+        ),
+        (
+            lambda folder: [(folder / name).unlink() for name in TOKENIZER],
+            "The tokenizer in .* is not its",
+        ),
+        (
+            lambda folder: broken(folder, lambda held: held.pop("thinker.lm_head.weight")),
+            "lacks weights .* lm_head",
+        ),
+        (
+            lambda folder: broken(folder, lambda held: held.pop(CONVOLUTION)),
+            "lacks weights .*conv1.weight",
+        ),
+        (
+            lambda folder: broken(folder, lambda held: held.update({CONVOLUTION: torch.ones(1)})),
+            "cannot be loaded",
+        ),
     ],
 )
-def test_what_cannot_be_loaded_is_one_sentence(tmp_path: Path, harm: Callable[[Path], object], message: str) -> None:
+def test_what_cannot_be_loaded_is_one_sentence(
+    tmp_path: Path, harm: Callable[[Path], object], message: str
+) -> None:
     qwen2_5_omni(tmp_path)
     harm(tmp_path)
     with pytest.raises(ZooError, match=message):
@@ -107,19 +137,29 @@ def test_a_tokenizer_of_another_model_is_refused(published: Path, tokenizer_fold
         loaded(published, tokenizer=str(tokenizer_folder))
 
 
-@pytest.mark.parametrize("config", [{"text_config": {"hidden_size": "wide"}}, {"audio_config": {"d_model": 13}}])
-def test_fields_that_make_no_network_are_named(tiny: Callable[..., Qwen25Omni], config: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "config", [{"text_config": {"hidden_size": "wide"}}, {"audio_config": {"d_model": 13}}]
+)
+def test_fields_that_make_no_network_are_named(
+    tiny: Callable[..., Qwen25Omni], config: dict[str, Any]
+) -> None:
     with pytest.raises(ZooError, match=r"backbone\.config makes no"):
         tiny(config=config)
 
 
-@pytest.mark.parametrize("config", [{"size": 3}, {"text_config": {"width": 3}}, {"audio_config": {"ears": 2}}])
-def test_unknown_fields_are_refused(tiny: Callable[..., Qwen25Omni], config: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "config", [{"size": 3}, {"text_config": {"width": 3}}, {"audio_config": {"ears": 2}}]
+)
+def test_unknown_fields_are_refused(
+    tiny: Callable[..., Qwen25Omni], config: dict[str, Any]
+) -> None:
     with pytest.raises(ZooError, match=r"Unknown field of backbone\.config.*'(size|width|ears)'"):
         tiny(config=config)
 
 
 @pytest.mark.parametrize("options", [{}, {"config": {}}, {"tokenizer": "somewhere"}])
 def test_it_needs_a_name_or_a_config_and_a_tokenizer(options: dict[str, Any]) -> None:
-    with pytest.raises(ZooError, match=r"needs backbone\.name, or backbone\.config and backbone\.tokenizer"):
+    with pytest.raises(
+        ZooError, match=r"needs backbone\.name, or backbone\.config and backbone\.tokenizer"
+    ):
         Qwen25Omni(**options)

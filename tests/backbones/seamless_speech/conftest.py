@@ -48,8 +48,15 @@ def load(folder: Path) -> Load:
     """The checkpoint, loaded anew; arguments change how."""
 
     def make(**options: Any) -> SeamlessM4TSpeech:
-        told = {"name": str(folder), "search": SearchConfig(no_repeat_ngram=2), "max_tokens": 12, "max_units": 40}
-        backbone = SeamlessM4TSpeech(alignment=AlignmentConfig(layer=1), dtype="float64", **{**told, **options})
+        told = {
+            "name": str(folder),
+            "search": SearchConfig(no_repeat_ngram=2),
+            "max_tokens": 12,
+            "max_units": 40,
+        }
+        backbone = SeamlessM4TSpeech(
+            alignment=AlignmentConfig(layer=1), dtype="float64", **{**told, **options}
+        )
         backbone.load()
         return backbone
 
@@ -64,11 +71,18 @@ def backbone(load: Load) -> SeamlessM4TSpeech:
 
 def noise(features: int, seed: int = 0) -> Tensor:
     """A wave of so many feature frames; where they are even, Transformers fills nothing up."""
-    return 0.1 * torch.randn(400 + 160 * (features - 1), generator=torch.Generator().manual_seed(seed))
+    return 0.1 * torch.randn(
+        400 + 160 * (features - 1), generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def opened(
-    backbone: SeamlessM4TSpeech, features: int = 182, *, seed: int = 0, target: str = "de", prefix: tuple[int, ...] = ()
+    backbone: SeamlessM4TSpeech,
+    features: int = 182,
+    *,
+    seed: int = 0,
+    target: str = "de",
+    prefix: tuple[int, ...] = (),
 ) -> Session:
     """A stream that has heard noise, and has written ``prefix``."""
     session = Session(

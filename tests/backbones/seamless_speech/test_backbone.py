@@ -40,7 +40,9 @@ def test_a_full_utterance_is_what_generate_says(folder: Path, load: Load) -> Non
     closed, ended = set(), set()
     for seed in range(5):
         features = 182 + 20 * seed
-        heard = extractor(noise(features, seed).numpy(), sampling_rate=16_000, return_tensors="pt")["input_features"]
+        heard = extractor(noise(features, seed).numpy(), sampling_rate=16_000, return_tensors="pt")[
+            "input_features"
+        ]
         expected: Any = network.generate(
             heard.double(),
             tgt_lang="deu",
@@ -71,23 +73,35 @@ def test_a_full_utterance_is_what_generate_says(folder: Path, load: Load) -> Non
 
 @pytest.mark.parametrize("beams", [1, 3])
 @torch.inference_mode()
-def test_states_are_those_of_the_whole_text_in_one_pass(load: Load, theirs: Any, beams: int) -> None:
+def test_states_are_those_of_the_whole_text_in_one_pass(
+    load: Load, theirs: Any, beams: int
+) -> None:
     """Of streams of different lengths, of answers that ended and that were cut, with and without the end of a text."""
     backbone = load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_tokens=7)
     prefixes = [(), (11, 39, 77, 12), (100, 40), (152,)]
-    sessions = [opened(backbone, 120 + 30 * seed, seed=seed, prefix=prefix) for seed, prefix in enumerate(prefixes)]
+    sessions = [
+        opened(backbone, 120 + 30 * seed, seed=seed, prefix=prefix)
+        for seed, prefix in enumerate(prefixes)
+    ]
     sessions.append(opened(backbone, 200, seed=9, target="fr"))
     for session, hypothesis in zip(sessions, looked(backbone, *sessions), strict=True):
-        fed = [*backbone.opening(session, Request().stage), *session.prefix.tolist(), *hypothesis.token_ids.tolist()]
+        fed = [
+            *backbone.opening(session, Request().stage),
+            *session.prefix.tolist(),
+            *hypothesis.token_ids.tolist(),
+        ]
         assert hypothesis.states is not None
         assert len(hypothesis.states) == len(fed)
         for tokens in range(1, hypothesis.new + 1):
             before = fed[: len(fed) - hypothesis.new + tokens]
             [end] = backbone._ends([written(session, hypothesis, tokens)])
             expected = theirs.text_decoder(
-                input_ids=torch.tensor([[*before, backbone.end]]), encoder_hidden_states=session.backbone.memory[None]
+                input_ids=torch.tensor([[*before, backbone.end]]),
+                encoder_hidden_states=session.backbone.memory[None],
             ).last_hidden_state[0]
-            torch.testing.assert_close(hypothesis.states[: len(before)], expected[:-1], rtol=0, atol=1e-9)
+            torch.testing.assert_close(
+                hypothesis.states[: len(before)], expected[:-1], rtol=0, atol=1e-9
+            )
             torch.testing.assert_close(end, expected[-1:], rtol=0, atol=1e-9)
 
 
@@ -98,7 +112,9 @@ def test_states_cost_nothing_where_nobody_speaks(backbone: SeamlessM4TSpeech) ->
     assert session.backbone.branch is None
 
 
-def test_speaking_runs_neither_encoder_nor_text_again(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speaking_runs_neither_encoder_nor_text_again(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """But for one position of the text decoder: the end."""
     backbone = load()
     sessions = [opened(backbone, seed=seed) for seed in range(3)]
@@ -117,24 +133,39 @@ def test_speaking_runs_neither_encoder_nor_text_again(load: Load, monkeypatch: p
 @pytest.mark.parametrize("close", [True, False])
 def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) -> None:
     """Decoded together or apart, with different lengths, languages and writes."""
-    shapes: list[tuple[int, str, tuple[int, ...]]] = [(182, "de", ()), (90, "fr", (11, 39)), (240, "de", (152, 6, 10))]
+    shapes: list[tuple[int, str, tuple[int, ...]]] = [
+        (182, "de", ()),
+        (90, "fr", (11, 39)),
+        (240, "de", (152, 6, 10)),
+    ]
     sessions = [
         opened(backbone, features, seed=seed, target=target, prefix=prefix)
         for seed, (features, target, prefix) in enumerate(shapes)
     ]
     first, *others = sessions
     hypotheses = [*looked(backbone, first), *looked(backbone, *others)]
-    writes = [written(*pair, 3 + i) for i, pair in enumerate(zip(sessions, hypotheses, strict=True))]
+    writes = [
+        written(*pair, 3 + i) for i, pair in enumerate(zip(sessions, hypotheses, strict=True))
+    ]
     together = backbone.generate_units(writes, layer=0, close=close)
     for write, units in zip(writes, together, strict=True):
         session = opened(backbone, seed=0)
-        session.audio, session.target, session.prefix = write.session.audio, write.session.target, write.session.prefix
+        session.audio, session.target, session.prefix = (
+            write.session.audio,
+            write.session.target,
+            write.session.prefix,
+        )
         [hypothesis] = looked(backbone, session)
-        [alone] = backbone.generate_units([written(session, hypothesis, write.tokens)], layer=0, close=close)
+        [alone] = backbone.generate_units(
+            [written(session, hypothesis, write.tokens)], layer=0, close=close
+        )
         assert units.ids.tolist() == alone.ids.tolist()
         assert units.truncated == alone.truncated
         torch.testing.assert_close(units.attention, alone.attention, rtol=0, atol=1e-9)
-        assert units.attention.shape == (len(units.ids), 2 + write.hypothesis.prefix + write.tokens + close)
+        assert units.attention.shape == (
+            len(units.ids),
+            2 + write.hypothesis.prefix + write.tokens + close,
+        )
         torch.testing.assert_close(units.attention.sum(1), torch.ones(len(units.ids)).double())
     assert len({tuple(units.ids.tolist()) for units in together}) == 3
 
@@ -154,11 +185,17 @@ def test_a_language_that_is_written_but_not_spoken_is_refused(backbone: Seamless
         backbone.vocode([UNIT_ONE], language("ru"))
 
 
-def test_the_second_version_and_nonsense_are_refused(tmp_path: Path, folder: Path, load: Load) -> None:
+def test_the_second_version_and_nonsense_are_refused(
+    tmp_path: Path, folder: Path, load: Load
+) -> None:
     KINDS["seamless_m4t_v2"](tmp_path / "v2")
-    with pytest.raises(ZooError, match=r"is a SeamlessM4T v2, whose text-to-unit model .* needs a SeamlessM4T v1"):
+    with pytest.raises(
+        ZooError, match=r"is a SeamlessM4T v2, whose text-to-unit model .* needs a SeamlessM4T v1"
+    ):
         load(name=str(tmp_path / "v2"))
-    with pytest.raises(ZooError, match=r"backbone\.name, or backbone\.config and backbone\.tokenizer"):
+    with pytest.raises(
+        ZooError, match=r"backbone\.name, or backbone\.config and backbone\.tokenizer"
+    ):
         SeamlessM4TSpeech(config={})
     with pytest.raises(ZooError, match="has the voices 0 to 1, not 2"):
         load(voice=2)
@@ -169,19 +206,27 @@ def test_the_second_version_and_nonsense_are_refused(tmp_path: Path, folder: Pat
         load(name=str(tmp_path / "text"))
 
 
-def test_another_vocoder_is_taken_and_saved(tmp_path: Path, folder: Path, load: Load, backbone: Any) -> None:
+def test_another_vocoder_is_taken_and_saved(
+    tmp_path: Path, folder: Path, load: Load, backbone: Any
+) -> None:
     KINDS["seamless_m4t_speech"](tmp_path / "other", seed=3)
     mixed, other = load(vocoder=str(tmp_path / "other")), load(name=str(tmp_path / "other"))
     mixed.save(tmp_path / "saved")
     units = [torch.tensor([3, 1, 4, 1, 5])]
     [spoken], [theirs], [ours], [read] = (
-        made.vocode(units, GERMAN) for made in (mixed, other, backbone, load(name=str(tmp_path / "saved")))
+        made.vocode(units, GERMAN)
+        for made in (mixed, other, backbone, load(name=str(tmp_path / "saved")))
     )
     assert torch.equal(spoken.samples, theirs.samples)
     assert torch.equal(read.samples, theirs.samples)
-    assert not torch.equal(ours.durations, theirs.durations) or not torch.allclose(ours.samples, theirs.samples)
+    assert not torch.equal(ours.durations, theirs.durations) or not torch.allclose(
+        ours.samples, theirs.samples
+    )
     sessions = [opened(made) for made in (mixed, backbone)]
-    tokens = [looked(made, session)[0].token_ids for made, session in zip((mixed, backbone), sessions, strict=True)]
+    tokens = [
+        looked(made, session)[0].token_ids
+        for made, session in zip((mixed, backbone), sessions, strict=True)
+    ]
     assert tokens[0].tolist() == tokens[1].tolist()
 
 
@@ -198,4 +243,9 @@ def test_the_text_encoder_is_read_where_it_is_asked_for(
     load()
     assert caplog.text == ""  # Transformers would list the weights that are left out
     assert {name for name, _ in backbone.named_children()} == {"encoder", "decoder", "speaker"}
-    assert {name for name, _ in load(reader=True).named_children()} == {"encoder", "decoder", "speaker", "reader"}
+    assert {name for name, _ in load(reader=True).named_children()} == {
+        "encoder",
+        "decoder",
+        "speaker",
+        "reader",
+    }

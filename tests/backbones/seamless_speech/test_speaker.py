@@ -19,7 +19,9 @@ LENGTHS = (9, 4, 17, 3)
 
 
 def random_states(positions: int) -> Tensor:
-    return torch.randn(positions, 16, generator=torch.Generator().manual_seed(positions), dtype=torch.float64)
+    return torch.randn(
+        positions, 16, generator=torch.Generator().manual_seed(positions), dtype=torch.float64
+    )
 
 
 @torch.inference_mode()
@@ -46,7 +48,9 @@ def test_units_and_their_attention_are_transformers(
         assert units.truncated == (best[-1] != 2)
         chosen = out.cross_attentions if layer is None else [out.cross_attentions[layer]]
         expected = torch.stack(list(chosen)).mean(dim=(0, 2))[0]
-        torch.testing.assert_close(units.attention, expected[1 : 1 + len(units.ids)], rtol=0, atol=1e-9)
+        torch.testing.assert_close(
+            units.attention, expected[1 : 1 + len(units.ids)], rtol=0, atol=1e-9
+        )
         assert units.opening == 2
 
 
@@ -63,7 +67,9 @@ def test_a_limit_cuts_units_and_says_so(load: Load, backbone: SeamlessM4TSpeech)
     whole = [units for units in spoken(backbone.speaker, *LENGTHS) if not units.truncated]
     longest = max(len(units.ids) for units in whole)
     for limit in (longest - 1, longest):
-        for length, units in zip(LENGTHS, spoken(load(max_units=limit).speaker, *LENGTHS), strict=True):
+        for length, units in zip(
+            LENGTHS, spoken(load(max_units=limit).speaker, *LENGTHS), strict=True
+        ):
             [expected] = spoken(backbone.speaker, length)
             assert units.ids.tolist() == expected.ids[:limit].tolist()
             assert len(units.attention) == len(units.ids)
@@ -74,7 +80,9 @@ def test_control_symbols_are_never_said(load: Load) -> None:
     """Neither padding, which would be unit -3, nor a language."""
     speaker = load().speaker
     with torch.no_grad():
-        speaker.t2u.lm_head.weight[[0, 1, 3, *range(16, 25)]] = 10 * torch.randn(12, 16, dtype=torch.float64)
+        speaker.t2u.lm_head.weight[[0, 1, 3, *range(16, 25)]] = 10 * torch.randn(
+            12, 16, dtype=torch.float64
+        )
     for units in spoken(speaker, *LENGTHS):
         assert all(0 <= unit < 12 for unit in units.ids.tolist())
 
@@ -94,7 +102,9 @@ def test_waves_are_transformers_without_what_a_batch_is_filled_up_with(
         assert len(speech.samples) == backbone.unit_samples * int(speech.durations.sum())
         assert len(speech.durations) == len(ids)
         if len(ids):
-            wave, _ = theirs.vocoder(ids[None], spkr_id=torch.tensor([[0]]), lang_id=torch.tensor([[1]]))
+            wave, _ = theirs.vocoder(
+                ids[None], spkr_id=torch.tensor([[0]]), lang_id=torch.tensor([[1]])
+            )
             torch.testing.assert_close(speech.samples, wave[0].float(), rtol=0, atol=1e-6)
             assert int(speech.durations.min()) >= 1
     assert backbone.unit_samples == 320
@@ -116,5 +126,7 @@ def test_a_vocoder_that_does_not_fit_is_refused(load: Load) -> None:
     with pytest.raises(ZooError, match="vocoder of X must speak at 16 kHz"):
         UnitSpeaker(speaker.t2u, speaker.vocoder, **told)
     speaker.vocoder.config.unit_hifi_gan_vocab_size = 22
-    with pytest.raises(ZooError, match="vocoder of X knows 22 units; its text-to-unit model says at most 21"):
+    with pytest.raises(
+        ZooError, match="vocoder of X knows 22 units; its text-to-unit model says at most 21"
+    ):
         UnitSpeaker(speaker.t2u, speaker.vocoder, **told)

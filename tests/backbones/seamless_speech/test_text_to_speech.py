@@ -51,12 +51,19 @@ def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> Non
     assert voice.speak([], GERMAN) == []
 
 
-def test_what_it_does_not_speak_is_refused_before_weights_are_read(folder: Path, tmp_path: Path) -> None:
+def test_what_it_does_not_speak_is_refused_before_weights_are_read(
+    folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
-    (tmp_path / "generation_config.json").write_text((folder / "generation_config.json").read_text())
+    (tmp_path / "generation_config.json").write_text(
+        (folder / "generation_config.json").read_text()
+    )
     voice = TextToSpeech(name=str(tmp_path))
     voice.check(GERMAN)
-    with pytest.raises(ZooError, match=r"does not speak Japanese; choose one of: de, en, es, fr, it, nl, pt, ro, zh\."):
+    with pytest.raises(
+        ZooError,
+        match=r"does not speak Japanese; choose one of: de, en, es, fr, it, nl, pt, ro, zh\.",
+    ):
         voice.check(language("ja"))
 
 

@@ -88,7 +88,13 @@ def make(pieces: Path) -> Make:
     def build(*, seed: int = 0, **options: Any) -> SeamlessM4TSpeech:
         torch.manual_seed(seed)
         scratch = {"config": SHAPE, "tokenizer": str(pieces)} if "name" not in options else {}
-        told = {"dtype": "float64", "reader": True, "alignment": AlignmentConfig(layer=1), **scratch, **options}
+        told = {
+            "dtype": "float64",
+            "reader": True,
+            "alignment": AlignmentConfig(layer=1),
+            **scratch,
+            **options,
+        }
         backbone = SeamlessM4TSpeech(**told)
         backbone.load()
         return backbone
@@ -111,12 +117,21 @@ def loss(backbone: SeamlessM4TSpeech, excerpts: list[Excerpt]) -> Tensor:
     return torch.as_tensor(backbone(backbone.collator()(excerpts))["loss"])
 
 
-def test_rows_of_a_batch_equal_each_alone_in_training_too(make: Make, excerpts: list[Excerpt]) -> None:
+def test_rows_of_a_batch_equal_each_alone_in_training_too(
+    make: Make, excerpts: list[Excerpt]
+) -> None:
     backbone = make().train()
     with torch.no_grad():
-        backbone.encode_training(torch.stack([wave(1.0, seed) for seed in range(2)]), 1)  # statistics that matter
-        together, alone = loss(backbone, excerpts), [loss(backbone, [excerpt]) for excerpt in excerpts]
-    sizes = [len(backbone.tokenizer.encode(one.text, add_special_tokens=False)) + 1 for one in excerpts]
+        backbone.encode_training(
+            torch.stack([wave(1.0, seed) for seed in range(2)]), 1
+        )  # statistics that matter
+        together, alone = (
+            loss(backbone, excerpts),
+            [loss(backbone, [excerpt]) for excerpt in excerpts],
+        )
+    sizes = [
+        len(backbone.tokenizer.encode(one.text, add_special_tokens=False)) + 1 for one in excerpts
+    ]
     mean = sum(one * size for one, size in zip(alone, sizes, strict=True)) / sum(sizes)
     assert float(together) == pytest.approx(float(mean), rel=1e-9)
 
@@ -126,14 +141,18 @@ def test_an_excerpt_is_heard_as_a_stream_is(make: Make, excerpts: list[Excerpt])
     batch = backbone.collator()(excerpts[:2])
     with torch.no_grad():
         memory, inside = backbone.memories(batch.features, batch.lengths)
-    stream: Any = SimpleNamespace(backbone=SimpleNamespace(features=backbone.spectrogram.open()), audio_start=0)
+    stream: Any = SimpleNamespace(
+        backbone=SimpleNamespace(features=backbone.spectrogram.open()), audio_start=0
+    )
     with torch.no_grad():
         [heard] = backbone.listen([stream], [excerpts[1].samples()])
     assert inside.sum(dim=1).tolist() == [28 + 1, len(heard)]
     torch.testing.assert_close(memory[1, : len(heard)], heard)
 
 
-def test_a_batch_is_made_in_a_worker_and_given_words_are_not_learned(make: Make, excerpts: list[Excerpt]) -> None:
+def test_a_batch_is_made_in_a_worker_and_given_words_are_not_learned(
+    make: Make, excerpts: list[Excerpt]
+) -> None:
     backbone = make()
     collate = pickle.loads(pickle.dumps(backbone.collator()))
     free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], given=2)])
@@ -215,13 +234,20 @@ def test_weights_there_and_back_by_the_classes_of_transformers(
         assert model.generation_config.to_dict()["vocoder_lang_code_to_id"] == {"deu": 0}
     second = make(name=str(tmp_path / "whole"), seed=2)
     with torch.no_grad():
-        assert float(loss(second, excerpts)) == pytest.approx(float(loss(first, excerpts)), rel=1e-9)
-    assert second.decoder.head.weight.data_ptr() == second.decoder.module.embed_tokens.weight.data_ptr()
+        assert float(loss(second, excerpts)) == pytest.approx(
+            float(loss(first, excerpts)), rel=1e-9
+        )
+    assert (
+        second.decoder.head.weight.data_ptr()
+        == second.decoder.module.embed_tokens.weight.data_ptr()
+    )
     first.save(tmp_path / "half", torch.bfloat16)
     half = load_file(tmp_path / "half" / "model.safetensors")
     assert half["shared.weight"].dtype == torch.bfloat16
     frequencies = "speech_encoder.encoder.embed_positions.inv_freq"
-    torch.testing.assert_close(half[frequencies], first.encoder.state_dict()[frequencies.partition(".")[2]])
+    torch.testing.assert_close(
+        half[frequencies], first.encoder.state_dict()[frequencies.partition(".")[2]]
+    )
     with torch.no_grad():
         close = float(loss(make(name=str(tmp_path / "half")), excerpts))
         assert close == pytest.approx(float(loss(first, excerpts)), rel=0.05)

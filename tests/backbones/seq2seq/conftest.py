@@ -80,7 +80,9 @@ class Family:
     opening: list[int]
 
     @torch.inference_mode()
-    def theirs(self, memory: Tensor, prompt: list[int], config: SearchConfig, limit: int) -> list[int]:
+    def theirs(
+        self, memory: Tensor, prompt: list[int], config: SearchConfig, limit: int
+    ) -> list[int]:
         """What ``generate`` says after ``prompt``, its end included."""
         ids = GenerationMixin.generate(
             self.model,
@@ -119,7 +121,11 @@ Made = tuple[Any, nn.Module, nn.Linear, list[int]]
 
 def _speech_to_text() -> Made:
     config = Speech2TextConfig(
-        **BART, input_feat_per_channel=4, conv_channels=8, num_conv_layers=2, max_target_positions=64
+        **BART,
+        input_feat_per_channel=4,
+        conv_channels=8,
+        num_conv_layers=2,
+        max_target_positions=64,
     )
     model = Speech2TextForConditionalGeneration(config)
     return model, model.model.decoder, model.lm_head, [END, 7]
@@ -150,7 +156,9 @@ def build(name: str) -> Family:
     model = model.double().eval()
     model.set_attn_implementation("eager")
     with torch.no_grad():
-        head.weight[END] *= 5.0 if name == "speech_to_text" else 2.5  # so that answers end here and there
+        head.weight[END] *= (
+            5.0 if name == "speech_to_text" else 2.5
+        )  # so that answers end here and there
     return Family(model, Decoder(module, head), opening)
 
 
@@ -175,7 +183,9 @@ def memory() -> Callable[[int, int], Tensor]:
     """Random encoder memory (frames, width)."""
 
     def make(frames: int, seed: int = 0) -> Tensor:
-        return torch.randn(frames, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        return torch.randn(
+            frames, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        )
 
     return make
 

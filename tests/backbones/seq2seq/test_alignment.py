@@ -15,7 +15,11 @@ FRAMES = 4
 
 def rows(positions: int, heads: int = 1) -> Tensor:
     """(positions, heads, frames): whose position, head and frame it is can be read off each weight."""
-    numbers = torch.arange(positions)[:, None, None] * 100 + torch.arange(heads)[:, None] * 10 + torch.arange(FRAMES)
+    numbers = (
+        torch.arange(positions)[:, None, None] * 100
+        + torch.arange(heads)[:, None] * 10
+        + torch.arange(FRAMES)
+    )
     return numbers.double()
 
 
@@ -50,13 +54,19 @@ def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
         assert one.shape == (1, FRAMES)
         assert not one.isnan().any()
         place = 200 if query == "own" and fed == 3 else 100
-        assert one.tolist() == [[place, place + 1, place + 2, place + 3]] or width or normalisation == "z_score_all"
+        assert (
+            one.tolist() == [[place, place + 1, place + 2, place + 3]]
+            or width
+            or normalisation == "z_score_all"
+        )
     only_prefix = config.align(rows(3), opening=2, prefix=1, new=0)
     assert (only_prefix.shape, bool(only_prefix.isnan().any())) == ((1, FRAMES), False)
 
 
 def test_heads_are_averaged_first_or_last() -> None:
-    looked = torch.tensor([[[0.0, 1.0], [3.0, 1.0]], [[2.0, 1.0], [5.0, 9.0]], [[4.0, 1.0], [7.0, 8.0]]])
+    looked = torch.tensor(
+        [[[0.0, 1.0], [3.0, 1.0]], [[2.0, 1.0], [5.0, 9.0]], [[4.0, 1.0], [7.0, 8.0]]]
+    )
     kept = {"opening": 1, "prefix": 0, "new": 3}
     mean = AlignmentConfig().align(looked, **kept)
     assert mean.tolist() == [[1.5, 1.0], [3.5, 5.0], [5.5, 4.5]]
@@ -80,12 +90,18 @@ def test_z_scores_over_the_opening_too() -> None:
     kept = {"opening": 2, "prefix": 1, "new": 1}
     everything = z_score(looked)[:, 0]
     assert AlignmentConfig(normalisation="z_score_all").align(looked, **kept).equal(everything[1:3])
-    assert AlignmentConfig(normalisation="z_score").align(looked, **kept).equal(z_score(looked[1:3])[:, 0])
+    assert (
+        AlignmentConfig(normalisation="z_score")
+        .align(looked, **kept)
+        .equal(z_score(looked[1:3])[:, 0])
+    )
 
 
 def test_median_filter() -> None:
     row = torch.tensor([[9.0, 1.0, 2.0, 8.0, 3.0]])
-    assert median_filter(row, 3).tolist() == [[1.0, 2.0, 2.0, 3.0, 8.0]]  # 1 9 1, 9 1 2, 1 2 8, 2 8 3, 8 3 8
+    assert median_filter(row, 3).tolist() == [
+        [1.0, 2.0, 2.0, 3.0, 8.0]
+    ]  # 1 9 1, 9 1 2, 1 2 8, 2 8 3, 8 3 8
     assert median_filter(row, 1).equal(row)
     assert median_filter(row[:, :2], 5).equal(row[:, :2])  # too short to be mirrored
     assert median_filter(row[:0], 3).shape == (0, 5)
@@ -93,14 +109,20 @@ def test_median_filter() -> None:
 
 def test_last_frames_are_left_out_but_one_is_left() -> None:
     kept = {"opening": 1, "prefix": 1, "new": 1}
-    assert AlignmentConfig(ignore_last=1).align(rows(2), **kept).tolist() == [[0, 1, 2], [100, 101, 102]]
+    assert AlignmentConfig(ignore_last=1).align(rows(2), **kept).tolist() == [
+        [0, 1, 2],
+        [100, 101, 102],
+    ]
     assert AlignmentConfig(ignore_last=9).align(rows(2), **kept).tolist() == [[0], [100]]
 
 
 def test_chosen_heads() -> None:
     assert AlignmentConfig(layer=2).chosen(layers=3, heads=4) == {2: None}
     assert AlignmentConfig(layer=2, heads=[3, 0]).chosen(layers=3, heads=4) == {2: [3, 0]}
-    assert AlignmentConfig(heads=[[1, 0], [2, 3], [1, 2]]).chosen(layers=3, heads=4) == {1: [0, 2], 2: [3]}
+    assert AlignmentConfig(heads=[[1, 0], [2, 3], [1, 2]]).chosen(layers=3, heads=4) == {
+        1: [0, 2],
+        2: [3],
+    }
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,19 @@ GREEDY = SearchConfig(no_repeat_ngram=2)
 def pieces() -> dict[str, int]:
     """Every third piece goes on with a word, some end a sentence."""
     special = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "c", "__deu__", "__eng__"]
-    text = [f"x{n}" if n % 3 == 0 else f"▁w{n}." if n % 7 == 0 else f"▁w{n}" for n in range(len(special), 40)]
+    text = [
+        f"x{n}" if n % 3 == 0 else f"▁w{n}." if n % 7 == 0 else f"▁w{n}"
+        for n in range(len(special), 40)
+    ]
     return {piece: number for number, piece in enumerate([*special, *text])}
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
     backend = Tokenizer(models.BPE(vocab=pieces(), merges=[], unk_token="<unk>"))
     backend.decoder = decoders.Metaspace()
-    made = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", bos_token="<s>")
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", bos_token="<s>"
+    )
     made.add_special_tokens({"additional_special_tokens": ["__deu__", "__eng__"]})
     return made
 
@@ -58,7 +63,10 @@ class Hummer(Seq2Seq):
 
     def build(self) -> None:
         self.decoder, self.tokenizer, self.end = self.family.decoder, make_tokenizer(), END
-        self.mixing = torch.randn(FRAME, 16, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 6
+        self.mixing = (
+            torch.randn(FRAME, 16, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+            / 6
+        )
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         self.heard.append([len(wave) for wave in waves])
@@ -66,7 +74,11 @@ class Hummer(Seq2Seq):
 
     def memory(self, wave: Tensor) -> Tensor:
         frames = wave[: len(wave) // FRAME * FRAME].view(-1, FRAME).double() @ self.mixing
-        return torch.cat([frames, frames.new_ones(max(0, self.filled - len(frames)), 16)]) if len(frames) else frames
+        return (
+            torch.cat([frames, frames.new_ones(max(0, self.filled - len(frames)), 16)])
+            if len(frames)
+            else frames
+        )
 
     def opening(self, session: Session, stage: Stage) -> list[int]:
         return [END, ENGLISH if stage is Stage.TRANSCRIPT else GERMAN]
@@ -86,7 +98,12 @@ def make(speech_to_text: Any) -> Make:
 
 
 def make_session(
-    backbone: Hummer, frames: float, *, seed: int = 0, prefix: Sequence[int] = (), target: str = "de"
+    backbone: Hummer,
+    frames: float,
+    *,
+    seed: int = 0,
+    prefix: Sequence[int] = (),
+    target: str = "de",
 ) -> Session:
     session = Session(
         talk="talk",
@@ -95,7 +112,11 @@ def make_session(
         frame_samples=FRAME,
         text=TextStream(decode=backbone.text, separator=" "),
     )
-    session.receive(SpeechChunk(torch.randn(round(frames * FRAME), generator=torch.Generator().manual_seed(seed))))
+    session.receive(
+        SpeechChunk(
+            torch.randn(round(frames * FRAME), generator=torch.Generator().manual_seed(seed))
+        )
+    )
     session.prefix = torch.tensor(prefix, dtype=torch.long)
     session.backbone = backbone.open(session)
     return session
@@ -103,14 +124,19 @@ def make_session(
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("prefix", [[], [10, 12, 13]])
-def test_an_answer_follows_the_prefix_as_transformers_would(make: Make, beams: int, prefix: list[int]) -> None:
+def test_an_answer_follows_the_prefix_as_transformers_would(
+    make: Make, beams: int, prefix: list[int]
+) -> None:
     backbone = make(search=SearchConfig(beams=beams, no_repeat_ngram=2))
     ends = set()
     for seed, backbone.max_tokens in ((0, 12), (1, 2), (6, 3), (6, 12), (7, 12)):
         session = make_session(backbone, 9, seed=seed, prefix=prefix)
         (answer,) = backbone.decode([session], [Request()], PLAIN)
         expected = backbone.family.theirs(
-            backbone.memory(session.audio), [END, GERMAN, *prefix], backbone.search, backbone.max_tokens
+            backbone.memory(session.audio),
+            [END, GERMAN, *prefix],
+            backbone.search,
+            backbone.max_tokens,
         )
         assert answer.token_ids.tolist() == [token for token in expected if token != END]
         assert (answer.prefix, answer.finished, answer.alignment) == (len(prefix), True, None)
@@ -119,7 +145,9 @@ def test_an_answer_follows_the_prefix_as_transformers_would(make: Make, beams: i
         starts = [token > 8 and token % 3 > 0 for token in whole]
         assert answer.word_starts.tolist() == ([True, *starts[1:]] if starts else [])
         assert answer.sentence_ends is not None
-        assert answer.sentence_ends.tolist() == [token > 8 and token % 7 == 0 and token % 3 > 0 for token in whole]
+        assert answer.sentence_ends.tolist() == [
+            token > 8 and token % 7 == 0 and token % 3 > 0 for token in whole
+        ]
         ends.add(answer.truncated)
     assert len(ends) == 2
 
@@ -135,7 +163,9 @@ def test_an_alignment_has_the_rows_of_transformers(make: Make, beams: int) -> No
         session = make_session(backbone, 7.4, prefix=[10, 12])
         (answer,) = backbone.decode([session], [Request()], ALIGNED)
         ids = [END, GERMAN, 10, 12, *answer.token_ids.tolist()]
-        rows = backbone.family.attention(backbone.memory(session.audio), ids)[config.layer][[3, 1]].mean(dim=0)
+        rows = backbone.family.attention(backbone.memory(session.audio), ids)[config.layer][
+            [3, 1]
+        ].mean(dim=0)
         last = len(ids) - (1 if answer.truncated else 0)
         expected = rows[torch.arange(2, len(ids)).sub(shift).clamp(max=last - 1)]
         torch.testing.assert_close(answer.alignment, expected, rtol=0, atol=1e-9)
@@ -153,14 +183,21 @@ def test_a_ragged_batch_is_each_request_alone(make: Make) -> None:
         ((0.7, [11, 12]), Request(stage=Stage.TRANSCRIPT)),
     ]
     sessions = [
-        make_session(backbone, size, seed=seed, prefix=prefix) for seed, ((size, prefix), _) in enumerate(asked)
+        make_session(backbone, size, seed=seed, prefix=prefix)
+        for seed, ((size, prefix), _) in enumerate(asked)
     ]
     together = backbone.decode(sessions, [request for _, request in asked], ALIGNED)
     for seed, (((size, prefix), request), answer) in enumerate(zip(asked, together, strict=True)):
-        (alone,) = backbone.decode([make_session(backbone, size, seed=seed, prefix=prefix)], [request], ALIGNED)
+        (alone,) = backbone.decode(
+            [make_session(backbone, size, seed=seed, prefix=prefix)], [request], ALIGNED
+        )
         assert answer.token_ids.equal(alone.token_ids)
         assert answer.word_starts.equal(alone.word_starts)
-        assert (answer.finished, answer.truncated, answer.prefix) == (alone.finished, alone.truncated, alone.prefix)
+        assert (answer.finished, answer.truncated, answer.prefix) == (
+            alone.finished,
+            alone.truncated,
+            alone.prefix,
+        )
         assert answer.transcript == alone.transcript
         if request.stage is Stage.TRANSLATION:
             torch.testing.assert_close(answer.alignment, alone.alignment, rtol=0, atol=1e-12)
@@ -204,17 +241,23 @@ def test_cut_audio_is_heard_anew(make: Make) -> None:
     assert backbone.heard == [[6 * FRAME], [6 * FRAME]]
 
 
-def test_no_weights_unless_an_alignment_is_needed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_weights_unless_an_alignment_is_needed(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[Tensor] = []
     original = decoders_module.weights
-    monkeypatch.setattr(decoders_module, "weights", lambda *given: calls.append(given[0]) or original(*given))
+    monkeypatch.setattr(
+        decoders_module, "weights", lambda *given: calls.append(given[0]) or original(*given)
+    )
     backbone = make()
     session = make_session(backbone, 6)
     (plain,) = backbone.decode([session], [Request()], PLAIN)
     assert (calls, plain.alignment) == ([], None)
     (told,) = backbone.decode([session], [Request()], ALIGNED)
     assert told.token_ids.equal(plain.token_ids)
-    assert len(calls) == 1 + plain.new - plain.truncated  # the prompt, then every token that was fed: one layer each
+    assert (
+        len(calls) == 1 + plain.new - plain.truncated
+    )  # the prompt, then every token that was fed: one layer each
 
 
 def test_frames_beyond_the_wave_are_attended_to_but_not_aligned_with(make: Make) -> None:
@@ -246,14 +289,20 @@ def test_enough_words_are_enough(make: Make) -> None:
                 assert begun[-1:] == [True] * (words > 0)
 
 
-def test_a_learned_table_limits_prefix_and_answer(make: Make, make_family: Callable[[str], Any]) -> None:
-    backbone = make(family=make_family("whisper"), max_tokens=30, search=SearchConfig(no_repeat_ngram=1))
+def test_a_learned_table_limits_prefix_and_answer(
+    make: Make, make_family: Callable[[str], Any]
+) -> None:
+    backbone = make(
+        family=make_family("whisper"), max_tokens=30, search=SearchConfig(no_repeat_ngram=1)
+    )
     backbone.never = [PAD, END]
     session = make_session(backbone, 5, prefix=[10, 12] * 28)
     (answer,) = backbone.decode([session], [Request()], ALIGNED)
     assert (answer.new, answer.truncated) == (64 - 58, True)
     session.prefix = torch.tensor([10, 12] * 31)
-    with pytest.raises(ZooError, match="64 positions, but 64 tokens of its opening and of written text are kept"):
+    with pytest.raises(
+        ZooError, match="64 positions, but 64 tokens of its opening and of written text are kept"
+    ):
         backbone.decode([session], [Request()], PLAIN)
 
 
@@ -270,7 +319,9 @@ def test_what_is_never_said(make: Make) -> None:
 def test_characters_are_the_unit_of_some_languages(make: Make) -> None:
     backbone, prefix = make(), [9, 12, 15, 10]
     for target, starts in (("zh", [True] * 4), ("de", [True, False, False, True])):
-        (answer,) = backbone.decode([make_session(backbone, 9, prefix=prefix, target=target)], [Request()], PLAIN)
+        (answer,) = backbone.decode(
+            [make_session(backbone, 9, prefix=prefix, target=target)], [Request()], PLAIN
+        )
         assert answer.word_starts[:4].tolist() == starts
 
 
@@ -278,7 +329,9 @@ def test_text_keeps_its_spaces_piece_by_piece(make: Make) -> None:
     backbone, stream = make(), TextStream(decode=make().text, separator=" ")
     ids = [10, 12, 14, 9, 13, END, 16, GERMAN, 17]
     assert backbone.text(ids) == "w10x12 w14.x9 w13 w16 w17"
-    assert "".join(stream.push(torch.tensor([token]), fresh=False) for token in ids) == backbone.text(ids)
+    assert "".join(
+        stream.push(torch.tensor([token]), fresh=False) for token in ids
+    ) == backbone.text(ids)
 
 
 @pytest.mark.parametrize(
@@ -311,10 +364,17 @@ def test_talks_stream_alone_and_in_batches(speech_to_text: Any, batch_size: int)
     system.configure_model()
     assert isinstance(system.backbone, Hummer)
     system.backbone.never = [PAD, END]  # else most looks say nothing
-    noise = [torch.randn(size, generator=torch.Generator().manual_seed(size)) for size in (1600, 900, 1300)]
+    noise = [
+        torch.randn(size, generator=torch.Generator().manual_seed(size))
+        for size in (1600, 900, 1300)
+    ]
     sources = [Source(str(len(samples)), samples.split(system.chunk_samples)) for samples in noise]
-    found = {instance.talk: instance for instance in simulate(system, sources, batch_size=batch_size)}
-    expected = {instance.talk: instance for instance in simulate(system, sources[::-1], batch_size=1)}
+    found = {
+        instance.talk: instance for instance in simulate(system, sources, batch_size=batch_size)
+    }
+    expected = {
+        instance.talk: instance for instance in simulate(system, sources[::-1], batch_size=1)
+    }
     for talk, instance in found.items():
         assert (instance.text, instance.delays) == (expected[talk].text, expected[talk].delays)
     assert max(len(set(instance.delays)) for instance in found.values()) > 1

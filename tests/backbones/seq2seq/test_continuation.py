@@ -18,7 +18,12 @@ Remember = Callable[..., Tensor]
 
 @torch.inference_mode()
 def ours(
-    family: Any, memories: list[Tensor], prompts: list[list[int]], config: SearchConfig, limits: list[int], heads: Any
+    family: Any,
+    memories: list[Tensor],
+    prompts: list[list[int]],
+    config: SearchConfig,
+    limits: list[int],
+    heads: Any,
 ) -> tuple[Continuation, list[Answer]]:
     texts = Continuation(family.decoder, memories, prompts, heads=heads)
     contexts = [Context(prompt, []) for prompt in prompts]
@@ -35,7 +40,9 @@ def said(answer: Answer) -> list[int]:
     [SearchConfig(no_repeat_ngram=2), SearchConfig(beams=4, no_repeat_ngram=2, length_penalty=0.6)],
     ids=["greedy", "beams"],
 )
-def test_answers_are_transformers(family: Any, memory: Remember, config: SearchConfig, prefix: list[int]) -> None:
+def test_answers_are_transformers(
+    family: Any, memory: Remember, config: SearchConfig, prefix: list[int]
+) -> None:
     lengths = set()
     for seed in range(6):
         heard, prompt = memory(5 + seed, seed=seed), family.opening + prefix
@@ -56,12 +63,21 @@ def test_a_ragged_batch_is_each_stream_alone(family: Any, memory: Remember, beam
     texts, answers = ours(family, memories, prompts, config, limits, {LAYER: None, 2: [1]})
     for stream, answer in enumerate(answers):
         alone, (expected,) = ours(
-            family, [memories[stream]], [prompts[stream]], config, [limits[stream]], {LAYER: None, 2: [1]}
+            family,
+            [memories[stream]],
+            [prompts[stream]],
+            config,
+            [limits[stream]],
+            {LAYER: None, 2: [1]},
         )
         assert (answer.tokens, answer.finished) == (expected.tokens, expected.finished)
         looked = texts.looked(stream, answer.generated)
         torch.testing.assert_close(looked, alone.looked(0, expected.generated), rtol=0, atol=1e-12)
-        assert looked.shape == (len(prompts[stream]) + len(answer.generated), 5, len(memories[stream]))
+        assert looked.shape == (
+            len(prompts[stream]) + len(answer.generated),
+            5,
+            len(memories[stream]),
+        )
 
 
 @pytest.mark.parametrize("beams", [1, 2, 4])
@@ -74,14 +90,18 @@ def test_rows_are_those_of_the_answer(family: Any, memory: Remember, beams: int)
     for stream, answer in enumerate(answers):
         fed = prompts[stream] + said(answer)[:-1]
         expected = family.attention(memories[stream], fed)[LAYER][[2, 0]].transpose(0, 1)
-        torch.testing.assert_close(texts.looked(stream, answer.generated), expected, rtol=0, atol=1e-9)
+        torch.testing.assert_close(
+            texts.looked(stream, answer.generated), expected, rtol=0, atol=1e-9
+        )
         lengths.add(len(answer.generated))
     assert len(lengths) > 1
 
 
 def test_beams_share_memory_and_prompt(speech_to_text: Any, memory: Remember) -> None:
     with torch.inference_mode():
-        texts = Continuation(speech_to_text.decoder, [memory(5)] * 2, [[2, 7, *PREFIX]] * 2, heads={})
+        texts = Continuation(
+            speech_to_text.decoder, [memory(5)] * 2, [[2, 7, *PREFIX]] * 2, heads={}
+        )
         texts.fork(3)
         texts.step([9] * 6, [0, 1, 2, 3, 4, 5])
     assert [keys.shape[0] for keys in texts._memory.keys] == [2, 2, 2]
@@ -89,12 +109,16 @@ def test_beams_share_memory_and_prompt(speech_to_text: Any, memory: Remember) ->
     assert texts._cache.length == 7 + 3
 
 
-def test_finished_streams_stay_within_a_learned_table(make_family: Callable[[str], Any], memory: Remember) -> None:
+def test_finished_streams_stay_within_a_learned_table(
+    make_family: Callable[[str], Any], memory: Remember
+) -> None:
     """One stream is near the end of Whisper's table when the other has far to go."""
     whisper = make_family("whisper")
     prompts = [whisper.opening + [9, 10] * 29, whisper.opening]
     config = SearchConfig()
     _, answers = ours(whisper, [memory(5), memory(6)], prompts, config, [2, 12], {})
     for stream, limit in enumerate([2, 12]):
-        _, (alone,) = ours(whisper, [[memory(5), memory(6)][stream]], [prompts[stream]], config, [limit], {})
+        _, (alone,) = ours(
+            whisper, [[memory(5), memory(6)][stream]], [prompts[stream]], config, [limit], {}
+        )
         assert answers[stream].tokens == alone.tokens

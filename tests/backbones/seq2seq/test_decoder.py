@@ -16,7 +16,9 @@ IDS = [2, 7, 9, 9, 30, 11, 12]
 
 
 @torch.inference_mode()
-def feed(decoder: Decoder, memories: list[Tensor], ids: list[int], pieces: list[int], heads: Any) -> tuple:
+def feed(
+    decoder: Decoder, memories: list[Tensor], ids: list[int], pieces: list[int], heads: Any
+) -> tuple:
     """Hidden states and weights of ``ids``, fed to every stream in pieces of these sizes."""
     memory, cache = decoder.memorise(memories), Cache(decoder, streams=len(memories), room=0)
     outputs, first = [], 0
@@ -31,15 +33,23 @@ def feed(decoder: Decoder, memories: list[Tensor], ids: list[int], pieces: list[
 
 @torch.inference_mode()
 @pytest.mark.parametrize("pieces", [[7], [3, 1, 2, 1]])
-def test_logits_and_weights_are_transformers(family: Any, memory: Remember, pieces: list[int]) -> None:
+def test_logits_and_weights_are_transformers(
+    family: Any, memory: Remember, pieces: list[int]
+) -> None:
     heard = memory(9)
     expected = family.attention(heard, IDS)
     hidden, weights = feed(family.decoder, [heard], IDS, pieces, {1: None, 2: [3, 0]})
     assert weights.shape == (1, 7, 6, 9)
     torch.testing.assert_close(weights[0, :, :4], expected[1].transpose(0, 1), rtol=0, atol=1e-9)
-    torch.testing.assert_close(weights[0, :, 4:], expected[2][[3, 0]].transpose(0, 1), rtol=0, atol=1e-9)
-    logits = family.model(encoder_outputs=(heard[None],), decoder_input_ids=torch.tensor([IDS])).logits
-    torch.testing.assert_close(family.decoder.log_probs(hidden), logits.log_softmax(-1), rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        weights[0, :, 4:], expected[2][[3, 0]].transpose(0, 1), rtol=0, atol=1e-9
+    )
+    logits = family.model(
+        encoder_outputs=(heard[None],), decoder_input_ids=torch.tensor([IDS])
+    ).logits
+    torch.testing.assert_close(
+        family.decoder.log_probs(hidden), logits.log_softmax(-1), rtol=0, atol=1e-9
+    )
 
 
 def test_a_padded_memory_is_as_good_as_its_own(family: Any, memory: Remember) -> None:
@@ -57,7 +67,9 @@ def test_weights_are_computed_for_the_chosen_layer_alone(
 ) -> None:
     computed: list[Any] = []
     original = decoders.weights
-    monkeypatch.setattr(decoders, "weights", lambda *given: computed.append(given[-1]) or original(*given))
+    monkeypatch.setattr(
+        decoders, "weights", lambda *given: computed.append(given[-1]) or original(*given)
+    )
     plain, none = feed(family.decoder, [memory(5)], IDS, [7], {})
     assert (computed, none.shape) == ([], (1, 7, 0, 0))
     with_weights, _ = feed(family.decoder, [memory(5)], IDS, [7], {2: [1]})
@@ -93,10 +105,17 @@ def test_half_precision_stays_near(make_family: Callable[[str], Any], memory: Re
         made.model.to(torch.bfloat16)
         hidden, weights = feed(made.decoder, [memory(5), memory(3)], IDS, [3, 4], {1: None})
         found = made.decoder.log_probs(hidden)
-        assert (hidden.dtype, found.dtype, weights.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+        assert (hidden.dtype, found.dtype, weights.dtype) == (
+            torch.bfloat16,
+            torch.float32,
+            torch.float32,
+        )
         assert (found[0] - expected[0]).abs().mean() < 0.2
 
 
 def test_other_decoders_are_refused() -> None:
-    with pytest.raises(ZooError, match=r"A Linear does not fit as decoder; choose one of: Speech2TextDecoder, Whisper"):
+    with pytest.raises(
+        ZooError,
+        match=r"A Linear does not fit as decoder; choose one of: Speech2TextDecoder, Whisper",
+    ):
         Decoder(nn.Linear(2, 2), nn.Linear(2, 2))

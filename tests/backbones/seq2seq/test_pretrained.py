@@ -48,12 +48,20 @@ class Kind:
     told: dict[str, Any]
 
 
-WHISPER = {"language": "de", "task": "translate", "force_unique_generate_call": True}  # the last: with its opening
+WHISPER = {
+    "language": "de",
+    "task": "translate",
+    "force_unique_generate_call": True,
+}  # the last: with its opening
 ALL = {
     "speech_to_text": Kind(SpeechToText, Speech2TextForConditionalGeneration, ("en", "de"), {}),
     "whisper": Kind(Whisper, WhisperForConditionalGeneration, ("de", "en"), WHISPER),
-    "seamless_m4t": Kind(SeamlessM4T, SeamlessM4TForSpeechToText, ("en", "de"), {"tgt_lang": "deu"}),
-    "seamless_m4t_v2": Kind(SeamlessM4T, SeamlessM4Tv2ForSpeechToText, ("en", "zh"), {"tgt_lang": "cmn"}),
+    "seamless_m4t": Kind(
+        SeamlessM4T, SeamlessM4TForSpeechToText, ("en", "de"), {"tgt_lang": "deu"}
+    ),
+    "seamless_m4t_v2": Kind(
+        SeamlessM4T, SeamlessM4Tv2ForSpeechToText, ("en", "zh"), {"tgt_lang": "cmn"}
+    ),
 }
 Folders = Callable[[str], Path]
 
@@ -65,7 +73,10 @@ def waveform(samples: int, seed: int = 0) -> Tensor:
 
 
 def load(kind: str, folder: Path, **options: Any) -> Seq2Seq:
-    settings = {"alignment": AlignmentConfig(layer=1, normalisation="z_score"), "search": SearchConfig()} | options
+    settings = {
+        "alignment": AlignmentConfig(layer=1, normalisation="z_score"),
+        "search": SearchConfig(),
+    } | options
     backbone = ALL[kind].backbone(name=str(folder), dtype="float64", max_tokens=12, **settings)
     backbone.load()
     return backbone
@@ -111,7 +122,9 @@ def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tenso
     features = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     features["input_features"] = features["input_features"].double()
     padding = {model.config.pad_token_id} - {model.config.eos_token_id}
-    told = ALL[kind].told | {"max_new_tokens": 12, "suppress_tokens": list(padding) or None} | options
+    told = (
+        ALL[kind].told | {"max_new_tokens": 12, "suppress_tokens": list(padding) or None} | options
+    )
     told = {key: value for key, value in told.items() if value is not None}
     ids = model.generate(**features, **told)[0].tolist()
     memory = model.get_encoder()(features["input_features"]).last_hidden_state[0]
@@ -119,19 +132,26 @@ def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tenso
 
 
 def closed(hypothesis: Hypothesis, end: int) -> list[int]:
-    return [*hypothesis.token_ids.tolist(), *([end] if hypothesis.finished and not hypothesis.truncated else [])]
+    return [
+        *hypothesis.token_ids.tolist(),
+        *([end] if hypothesis.finished and not hypothesis.truncated else []),
+    ]
 
 
 @pytest.mark.parametrize("beams", [1, 4])
 @pytest.mark.parametrize("kind", ALL)
-def test_one_look_at_all_audio_is_what_generate_says(kind: str, beams: int, folders: Folders) -> None:
+def test_one_look_at_all_audio_is_what_generate_says(
+    kind: str, beams: int, folders: Folders
+) -> None:
     control = 0 if kind == "whisper" else 3
     backbone = load(kind, folders(kind), search=SearchConfig(beams=beams, no_repeat_ngram=control))
     texts = []
     for seed, samples in enumerate(SIZES):
         wave = waveform(samples - samples % 320, seed)
         session = heard(backbone, ALL[kind].direction, wave)
-        memory, ids = theirs(kind, folders(kind), wave, num_beams=beams, no_repeat_ngram_size=control)
+        memory, ids = theirs(
+            kind, folders(kind), wave, num_beams=beams, no_repeat_ngram_size=control
+        )
         texts.append(closed(look(backbone, session), backbone.end))
         torch.testing.assert_close(session.backbone.memory, memory, rtol=0, atol=1e-3)
         assert backbone.opening(session, Stage.TRANSLATION) + texts[-1] == ids
@@ -143,7 +163,8 @@ def test_a_batch_hears_and_writes_what_each_stream_does_alone(kind: str, folders
     backbone = load(kind, folders(kind))
     made = system(backbone, ALL[kind].direction)
     sources = [
-        Source(f"talk {seed}", waveform(size, seed).split(made.chunk_samples)) for seed, size in enumerate(SIZES)
+        Source(f"talk {seed}", waveform(size, seed).split(made.chunk_samples))
+        for seed, size in enumerate(SIZES)
     ]
 
     def streamed(batch_size: int) -> dict[str, tuple]:
@@ -153,7 +174,10 @@ def test_a_batch_hears_and_writes_what_each_stream_does_alone(kind: str, folders
     alone = streamed(1)
     assert streamed(3) == alone
     assert any(text for text, _ in alone.values())
-    sessions = [heard(backbone, ALL[kind].direction, waveform(size, seed)) for seed, size in enumerate(SIZES)]
+    sessions = [
+        heard(backbone, ALL[kind].direction, waveform(size, seed))
+        for seed, size in enumerate(SIZES)
+    ]
     for session, memory in zip(
         sessions, backbone.listen(sessions, [session.audio for session in sessions]), strict=True
     ):
@@ -163,7 +187,9 @@ def test_a_batch_hears_and_writes_what_each_stream_does_alone(kind: str, folders
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_written_text_stays_and_every_token_is_aligned_within_the_audio(kind: str, folders: Folders) -> None:
+def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
+    kind: str, folders: Folders
+) -> None:
     backbone = load(kind, folders(kind))
     made = system(backbone, ALL[kind].direction)
     session = made.open("talk")
@@ -172,13 +198,18 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(kind: st
     assert first.new >= 2
     list(made._write(session, first, 2))
     assert session.prefix.tolist() == first.token_ids[:2].tolist()
-    assert look(backbone, session).token_ids.tolist() == first.token_ids[2:].tolist() or first.truncated
+    assert (
+        look(backbone, session).token_ids.tolist() == first.token_ids[2:].tolist()
+        or first.truncated
+    )
     session.receive(SpeechChunk(waveform(20_000, 1)))
     second = look(backbone, session)
     assert second.prefix == 2
     assert second.alignment is not None
     assert len(second.alignment) == 2 + second.new
-    assert 0 <= ceil(40_480 / backbone.frame_samples) - second.frames <= 1  # a frame just begun may have none
+    assert (
+        0 <= ceil(40_480 / backbone.frame_samples) - second.frames <= 1
+    )  # a frame just begun may have none
     assert second.alignment.isfinite().all()
 
 

@@ -43,7 +43,9 @@ def opened(backbone: SeamlessM4T, source: str, target: str) -> Session:
         text=TextStream(decode=backbone.text, separator=" "),
     )
     session.backbone = backbone.open(session)
-    session.receive(SpeechChunk(0.1 * torch.randn(40_000, generator=torch.Generator().manual_seed(2))))
+    session.receive(
+        SpeechChunk(0.1 * torch.randn(40_000, generator=torch.Generator().manual_seed(2)))
+    )
     return session
 
 
@@ -56,10 +58,14 @@ def test_every_language_of_the_zoo_has_a_code() -> None:
 def test_the_opening_tells_the_language_that_is_written(kind: str, folders: Folders) -> None:
     backbone = load(folders(kind))
     session = opened(backbone, "de", "zh")
-    written = [backbone.tokenizer.convert_ids_to_tokens(backbone.opening(session, stage)) for stage in Stage]
+    written = [
+        backbone.tokenizer.convert_ids_to_tokens(backbone.opening(session, stage))
+        for stage in Stage
+    ]
     assert written == [["</s>", "__cmn__"], ["</s>", "__deu__"]]
     with pytest.raises(
-        ZooError, match=r"does not write Korean; choose one of: de, en, es, fr, it, ja, nl, pt, ro, ru, zh"
+        ZooError,
+        match=r"does not write Korean; choose one of: de, en, es, fr, it, ja, nl, pt, ro, ru, zh",
     ):
         opened(backbone, "en", "ko")
 
@@ -81,7 +87,9 @@ def test_what_is_written_in_characters_begins_with_each_of_them(folders: Folders
     assert chinese.word_starts(torch.tensor(ids[1:])).all()
     assert german.word_starts(torch.tensor(ids)).tolist() == [True, False, False, False]
     assert chinese.sentence_ends(torch.tensor(ids)).tolist() == [False, False, False, True]
-    [hypothesis] = backbone.decode([opened(backbone, "en", "zh")], [Request()], frozenset({Capability.ALIGNMENT}))
+    [hypothesis] = backbone.decode(
+        [opened(backbone, "en", "zh")], [Request()], frozenset({Capability.ALIGNMENT})
+    )
     assert hypothesis.word_starts.tolist() == chinese.word_starts(hypothesis.token_ids).tolist()
 
 
@@ -96,7 +104,9 @@ def test_half_a_pair_of_features_waits(samples: int) -> None:
     assert len(stacked(spectrogram.look(spectrogram.open(), wave, 0), 2)) == 49
 
 
-def test_a_model_without_languages_or_with_another_adaptor_is_refused(folders: Folders, tmp_path: Path) -> None:
+def test_a_model_without_languages_or_with_another_adaptor_is_refused(
+    folders: Folders, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(folders("seamless_m4t_v2"), tmp_path / "copy"))
     told = json.loads((folder / "generation_config.json").read_text())
     told["text_decoder_lang_to_code_id"]["deu"] += 1

@@ -42,7 +42,9 @@ def opened(backbone: SpeechToText, target: str) -> Session:
         text=TextStream(decode=backbone.text, separator=" "),
     )
     session.backbone = backbone.open(session)
-    session.receive(SpeechChunk(0.1 * torch.randn(32_000, generator=torch.Generator().manual_seed(2))))
+    session.receive(
+        SpeechChunk(0.1 * torch.randn(32_000, generator=torch.Generator().manual_seed(2)))
+    )
     return session
 
 
@@ -60,7 +62,9 @@ def test_a_model_of_several_is_told_the_target_language(folders: Folders) -> Non
     for target in ("de", "es"):
         session = opened(backbone, target)
         [hypothesis] = backbone.decode([session], [Request()], frozenset())
-        features = processor.feature_extractor(session.audio.numpy(), sampling_rate=16_000, return_tensors="pt")
+        features = processor.feature_extractor(
+            session.audio.numpy(), sampling_rate=16_000, return_tensors="pt"
+        )
         ids = model.generate(
             features["input_features"].double(),
             forced_bos_token_id=processor.tokenizer.lang_code_to_id[target],
@@ -72,20 +76,29 @@ def test_a_model_of_several_is_told_the_target_language(folders: Folders) -> Non
         assert ids[: len(said)] == said
         assert hypothesis.new
     with pytest.raises(
-        ZooError, match=r"does not write Chinese; choose target_language from: de, es, fr, it, nl, pt, ro, ru"
+        ZooError,
+        match=r"does not write Chinese; choose target_language from: de, es, fr, it, nl, pt, ro, ru",
     ):
         opened(backbone, "zh")
 
 
 def test_the_last_frame_is_left_out_of_alignments_by_default(folders: Folders) -> None:
     backbone = load(folders("speech_to_text"))
-    [hypothesis] = backbone.decode([opened(backbone, "de")], [Request()], frozenset({Capability.ALIGNMENT}))
+    [hypothesis] = backbone.decode(
+        [opened(backbone, "de")], [Request()], frozenset({Capability.ALIGNMENT})
+    )
     assert hypothesis.frames == 32_000 // 640 - 1
     default = SpeechToText(name="anything")
-    assert (default.alignment.layer, default.alignment.ignore_last, default.search.beams) == (3, 1, 5)
+    assert (default.alignment.layer, default.alignment.ignore_last, default.search.beams) == (
+        3,
+        1,
+        5,
+    )
 
 
-def test_frames_of_another_length_and_a_layer_that_is_not_there_are_refused(folders: Folders, tmp_path: Path) -> None:
+def test_frames_of_another_length_and_a_layer_that_is_not_there_are_refused(
+    folders: Folders, tmp_path: Path
+) -> None:
     folder = folders("speech_to_text")
     with pytest.raises(ZooError, match="layer 4, but the decoder's layers are 0 to 3"):
         SpeechToText(name=str(folder), alignment=AlignmentConfig(layer=4)).load()
@@ -93,7 +106,9 @@ def test_frames_of_another_length_and_a_layer_that_is_not_there_are_refused(fold
     settings = json.loads((copy / "config.json").read_text())
     changed = {"num_conv_layers": 1, "conv_kernel_sizes": [5]}
     Speech2TextForConditionalGeneration(
-        type(Speech2TextForConditionalGeneration.from_pretrained(copy).config)(**(settings | changed))
+        type(Speech2TextForConditionalGeneration.from_pretrained(copy).config)(
+            **(settings | changed)
+        )
     ).save_pretrained(copy)
     with pytest.raises(ZooError, match=r"1 subsampling layers; only 2 \(frames of 40 ms\)"):
         load(copy)

@@ -56,7 +56,9 @@ def test_the_opening_tells_language_and_task(
     source: str, target: str, stage: Stage, task: str, folders: Folders
 ) -> None:
     folder = folders("whisper")
-    tokenizer = WhisperTokenizer.from_pretrained(folder, language=language(source).name.lower(), task=task)
+    tokenizer = WhisperTokenizer.from_pretrained(
+        folder, language=language(source).name.lower(), task=task
+    )
     backbone = load(folder)
     assert backbone.opening(opened(backbone, source, target), stage) == tokenizer.prefix_tokens
 
@@ -66,23 +68,38 @@ def test_a_transcript_is_in_the_source_language_and_has_no_prefix(folders: Folde
     session, same = opened(backbone, "de", "en", 32_000), opened(backbone, "de", "de", 32_000)
     session.prefix = torch.tensor([5, 6])
     [translation, transcript] = [
-        backbone.decode([session], [Request(stage=stage)], PLAIN)[0] for stage in (Stage.TRANSLATION, Stage.TRANSCRIPT)
+        backbone.decode([session], [Request(stage=stage)], PLAIN)[0]
+        for stage in (Stage.TRANSLATION, Stage.TRANSCRIPT)
     ]
     [expected] = backbone.decode([same], [Request()], PLAIN)
     assert (translation.prefix, transcript.prefix) == (2, 0)
-    assert transcript.token_ids.tolist() == expected.token_ids.tolist() != translation.token_ids.tolist()
+    assert (
+        transcript.token_ids.tolist()
+        == expected.token_ids.tolist()
+        != translation.token_ids.tolist()
+    )
     assert transcript.transcript == backbone.text(expected.token_ids.tolist()).strip()
 
 
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        ("en", "de", r"translates into English only, not en-de; choose target_language=en for a transcript\.$"),
-        ("de", "es", r"not de-es; choose target_language=en or target_language=de for a transcript\.$"),
+        (
+            "en",
+            "de",
+            r"translates into English only, not en-de; choose target_language=en for a transcript\.$",
+        ),
+        (
+            "de",
+            "es",
+            r"not de-es; choose target_language=en or target_language=de for a transcript\.$",
+        ),
         ("ko", "en", r"does not hear Korean; choose source_language from: de, en, es, ja, zh\.$"),
     ],
 )
-def test_a_direction_that_it_cannot_do_is_refused(source: str, target: str, message: str, folders: Folders) -> None:
+def test_a_direction_that_it_cannot_do_is_refused(
+    source: str, target: str, message: str, folders: Folders
+) -> None:
     with pytest.raises(ZooError, match=message):
         opened(load(folders("whisper")), source, target)
 
@@ -90,7 +107,10 @@ def test_a_direction_that_it_cannot_do_is_refused(source: str, target: str, mess
 def test_a_model_of_english_alone_is_told_neither_language_nor_task(folders: Folders) -> None:
     backbone = load(folders("whisper", multilingual=False))
     opening = backbone.opening(opened(backbone, "en", "en"), Stage.TRANSLATION)
-    assert backbone.tokenizer.convert_ids_to_tokens(opening) == ["<|startoftranscript|>", "<|notimestamps|>"]
+    assert backbone.tokenizer.convert_ids_to_tokens(opening) == [
+        "<|startoftranscript|>",
+        "<|notimestamps|>",
+    ]
     with pytest.raises(ZooError, match="knows English only, not de-en; choose source_language=en"):
         opened(backbone, "de", "en")
 
@@ -111,7 +131,9 @@ def test_what_the_model_is_told_not_to_say_is_not_said(folders: Folders) -> None
     assert not {*third.token_ids.tolist()} & {int(other.token_ids[0])}
 
 
-def test_alignment_heads_are_the_models_own_then_the_upper_half_of_its_layers(folders: Folders, tmp_path: Path) -> None:
+def test_alignment_heads_are_the_models_own_then_the_upper_half_of_its_layers(
+    folders: Folders, tmp_path: Path
+) -> None:
     assert load(folders("whisper")).alignment.heads == [[0, 1], [1, 0], [1, 1]]
     chosen = AlignmentConfig(heads=[[0, 0]])
     assert load(folders("whisper"), alignment=chosen).alignment == chosen
@@ -129,7 +151,10 @@ def test_alignment_heads_are_the_models_own_then_the_upper_half_of_its_layers(fo
 def test_more_than_30_seconds_are_refused(folders: Folders) -> None:
     backbone = load(folders("whisper"))
     session = opened(backbone, "de", "en", SPAN + 16_000)
-    with pytest.raises(ZooError, match=r"at most 30 s at once, but 31 s are kept; .* room for one chunk within 30 s"):
+    with pytest.raises(
+        ZooError,
+        match=r"at most 30 s at once, but 31 s are kept; .* room for one chunk within 30 s",
+    ):
         backbone.decode([session], [Request()], PLAIN)
 
 
@@ -140,7 +165,9 @@ def test_without_padding_the_encoder_hears_what_is_there(folders: Folders) -> No
     sessions = [opened(backbone, "de", "en", samples) for samples in (16_000, 30_001, SPAN)]
     memories = backbone.listen(sessions, [session.audio for session in sessions])
     assert [len(memory) for memory in memories] == [50, 94, 1500]
-    model = WhisperForConditionalGeneration.from_pretrained(folders("whisper"), dtype=torch.float64).eval()
+    model = WhisperForConditionalGeneration.from_pretrained(
+        folders("whisper"), dtype=torch.float64
+    ).eval()
     encoder = model.model.encoder
     for session, memory in zip(sessions, memories, strict=True):
         features = backbone._features(session, session.audio)
@@ -152,4 +179,6 @@ def test_without_padding_the_encoder_hears_what_is_there(folders: Folders) -> No
         torch.testing.assert_close(memory, expected, rtol=0, atol=1e-10)
     padded = load(folders("whisper"))
     whole = opened(padded, "de", "en", SPAN)
-    torch.testing.assert_close(memories[-1], padded.listen([whole], [whole.audio])[0], rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        memories[-1], padded.listen([whole], [whole.audio])[0], rtol=0, atol=1e-10
+    )

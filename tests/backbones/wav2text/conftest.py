@@ -11,7 +11,9 @@ from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.backbones.wav2text.backbone import Wav2Text
 from zoo.backbones.wav2text.transcript import SourceWords
 
-ENCODER = EncoderConfig(conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2)
+ENCODER = EncoderConfig(
+    conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
+)
 DECODER = {
     "d_model": 16,
     "decoder_layers": 2,

@@ -42,13 +42,20 @@ def excerpts(tmp_path: Path) -> list[Excerpt]:
 
 def losses(backbone: Wav2Text, excerpts: list[Excerpt]) -> dict[str, float]:
     with torch.no_grad():
-        return {name: float(value) for name, value in backbone(backbone.collator()(excerpts)).items()}
+        return {
+            name: float(value) for name, value in backbone(backbone.collator()(excerpts)).items()
+        }
 
 
 def test_rows_of_a_batch_equal_each_alone(make: Make, excerpts: list[Excerpt]) -> None:
     backbone = make()
-    together, alone = losses(backbone, excerpts), [losses(backbone, [excerpt]) for excerpt in excerpts]
-    tokens = [len(excerpt.text.encode()) + bool(excerpt.text) + 1 for excerpt in excerpts]  # space in front, end
+    together, alone = (
+        losses(backbone, excerpts),
+        [losses(backbone, [excerpt]) for excerpt in excerpts],
+    )
+    tokens = [
+        len(excerpt.text.encode()) + bool(excerpt.text) + 1 for excerpt in excerpts
+    ]  # space in front, end
     frames = [82, 14, 4]
     for name, sizes in (("translation", tokens), ("transcript", frames)):
         mean = sum(one[name] * size for one, size in zip(alone, sizes, strict=True)) / sum(sizes)
@@ -56,13 +63,19 @@ def test_rows_of_a_batch_equal_each_alone(make: Make, excerpts: list[Excerpt]) -
     assert together["loss"] == pytest.approx(together["translation"] + together["transcript"])
 
 
-def test_a_batch_is_made_in_a_worker_and_says_what_is_real(make: Make, excerpts: list[Excerpt]) -> None:
+def test_a_batch_is_made_in_a_worker_and_says_what_is_real(
+    make: Make, excerpts: list[Excerpt]
+) -> None:
     batch = pickle.loads(pickle.dumps(make().collator()))(excerpts)
     assert batch.heard.shape == (3, 82 * 1280)
     assert batch.lengths.tolist() == [82, 14, 4]
     assert batch.words.tolist() == [3, 2, 1, 1]
     assert batch.word_counts.tolist() == [3, 1, 0]
-    assert (batch.labels != -100).sum(dim=1).tolist() == [len(" Die alte Katze.") + 1, len(" Katze") + 1, 1]
+    assert (batch.labels != -100).sum(dim=1).tolist() == [
+        len(" Die alte Katze.") + 1,
+        len(" Katze") + 1,
+        1,
+    ]
     assert batch.to(torch.device("cpu")).inputs.equal(batch.inputs)
 
 
@@ -84,7 +97,11 @@ def test_a_frozen_encoder_gets_no_gradient_and_the_transcript_reaches_its_head_o
     assert backbone.adapter.projection.weight.grad is not None
     backbone = make()
     backbone(backbone.collator()(excerpts))["transcript"].backward()
-    touched = {name.split(".")[0] for name, p in backbone.named_parameters() if p.grad is not None and p.grad.any()}
+    touched = {
+        name.split(".")[0]
+        for name, p in backbone.named_parameters()
+        if p.grad is not None and p.grad.any()
+    }
     assert touched == {"transcriber"}
 
 
@@ -117,11 +134,16 @@ def stream(backbone: Wav2Text, samples: int, seed: int) -> Session:
 
 def test_memories_of_a_batch_of_streams_equal_each_alone(make: Make) -> None:
     backbone = make()
-    sessions = [stream(backbone, samples, seed) for seed, samples in enumerate((70_000, 1_281, 20_000))]
+    sessions = [
+        stream(backbone, samples, seed) for seed, samples in enumerate((70_000, 1_281, 20_000))
+    ]
     waves = [session.audio for session in sessions]
     with torch.inference_mode():
         together = backbone.listen(sessions, waves)
-        alone = [backbone.listen([session], [wave])[0] for session, wave in zip(sessions, waves, strict=True)]
+        alone = [
+            backbone.listen([session], [wave])[0]
+            for session, wave in zip(sessions, waves, strict=True)
+        ]
     assert [len(memory) for memory in together] == [55, 2, 16]
     for one, other in zip(together, alone, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
@@ -137,7 +159,11 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
     for session, answer in zip(sessions, answers, strict=True):
         with torch.inference_mode():
             path = backbone.transcriber(session.backbone.hidden).argmax(-1).tolist()
-        kept = [label for place, label in enumerate(path) if label and (place == 0 or label != path[place - 1])]
+        kept = [
+            label
+            for place, label in enumerate(path)
+            if label and (place == 0 or label != path[place - 1])
+        ]
         assert answer.token_ids.tolist() == kept
         assert answer.transcript == " ".join(("cat", "old", "the")[label - 1] for label in kept)
         assert answer.word_starts.all()
@@ -181,4 +207,7 @@ def test_mistakes_are_one_sentence(make: Make, options: dict[str, object], messa
 def test_weights_of_another_network_are_refused(make: Make, tmp_path: Path) -> None:
     make().save(tmp_path)
     with pytest.raises(ZooError, match="does not fit the network"):
-        make(checkpoint=str(tmp_path), encoder=EncoderConfig(conv_channels=(4,) * 7, hidden=16, layers=1, heads=2))
+        make(
+            checkpoint=str(tmp_path),
+            encoder=EncoderConfig(conv_channels=(4,) * 7, hidden=16, layers=1, heads=2),
+        )

@@ -70,7 +70,9 @@ def test_transcripts_have_most_words(system: StreamingSystem, talk: Talk) -> Non
 def test_attention_is_where_the_words_were_said(system: StreamingSystem, talk: Talk) -> None:
     segments, excerpts = talk.segments[:SENTENCES], sentences(talk)
     sessions = [heard(system, excerpt) for excerpt in excerpts]
-    for session, excerpt in zip(sessions, excerpts, strict=True):  # the reference, as if it had been written
+    for session, excerpt in zip(
+        sessions, excerpts, strict=True
+    ):  # the reference, as if it had been written
         ids = system.backbone.tokenizer.encode(excerpt.text, add_special_tokens=False)
         session.prefix = torch.tensor(ids)
     near: list[bool] = []

@@ -31,7 +31,15 @@ def talks(cache: Path) -> list[Talk]:
 
 
 def start(cache: Path, split: str, talks: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "zoo.data.minitalks.corpus", "--split", split, "--talks", str(talks)]
+    command = [
+        sys.executable,
+        "-m",
+        "zoo.data.minitalks.corpus",
+        "--split",
+        split,
+        "--talks",
+        str(talks),
+    ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen(command, env=os.environ | {"SIMULZOO_CACHE": str(cache)}, **quiet)
 
@@ -41,7 +49,9 @@ def contents(cache: Path) -> dict[str, bytes]:
     return {str(path.relative_to(cache)): path.read_bytes() for path in files}
 
 
-def test_two_processes_at_once_make_the_same_bytes(cache: Path, talks: list[Talk], tmp_path: Path) -> None:
+def test_two_processes_at_once_make_the_same_bytes(
+    cache: Path, talks: list[Talk], tmp_path: Path
+) -> None:
     assert len(talks) == 2
     running = [start(tmp_path, "tst", 2) for _ in range(2)]
     assert [process.wait(60) for process in running] == [0, 0]
@@ -127,8 +137,14 @@ def test_talks_are_what_they_say(talks: list[Talk]) -> None:
 def test_speech_is_louder_than_what_lies_between(talks: list[Talk]) -> None:
     talk = talks[0]
     samples = audio.load(talk.audio)
-    speech = [samples[round(s.offset * 16_000) : round(s.end * 16_000)].square().mean() for s in talk.segments]
-    pauses = [samples[round(s.end * 16_000) : round(s.end * 16_000) + 4_000].square().mean() for s in talk.segments]
+    speech = [
+        samples[round(s.offset * 16_000) : round(s.end * 16_000)].square().mean()
+        for s in talk.segments
+    ]
+    pauses = [
+        samples[round(s.end * 16_000) : round(s.end * 16_000) + 4_000].square().mean()
+        for s in talk.segments
+    ]
     assert min(speech) > 10 * max(pauses)
 
 
@@ -161,7 +177,9 @@ def test_refusals(tmp_path: Path) -> None:
         build("tst", cache=tmp_path / "file", talks=1)
 
 
-def test_cache_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_folder_follows_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SIMULZOO_CACHE", str(tmp_path))
     assert corpus.corpus_folder().parent == tmp_path
     monkeypatch.delenv("SIMULZOO_CACHE")

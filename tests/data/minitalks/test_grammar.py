@@ -13,7 +13,11 @@ from zoo.languages import language
 
 LANGUAGES = ("de", "es", "zh")
 ADJECTIVES = {word.english: word for word in lexicon.THING_ADJECTIVES + lexicon.PERSON_ADJECTIVES}
-NOUNS = {noun.english: noun for pool in (*lexicon.POOLS.values(), lexicon.NAMES, lexicon.PRONOUNS) for noun in pool}
+NOUNS = {
+    noun.english: noun
+    for pool in (*lexicon.POOLS.values(), lexicon.NAMES, lexicon.PRONOUNS)
+    for noun in pool
+}
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +127,22 @@ def test_following_phrase_decides_the_noun() -> None:
         "Anna vio la orilla junto al río.",
         "安娜看见了河边的堤岸。",
     )
-    assert texts(city)[1:3] == ("Anna hat die Bank in der Stadt gesehen.", "Anna vio el banco en la ciudad.")
+    assert texts(city)[1:3] == (
+        "Anna hat die Bank in der Stadt gesehen.",
+        "Anna vio el banco en la ciudad.",
+    )
     assert "river." in needs(river, "de", "das")
     assert "river." in needs(river, "de", "Ufer")
 
 
 def test_surface_decides_the_verb() -> None:
-    wall = Clause(np("he"), verb("hängen"), "past", object=np("the picture"), surface=lexicon.SURFACES["hang"][0])
+    wall = Clause(
+        np("he"),
+        verb("hängen"),
+        "past",
+        object=np("the picture"),
+        surface=lexicon.SURFACES["hang"][0],
+    )
     assert texts(wall) == (
         "He put the picture on the wall.",
         "Er hat das Bild an die Wand gehängt.",
@@ -169,7 +182,9 @@ def test_verb_final_clauses_fronted_and_not() -> None:
 def test_when_hangs_on_the_tense() -> None:
     def plan(tense: str) -> Plan:
         clauses = [Clause(np(name), verb("arbeiten"), tense) for name in ("Anna", "Peter")]  # type: ignore[arg-type]
-        return Plan(clauses[0], conjunction=lexicon.CONJUNCTIONS[2], other=clauses[1], other_first=True)
+        return Plan(
+            clauses[0], conjunction=lexicon.CONJUNCTIONS[2], other=clauses[1], other_first=True
+        )
 
     assert texts(plan("past"))[1] == "Als Peter gearbeitet hat, hat Anna gearbeitet."
     assert texts(plan("present"))[1] == "Wenn Peter arbeitet, arbeitet Anna."
@@ -221,17 +236,37 @@ def test_passive_and_copula() -> None:
 def test_questions() -> None:
     go = Clause(np("the baker"), lexicon.GO, "past", question="where")
     sleep = Clause(np("the baker"), verb("schlafen"), "past", question="where")
-    help_whom = Clause(np("the baker"), verb("helfen"), "present", object=np("Anna"), question="whom")
+    help_whom = Clause(
+        np("the baker"), verb("helfen"), "present", object=np("Anna"), question="whom"
+    )
     polar = Clause(np("Anna"), verb("kaufen"), "past", object=np("this car"), question="polar")
-    assert texts(go)[1:] == ("Wohin ist der Bäcker gegangen?", "¿Adónde fue el panadero?", "面包师去了哪里？")
-    assert texts(sleep)[1:] == ("Wo hat der Bäcker geschlafen?", "¿Dónde durmió el panadero?", "面包师在哪里睡觉？")
-    assert texts(help_whom)[1:] == ("Wem hilft der Bäcker?", "¿A quién ayuda el panadero?", "面包师帮助谁？")
-    assert texts(polar)[1:] == ("Hat Anna dieses Auto gekauft?", "¿Compró Anna este coche?", "安娜买了这辆汽车吗？")
+    assert texts(go)[1:] == (
+        "Wohin ist der Bäcker gegangen?",
+        "¿Adónde fue el panadero?",
+        "面包师去了哪里？",
+    )
+    assert texts(sleep)[1:] == (
+        "Wo hat der Bäcker geschlafen?",
+        "¿Dónde durmió el panadero?",
+        "面包师在哪里睡觉？",
+    )
+    assert texts(help_whom)[1:] == (
+        "Wem hilft der Bäcker?",
+        "¿A quién ayuda el panadero?",
+        "面包师帮助谁？",
+    )
+    assert texts(polar)[1:] == (
+        "Hat Anna dieses Auto gekauft?",
+        "¿Compró Anna este coche?",
+        "安娜买了这辆汽车吗？",
+    )
     assert needs(go, "de", "Wohin") == {"Where", "did", "go?"}
 
 
 def test_time_and_place_orders() -> None:
-    clause = Clause(np("Paul"), verb("arbeiten"), "past", place=np("the school"), time=time("past", "yesterday"))
+    clause = Clause(
+        np("Paul"), verb("arbeiten"), "past", place=np("the school"), time=time("past", "yesterday")
+    )
     assert texts(clause) == (
         "Paul worked in the school yesterday.",
         "Paul hat gestern in der Schule gearbeitet.",
@@ -280,7 +315,11 @@ def test_disfluencies_have_no_counterpart(sentences: list[Sentence]) -> None:
         for at, word in enumerate(item.words):
             if word in lexicon.FILLERS:
                 seen += 1
-                assert all(at not in align for target in item.targets.values() for align in target.alignment)
+                assert all(
+                    at not in align
+                    for target in item.targets.values()
+                    for align in target.alignment
+                )
     assert seen > 50
 
 
@@ -301,7 +340,12 @@ def test_lookahead_share_is_at_least_fifteen_percent(sentences: list[Sentence]) 
         print(code, {name: round(share, 4) for name, share in statistics[code].items()})
         assert statistics[code]["lookahead"] >= 0.15
     assert 0.10 <= statistics["de"]["guess_1"] <= 0.14
-    assert statistics["de"]["guess_1"] > statistics["de"]["guess_2"] > statistics["de"]["guess_4"] > 0.02
+    assert (
+        statistics["de"]["guess_1"]
+        > statistics["de"]["guess_2"]
+        > statistics["de"]["guess_4"]
+        > 0.02
+    )
 
 
 def test_lookahead_statistics_by_hand() -> None:

@@ -19,7 +19,9 @@ def speaker() -> Iterator[Speaker]:
         yield speaker
 
 
-def speak(speaker: Speaker, words: Sequence[str] = WORDS, *, voice: str = "en-us+f2", seed: int = 1) -> Utterance:
+def speak(
+    speaker: Speaker, words: Sequence[str] = WORDS, *, voice: str = "en-us+f2", seed: int = 1
+) -> Utterance:
     return speaker.speak(words, voice=voice, rate=170, pitch=50, seed=seed)
 
 
@@ -58,8 +60,13 @@ def test_word_times(speaker: Speaker) -> None:
     assert spoken.words[0].start == 0
     assert end - 0.2 < spoken.words[-1].end  # this voice has an echo of 0.14 s
     by_text = {word.text: word for word in spoken.words}
-    assert by_text["did"].start - by_text["garden;"].end > 0.1  # the pause at the semicolon belongs to no word
-    assert by_text["twenty-one"].end - by_text["twenty-one"].start > by_text["did"].end - by_text["did"].start
+    assert (
+        by_text["did"].start - by_text["garden;"].end > 0.1
+    )  # the pause at the semicolon belongs to no word
+    assert (
+        by_text["twenty-one"].end - by_text["twenty-one"].start
+        > by_text["did"].end - by_text["did"].start
+    )
 
 
 def test_merged_article_shares_the_time_of_the_preposition(speaker: Speaker) -> None:
@@ -96,7 +103,9 @@ def test_pitch_range_zero_is_monotonous(speaker: Speaker) -> None:
     def sway(pitch_range: int) -> float:
         """Spread of the period (samples) over the vowels: autocorrelation peaks of 40 ms windows."""
         text = ["Anna,", "Maria,", "Paul", "und", "Julia?"]
-        spoken = speaker.speak(text, voice="de", rate=165, pitch=60, seed=1, pitch_range=pitch_range).samples
+        spoken = speaker.speak(
+            text, voice="de", rate=165, pitch=60, seed=1, pitch_range=pitch_range
+        ).samples
         periods = []
         for window in np.lib.stride_tricks.sliding_window_view(spoken, 640)[::320]:
             scores = np.correlate(window, window, "full")[640:] / max(float(window @ window), 1e-9)

@@ -103,13 +103,17 @@ class Cascade(Backbone):
         if transcriber_target not in TOLD:
             raise unknown("transcriber_target", transcriber_target, TOLD)
         if written != "answer" and not template.quotes:
-            raise ZooError("An instruction without {translation} goes with backbone.written=answer only.")
+            raise ZooError(
+                "An instruction without {translation} goes with backbone.written=answer only."
+            )
         if max_tokens < 1 or not 0 <= plain <= 1:
             raise ZooError(
                 f"A cascade needs max_tokens of at least 1 and plain, a share, from 0 to 1; not {max_tokens}, {plain}."
             )
         if name is None and tokenizer is None:
-            raise ZooError("A cascade's translator needs a tokenizer: name a folder that has one, or a trained model.")
+            raise ZooError(
+                "A cascade's translator needs a tokenizer: name a folder that has one, or a trained model."
+            )
         self.transcriber = transcriber
         self.frame_samples = transcriber.frame_samples
         self.name = name
@@ -132,18 +136,27 @@ class Cascade(Backbone):
         self.never = [*sorted(special), *containing(self.tokenizer, self.search.suppress)]
         self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         self.transcriber.load()
-        self.translator = translator.build(self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype)
+        self.translator = translator.build(
+            self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype
+        )
         self.eval()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write the translator (in ``dtype``; None: as it is) and its tokenizer, as Transformers lays them out."""
-        weights = {name: tensor.to(dtype or tensor.dtype) for name, tensor in self.translator.state_dict().items()}
+        weights = {
+            name: tensor.to(dtype or tensor.dtype)
+            for name, tensor in self.translator.state_dict().items()
+        }
         self.translator.save_pretrained(folder, state_dict=weights)
         self.tokenizer.save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return str(
+            self.tokenizer.decode(
+                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError where the transcriber does not hear the source language."""
@@ -168,10 +181,17 @@ class Cascade(Backbone):
 
         A transcript that a request gives must be one that was answered since audio was last forgotten, else ValueError.
         """
-        heard = [i for i, one in enumerate(requests) if one.stage is Stage.TRANSCRIPT or one.transcript is None]
+        heard = [
+            i
+            for i, one in enumerate(requests)
+            if one.stage is Stage.TRANSCRIPT or one.transcript is None
+        ]
         hypotheses = self._transcripts(sessions, requests, heard)
         asked = [i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION]
-        sources = [_text(hypotheses[i]) if i in hypotheses else _given(sessions[i], requests[i]) for i in asked]
+        sources = [
+            _text(hypotheses[i]) if i in hypotheses else _given(sessions[i], requests[i])
+            for i in asked
+        ]
         texts = [self._text(sessions[i], source) for i, source in zip(asked, sources, strict=True)]
         limits = [requests[i].max_words for i in asked]
         hypotheses |= dict(zip(asked, self._translate(texts, sources, limits), strict=True))
@@ -181,12 +201,17 @@ class Cascade(Backbone):
         self, sessions: Sequence[Session], requests: Sequence[Request], asked: Sequence[int]
     ) -> dict[int, Hypothesis]:
         """Transcripts of the looks ``asked``, by index; the newest look of a stream is not transcribed twice."""
-        looks = {i: (sessions[i].audio_start, len(sessions[i].look(requests[i].audio_end))) for i in asked}
+        looks = {
+            i: (sessions[i].audio_start, len(sessions[i].look(requests[i].audio_end)))
+            for i in asked
+        }
         new = [i for i in asked if sessions[i].backbone.heard != looks[i]]
         if new:
             listening = [_mirrored(sessions[i]) for i in new]
             given = [Request(stage=Stage.TRANSCRIPT, audio_end=requests[i].audio_end) for i in new]
-            for i, answer in zip(new, self.transcriber.decode(listening, given, frozenset()), strict=True):
+            for i, answer in zip(
+                new, self.transcriber.decode(listening, given, frozenset()), strict=True
+            ):
                 state: StreamState = sessions[i].backbone
                 state.heard, state.transcript = looks[i], answer
                 state.texts[_key(answer.token_ids)] = _text(answer)
@@ -204,7 +229,9 @@ class Cascade(Backbone):
         answers = search(
             translator.look(self.translator, prompts),
             self.search,
-            contexts=[Context(texts[i].prefix, prompt) for i, prompt in zip(live, prompts, strict=True)],
+            contexts=[
+                Context(texts[i].prefix, prompt) for i, prompt in zip(live, prompts, strict=True)
+            ],
             limits=[self.max_tokens] * len(live),
             end=self.prompt.end,
             never=self.never,
@@ -226,7 +253,12 @@ class Cascade(Backbone):
     def _joined(self, text: Text, tokens: list[int]) -> list[int]:
         """An answer that goes on with what only the prompt says begins without a space: its first word, spelled with
         one."""
-        if self.prompt.forces or not text.prefix or not tokens or text.vocabulary is self.vocabularies["char"]:
+        if (
+            self.prompt.forces
+            or not text.prefix
+            or not tokens
+            or text.vocabulary is self.vocabularies["char"]
+        ):
             return tokens
         if bool(text.vocabulary.starts[tokens[0]]):
             return tokens
@@ -238,9 +270,17 @@ class Cascade(Backbone):
     def _text(self, session: Session, source: str) -> Text:
         prefix = session.prefix.tolist()
         opening = self.prompt.opening(
-            source=session.source, target=session.target, transcript=source, translation=self.text(prefix)
+            source=session.source,
+            target=session.target,
+            transcript=source,
+            translation=self.text(prefix),
         )
-        return Text(opening=opening, prefix=prefix, vocabulary=self.vocabularies[session.target.unit], frames=0)
+        return Text(
+            opening=opening,
+            prefix=prefix,
+            vocabulary=self.vocabularies[session.target.unit],
+            frames=0,
+        )
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Audio that goes takes its transcripts with it."""
@@ -260,8 +300,13 @@ class Cascade(Backbone):
         targets = batch.labels[:, 1:]
         labelled = targets != IGNORED
         logits = self.translator.get_output_embeddings()(hidden[:, :-1][labelled])
-        loss = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled])
-        return {"loss": loss, "token_accuracy": (logits.argmax(-1) == targets[labelled]).float().mean()}
+        loss = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled]
+        )
+        return {
+            "loss": loss,
+            "token_accuracy": (logits.argmax(-1) == targets[labelled]).float().mean(),
+        }
 
 
 def _mirrored(session: Session) -> Session:
@@ -287,5 +332,7 @@ def _given(session: Session, request: Request) -> str:
     texts: dict[tuple[int, ...], str] = {(): "", **session.backbone.texts}
     key = _key(request.transcript)
     if key not in texts:
-        raise ValueError("The request gives a transcript that the transcriber has not answered for the kept audio.")
+        raise ValueError(
+            "The request gives a transcript that the transcriber has not answered for the kept audio."
+        )
     return texts[key]

@@ -42,14 +42,18 @@ class Collator:
     prompt: Prompt
     plain: float
 
-    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> TextBatch:
+    def __call__(
+        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
+    ) -> TextBatch:
         """The loss is on what is left to be written and its end, and on what the prompt quotes: it translates, too.
 
         frames: of no account, nothing is heard.
         """
         turns = [self._turn(excerpt) for excerpt in excerpts]
         ids = [torch.tensor(ids) for ids, _ in turns]
-        labels = [torch.tensor(ids).masked_fill(~torch.tensor(learned), IGNORED) for ids, learned in turns]
+        labels = [
+            torch.tensor(ids).masked_fill(~torch.tensor(learned), IGNORED) for ids, learned in turns
+        ]
         return TextBatch(
             input_ids=pad_sequence(ids, batch_first=True, padding_value=self.prompt.end),
             labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
@@ -73,7 +77,9 @@ class Collator:
             answer, forced = self.prompt.ids(excerpt.text), len(self.prompt.ids(given))
         else:
             answer, forced = self.prompt.ids(excerpt.language.join(excerpt.target[written:])), 0
-        if self.prompt.forces or excerpt.given:  # a copy of what is forced; what its transcript does not tell
+        if (
+            self.prompt.forces or excerpt.given
+        ):  # a copy of what is forced; what its transcript does not tell
             quoted = [False] * len(opening)
         learned = [*quoted, *[False] * forced, *[True] * (len(answer) - forced + 1)]
         return [*opening, *answer, self.prompt.end], learned

@@ -50,7 +50,9 @@ class Template:
     def tokens(self) -> list[str]:
         """All strings in angle brackets, for a tokenizer of one's own."""
         texts = (self.user, self.instruction, self.end, self.assistant)
-        return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
+        return list(
+            dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text))
+        )
 
 
 class Prompt:
@@ -60,7 +62,9 @@ class Prompt:
     what follows it. answer: forced as the begin of the answer. both: here and there.
     """
 
-    def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template, written: Written) -> None:
+    def __init__(
+        self, *, tokenizer: PreTrainedTokenizerBase, template: Template, written: Written
+    ) -> None:
         self.tokenizer = tokenizer
         self.template = template
         self.written = written
@@ -77,7 +81,9 @@ class Prompt:
         """Whether the answer begins with what was written."""
         return self.written != "prompt"
 
-    def opening(self, *, source: Language, target: Language, transcript: str, translation: str) -> list[int]:
+    def opening(
+        self, *, source: Language, target: Language, transcript: str, translation: str
+    ) -> list[int]:
         """Ids of the instruction up to where the answer begins. translation: what was written of it."""
         return self.ids(self._turn(source, target, transcript, translation)[0])
 
@@ -90,13 +96,17 @@ class Prompt:
         told = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         return told["input_ids"], [begin < last <= end for _, last in told["offset_mapping"]]
 
-    def _turn(self, source: Language, target: Language, transcript: str, translation: str) -> tuple[str, int]:
+    def _turn(
+        self, source: Language, target: Language, transcript: str, translation: str
+    ) -> tuple[str, int]:
         """The turn as text, and where in it the translation is quoted."""
         said = {"source": source.name, "target": target.name, "transcript": transcript.strip()}
         said["translation"] = "" if self.written == "answer" else translation.strip()
         before = self.template.instruction.partition("{translation}")[0].format(**said)
         opening = f"{self.template.user}{self.template.instruction.format(**said)}"
-        return f"{opening}{self.template.end}{self.template.assistant}", len(self.template.user) + len(before)
+        return f"{opening}{self.template.end}{self.template.assistant}", len(
+            self.template.user
+        ) + len(before)
 
     def ids(self, text: str) -> list[int]:
         """Ids of a text, nothing added."""

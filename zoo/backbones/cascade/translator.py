@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from zoo.backbones import hub
 from zoo.backbones.infinisst.decoder import ATTENTION, decoder_config
@@ -13,7 +18,13 @@ from zoo.backbones.infinisst.window import empty_cache
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, model_type, part, weights
 from zoo.errors import ZooError
 
-KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")  # whose layers all attend to all that stands before
+KINDS = (
+    "phi3",
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+)  # whose layers all attend to all that stands before
 
 
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
@@ -28,25 +39,39 @@ def check(name: str | None, config: Mapping[str, Any] | None) -> None:
         model_type(name, wanted=KINDS, noun="translator")
     elif config is None or config.get("model_type") not in KINDS:
         found = None if config is None else config.get("model_type")
-        raise ZooError(f"backbone.config needs a model_type, one of: {', '.join(KINDS)}; not {found}.")
+        raise ZooError(
+            f"backbone.config needs a model_type, one of: {', '.join(KINDS)}; not {found}."
+        )
 
 
 def build(
-    name: str | None, config: Mapping[str, Any] | None, *, tokenizer: PreTrainedTokenizerBase, dtype: torch.dtype
+    name: str | None,
+    config: Mapping[str, Any] | None,
+    *,
+    tokenizer: PreTrainedTokenizerBase,
+    dtype: torch.dtype,
 ) -> PreTrainedModel:
     """A causal LM with the weights of ``name``, or with random ones and the fields of ``config``.
 
     Raises ZooError on what does not fit, the tokenizer among it.
     """
     if name is None:
-        unnamed = dict.fromkeys(("bos_token_id", "eos_token_id"))  # the backbone knows what ends an answer
-        made = decoder_config(unnamed | dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1)
-        model: PreTrainedModel = AutoModelForCausalLM.from_config(made, dtype=dtype, attn_implementation=ATTENTION)
+        unnamed = dict.fromkeys(
+            ("bos_token_id", "eos_token_id")
+        )  # the backbone knows what ends an answer
+        made = decoder_config(
+            unnamed | dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1
+        )
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(
+            made, dtype=dtype, attn_implementation=ATTENTION
+        )
         model.tie_weights()
     else:
         model = weights(AutoModelForCausalLM, name, dtype)
         model.set_attn_implementation(ATTENTION)
-    check_tokenizer(tokenizer, name or tokenizer.name_or_path, scores=model.config.vocab_size, tokens={})
+    check_tokenizer(
+        tokenizer, name or tokenizer.name_or_path, scores=model.config.vocab_size, tokens={}
+    )
     return model
 
 

@@ -106,7 +106,9 @@ class ChainOfThought(HearingLLM):
         """Build the network and check what was configured against it. Raises ZooError where it does not fit."""
         super().load()
         config = self.decoder.model.config
-        self.heads = self.alignment.chosen(layers=config.num_hidden_layers, heads=config.num_attention_heads)
+        self.heads = self.alignment.chosen(
+            layers=config.num_hidden_layers, heads=config.num_attention_heads
+        )
 
     def open(self, session: Session) -> ThoughtState:
         """Nothing heard yet. What words are in the session's languages is found out here."""
@@ -121,7 +123,9 @@ class ChainOfThought(HearingLLM):
             state: ThoughtState = session.backbone
             done = state.translated
             tail = state.draft[len(done) :] if state.draft[: len(done)] == done else []
-            state.draft = self.prompt.ids(self.text(tail).strip())  # it begins a text now: without a space
+            state.draft = self.prompt.ids(
+                self.text(tail).strip()
+            )  # it begins a text now: without a space
             state.transcript, state.translated = None, []
 
     @torch.inference_mode()
@@ -133,20 +137,37 @@ class ChainOfThought(HearingLLM):
         A translation that is given no transcript goes by the model's own. A stream whose audio is too short for an
         embedding says nothing.
         """
-        waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
+        waves = [
+            session.look(request.audio_end)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
         speech = self.hear(sessions, waves)
-        own = [request.stage is Stage.TRANSCRIPT or request.transcript is None for request in requests]
-        asked = [i for i, mine in enumerate(own) if mine and len(speech[i]) and not sessions[i].backbone.known]
+        own = [
+            request.stage is Stage.TRANSCRIPT or request.transcript is None for request in requests
+        ]
+        asked = [
+            i
+            for i, mine in enumerate(own)
+            if mine and len(speech[i]) and not sessions[i].backbone.known
+        ]
         if asked:
             self._transcribe([sessions[i] for i in asked], [speech[i] for i in asked])
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [
-            self._transcript(session) if request.stage is Stage.TRANSCRIPT else silence(self._text(session, 0), aligned)
+            self._transcript(session)
+            if request.stage is Stage.TRANSCRIPT
+            else silence(self._text(session, 0), aligned)
             for session, request in zip(sessions, requests, strict=True)
         ]
-        live = [i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION and len(speech[i])]
+        live = [
+            i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION and len(speech[i])
+        ]
         if live:
-            looks = ([sessions[i] for i in live], [requests[i] for i in live], [speech[i] for i in live])
+            looks = (
+                [sessions[i] for i in live],
+                [requests[i] for i in live],
+                [speech[i] for i in live],
+            )
             for index, answer in zip(live, self._translate(*looks, aligned), strict=True):
                 hypotheses[index] = answer
         return hypotheses
@@ -154,10 +175,20 @@ class ChainOfThought(HearingLLM):
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
         """Greedy transcripts of what was heard last, up to the separator; each is kept in its stream's state."""
         states: list[ThoughtState] = [session.backbone for session in sessions]
-        prompts = [self._opening(session, heard) for session, heard in zip(sessions, speech, strict=True)]
+        prompts = [
+            self._opening(session, heard) for session, heard in zip(sessions, speech, strict=True)
+        ]
         separator = self.prompt.separator
-        guesses = [[*state.draft, *separator[:-1]] if self.draft and state.draft else [] for state in states]
-        turn = Drafted(self.decoder, prompts, [guess[: self.max_tokens - 1] for guess in guesses], never=self.never)
+        guesses = [
+            [*state.draft, *separator[:-1]] if self.draft and state.draft else []
+            for state in states
+        ]
+        turn = Drafted(
+            self.decoder,
+            prompts,
+            [guess[: self.max_tokens - 1] for guess in guesses],
+            never=self.never,
+        )
         answers = search(
             turn,
             GREEDY,
@@ -176,7 +207,9 @@ class ChainOfThought(HearingLLM):
                 fed = torch.cat([turn.prefilled(index), answer.generated], dim=3)
                 cache = fed[:, :, :, : len(prompt) + kept]
             assert state.heard is not None
-            state.transcript = Transcript(state.heard, ids, found is not None or answer.finished, cache)
+            state.transcript = Transcript(
+                state.heard, ids, found is not None or answer.finished, cache
+            )
             state.draft = ids
 
     def _separated(self, accepted: list[int]) -> Stop:
@@ -198,10 +231,16 @@ class ChainOfThought(HearingLLM):
         )
 
     def _translate(
-        self, sessions: Sequence[Session], requests: Sequence[Request], speech: Sequence[Tensor], aligned: bool
+        self,
+        sessions: Sequence[Session],
+        requests: Sequence[Request],
+        speech: Sequence[Tensor],
+        aligned: bool,
     ) -> list[Hypothesis]:
         """Search what follows transcript, separator and written prefix."""
-        texts = [self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)]
+        texts = [
+            self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)
+        ]
         prompts, fed = zip(*map(self._prompt, sessions, requests, speech, texts), strict=True)
         look = Look(
             self.decoder,
@@ -218,7 +257,9 @@ class ChainOfThought(HearingLLM):
             limits=[self.max_tokens] * len(texts),
             end=self.prompt.end,
             never=self.never,
-            stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
+            stops=[
+                text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
+            ],
         )
         told = self.alignment if aligned else None
         return [
@@ -226,7 +267,9 @@ class ChainOfThought(HearingLLM):
             for text, answer in zip(texts, answers, strict=True)
         ]
 
-    def _prompt(self, session: Session, request: Request, heard: Tensor, text: Text) -> tuple[Tensor, Tensor | None]:
+    def _prompt(
+        self, session: Session, request: Request, heard: Tensor, text: Text
+    ) -> tuple[Tensor, Tensor | None]:
         """(n, width), what is fed before a translation, and keys and values of what has been fed already."""
         state: ThoughtState = session.backbone
         known = state.known
@@ -254,13 +297,19 @@ class ChainOfThought(HearingLLM):
 
     def _text(self, session: Session, frames: int) -> Text:
         vocabulary = self._vocabulary(session.target)
-        return Text(opening=[], prefix=session.prefix.tolist(), vocabulary=vocabulary, frames=frames)
+        return Text(
+            opening=[], prefix=session.prefix.tolist(), vocabulary=vocabulary, frames=frames
+        )
 
     def _vocabulary(self, language: Language) -> Vocabulary:
         """What is known of the tokens' words; languages that write spaces share it."""
         jieba = language.unit == "char" and self.words == "jieba"
         kind = language.code if jieba else language.unit
         if kind not in self._vocabularies:
-            made = UnspacedWords(self.tokenizer, language) if jieba else Vocabulary(self.tokenizer, language.unit)
+            made = (
+                UnspacedWords(self.tokenizer, language)
+                if jieba
+                else Vocabulary(self.tokenizer, language.unit)
+            )
             self._vocabularies[kind] = made
         return self._vocabularies[kind]

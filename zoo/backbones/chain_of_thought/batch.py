@@ -63,7 +63,9 @@ class Collator:
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(self, pieces: Sequence[Spoken], frames: Sequence[Tensor] | None = None) -> CotBatch:
+    def __call__(
+        self, pieces: Sequence[Spoken], frames: Sequence[Tensor] | None = None
+    ) -> CotBatch:
         """The loss is on the answer only: transcript, separator, translation, end.
 
         Raises ZooError for pieces of different lengths and for what an encoder made of them elsewhere.
@@ -83,7 +85,9 @@ class Collator:
         for opening, source, target in zip(openings, sources, targets, strict=True):
             ids.append(torch.tensor([*opening, *source, *target]))
             labels.append(torch.tensor([*[IGNORED] * len(opening), *source, *target]))
-            transcript.append(torch.tensor([False] * len(opening) + [True] * len(source) + [False] * len(target)))
+            transcript.append(
+                torch.tensor([False] * len(opening) + [True] * len(source) + [False] * len(target))
+            )
         return CotBatch(
             features=features,
             input_ids=pad_sequence(ids, batch_first=True, padding_value=self.prompt.end),
@@ -92,6 +96,10 @@ class Collator:
         )
 
 
-def analysed(spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Tensor) -> Tensor:
+def analysed(
+    spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Tensor
+) -> Tensor:
     """(batch, n) samples to (batch, F, bins) features, as the encoder takes them."""
-    return torch.stack([prepared(spectrogram.look(spectrogram.open(), wave.cpu(), 0)) for wave in waves])
+    return torch.stack(
+        [prepared(spectrogram.look(spectrogram.open(), wave.cpu(), 0)) for wave in waves]
+    )

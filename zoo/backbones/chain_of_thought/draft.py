@@ -20,7 +20,12 @@ class Drafted(Turn):
     accepted: list[list[int]]
 
     def __init__(
-        self, decoder: PreTrainedModel, prompts: Sequence[Tensor], drafts: Sequence[list[int]], *, never: Sequence[int]
+        self,
+        decoder: PreTrainedModel,
+        prompts: Sequence[Tensor],
+        drafts: Sequence[list[int]],
+        *,
+        never: Sequence[int],
     ) -> None:
         """prompts: (n, width) per stream. drafts: ids that may follow. never: ids that are never said."""
         self._drafts = drafts
@@ -31,19 +36,28 @@ class Drafted(Turn):
         super().__init__(
             decoder,
             [Cached(cache) for _ in prompts],
-            [torch.cat([prompt, guess.to(prompt)]) for prompt, guess in zip(prompts, guesses, strict=True)],
+            [
+                torch.cat([prompt, guess.to(prompt)])
+                for prompt, guess in zip(prompts, guesses, strict=True)
+            ],
         )
 
     def _begin(self, hidden: Tensor) -> None:
         longest = max(len(draft) for draft in self._drafts)
         hidden = hidden[:, hidden.shape[1] - longest - 1 :]
-        self.accepted = [[] for _ in self._drafts] if longest == 0 else self._agreeing(hidden[:, :-1])
-        rejected = [len(draft) - len(kept) for draft, kept in zip(self._drafts, self.accepted, strict=True)]
+        self.accepted = (
+            [[] for _ in self._drafts] if longest == 0 else self._agreeing(hidden[:, :-1])
+        )
+        rejected = [
+            len(draft) - len(kept) for draft, kept in zip(self._drafts, self.accepted, strict=True)
+        ]
         for stream, count in enumerate(rejected):
             self.visible[stream, self.prefix - count :] = False
         back = torch.tensor(rejected, device=hidden.device)
         self._next = self._next - back[:, None]
-        self.log_probs = self._predict(hidden[torch.arange(len(back), device=back.device), longest - back])
+        self.log_probs = self._predict(
+            hidden[torch.arange(len(back), device=back.device), longest - back]
+        )
 
     def _agreeing(self, hidden: Tensor) -> list[list[int]]:
         """The begin of each draft that is what (streams, longest draft, width) predict."""
@@ -53,6 +67,8 @@ class Drafted(Turn):
         accepted = []
         for draft, best in zip(self._drafts, logits.argmax(dim=-1).tolist(), strict=True):
             pairs = zip(draft, best[len(best) - len(draft) :], strict=True)
-            agreed = next((place for place, (guess, said) in enumerate(pairs) if guess != said), len(draft))
+            agreed = next(
+                (place for place, (guess, said) in enumerate(pairs) if guess != said), len(draft)
+            )
             accepted.append(draft[:agreed])
         return accepted

@@ -53,7 +53,9 @@ class NamedLLM(ChainOfThought):
             words=words,
         )
         if name is None and (config is None or tokenizer is None):
-            raise ZooError(f"{self.noun} needs backbone.name, or backbone.config and backbone.tokenizer.")
+            raise ZooError(
+                f"{self.noun} needs backbone.name, or backbone.config and backbone.tokenizer."
+            )
         self.name = name
         self.config = config or {}
         self.tokenizer_source = str(tokenizer or name)

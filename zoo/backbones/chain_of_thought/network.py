@@ -38,7 +38,9 @@ class HearingLLM(Listener):
     lora: LoraConfig | None = None  # of an adapter within ``model``
     adapted: ClassVar[str] = ""  # the layers that one adapts, see ``lora.inject``
 
-    def __init__(self, *, template: Template, suppress: Sequence[str] = (), dtype: str = "float32") -> None:
+    def __init__(
+        self, *, template: Template, suppress: Sequence[str] = (), dtype: str = "float32"
+    ) -> None:
         super().__init__()
         self.template = template
         self.suppress = suppress
@@ -128,7 +130,9 @@ class HearingLLM(Listener):
         labelled = labels != IGNORED
         logits = self.decoder.get_output_embeddings()(states[:, :-1][labelled])
         targets, transcript = labels[labelled], batch.transcript[:, 1:][labelled]
-        losses = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets, reduction="none")
+        losses = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets, reduction="none"
+        )
         return {
             "loss": losses.mean(),
             "transcript": losses[transcript].mean(),
@@ -153,7 +157,9 @@ class HearingLLM(Listener):
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Speech embeddings (T, width) of each wave; none where it is too short for one."""
         looked = [
-            self.prepared(self.spectrogram.look(session.backbone.features, wave, session.audio_start))
+            self.prepared(
+                self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+            )
             for session, wave in zip(sessions, waves, strict=True)
         ]
         device, dtype = self.model.device, self.model.dtype

@@ -46,7 +46,9 @@ class Template:
     def tokens(self) -> list[str]:
         """All strings in angle brackets but the instruction's, for a tokenizer of one's own."""
         texts = (self.user, self.audio, self.end, self.assistant, self.separator)
-        return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
+        return list(
+            dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text))
+        )
 
 
 class Prompt:
@@ -75,7 +77,9 @@ class Prompt:
     def opening(self, embeddings: int, target: Language) -> list[int]:
         """Ids before the answer, for so many speech embeddings."""
         if target.name not in self._instructions:
-            self._instructions[target.name] = self.ids(self.template.instruction.format(target=target.name))
+            self._instructions[target.name] = self.ids(
+                self.template.instruction.format(target=target.name)
+            )
         instruction = self._instructions[target.name]
         return [*self._user, *[self.audio] * embeddings, *instruction, self.end, *self._assistant]
 
@@ -91,7 +95,9 @@ class Prompt:
         size, text = len(self.separator), self.template.separator
         if said[-size:] == self.separator:
             return said[:-size], len(said) - size
-        tail = range(max(0, len(said) - len(text.encode())), len(said))  # a piece has a byte at least
+        tail = range(
+            max(0, len(said) - len(text.encode())), len(said)
+        )  # a piece has a byte at least
         if size == 1 or not tail or text not in self.text(said[tail[0] :]):
             return None
         begin = max(place for place in tail if text in self.text(said[place:]))
@@ -107,7 +113,9 @@ class Prompt:
 
     def text(self, ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return str(
+            self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )
 
     def ids(self, text: str) -> list[int]:
         """Ids of a text, nothing added."""

@@ -26,7 +26,9 @@ class UnspacedWords(Vocabulary):
     def word_starts(self, token_ids: Tensor) -> Tensor:
         """(n,) bool for ids (n,): true where a token begins a word. What comes first always does."""
         spelled = [self._spelled(token) for token in token_ids.tolist()]
-        text = b"".join(spelled).decode(errors="surrogateescape")  # half a character keeps its bytes
+        text = b"".join(spelled).decode(
+            errors="surrogateescape"
+        )  # half a character keeps its bytes
         begins, behind = set(), 0
         for word in self.language.words(text):
             place = text.index(word, behind)
@@ -44,7 +46,9 @@ class UnspacedWords(Vocabulary):
 
     def _spelled(self, token: int) -> bytes:
         piece = self._tokenizer.convert_ids_to_tokens(token)
-        if token in self._added or not isinstance(piece, str):  # the model may have more ids than the tokenizer
+        if token in self._added or not isinstance(
+            piece, str
+        ):  # the model may have more ids than the tokenizer
             return b""
         if self._byte_level:
             return bytes(BYTES[sign] for sign in piece)

@@ -51,7 +51,9 @@ class CTC(Backbone):
     best path of all kept audio from where the written tokens end.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT})
+    exposes: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+    )
     frame_samples: Samples = 320
 
     network: Any
@@ -66,8 +68,12 @@ class CTC(Backbone):
         dtype: str = "float32",
     ) -> None:
         super().__init__()
-        if name is None and (not letters or len(set(letters)) < len(letters) or letters != letters.lower()):
-            raise ZooError(f"backbone.letters are different letters in lower case, not {letters!r}.")
+        if name is None and (
+            not letters or len(set(letters)) < len(letters) or letters != letters.lower()
+        ):
+            raise ZooError(
+                f"backbone.letters are different letters in lower case, not {letters!r}."
+            )
         check_fields("backbone.config", config or {}, Wav2Vec2BertConfig)
         self.name = name
         self.config = dict(config or {})
@@ -80,18 +86,29 @@ class CTC(Backbone):
         if self.name is None:
             tokenizer = character_tokenizer(self.letters)
             self.extractor = SeamlessM4TFeatureExtractor()
-            config = Wav2Vec2BertConfig(**self.config, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
+            config = Wav2Vec2BertConfig(
+                **self.config, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id
+            )
             self.network = Wav2Vec2BertForCTC(config)
             self.to(self.dtype)
         else:
             hub.check("recogniser", self.name)
             tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.name)
-            self.extractor = part("feature extractor", AutoFeatureExtractor.from_pretrained, self.name)
+            self.extractor = part(
+                "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
+            )
             check_extractor(self.extractor, self.name)
             self.network = weights(AutoModelForCTC, self.name, self.dtype)
-        if not isinstance(self.extractor, SeamlessM4TFeatureExtractor) or tokenizer.word_delimiter_token is None:
-            raise ZooError(f"{self.name} hears no filterbanks or has no token between words; it is no CTC here.")
-        self.network.set_attn_implementation("eager")  # the fastest on CPU at these lengths, in training by far
+        if (
+            not isinstance(self.extractor, SeamlessM4TFeatureExtractor)
+            or tokenizer.word_delimiter_token is None
+        ):
+            raise ZooError(
+                f"{self.name} hears no filterbanks or has no token between words; it is no CTC here."
+            )
+        self.network.set_attn_implementation(
+            "eager"
+        )  # the fastest on CPU at these lengths, in training by far
         self.spelling = Spelling(tokenizer)
         self.eval()
 
@@ -102,7 +119,10 @@ class CTC(Backbone):
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write weights (in ``dtype``; None: as they are) and tokenizer as Transformers lays them out."""
-        state = {name: tensor.to(dtype or tensor.dtype) for name, tensor in self.network.state_dict().items()}
+        state = {
+            name: tensor.to(dtype or tensor.dtype)
+            for name, tensor in self.network.state_dict().items()
+        }
         self.network.save_pretrained(folder, state_dict=state)
         self.spelling.tokenizer.save_pretrained(folder)
         self.extractor.save_pretrained(folder)
@@ -112,7 +132,9 @@ class CTC(Backbone):
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
         """Transcripts of what may be looked at; of a translation, those are the same words."""
-        waves = [session.look(one.audio_end) for session, one in zip(sessions, requests, strict=True)]
+        waves = [
+            session.look(one.audio_end) for session, one in zip(sessions, requests, strict=True)
+        ]
         paths = best_paths(self.network, self.extractor, waves)
         answers = []
         for session, request, path in zip(sessions, requests, paths, strict=True):
@@ -147,7 +169,9 @@ class CTC(Backbone):
 
     def loss(self, heard: Heard, labels: Tensor, counts: Tensor) -> Tensor:
         """CTC per letter. labels: the letters of all rows, one after the other. counts: (B,) of each."""
-        scores = heard.logits.to(torch.promote_types(heard.logits.dtype, torch.float32)).log_softmax(dim=-1)
+        scores = heard.logits.to(
+            torch.promote_types(heard.logits.dtype, torch.float32)
+        ).log_softmax(dim=-1)
         total = F.ctc_loss(
             scores.transpose(0, 1),
             labels,

@@ -49,4 +49,6 @@ def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
     filled = [F.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
     arrays = [wave.cpu().float().numpy() for wave in filled]
     padding = "max_length" if hasattr(extractor, "n_samples") else True
-    return extractor(arrays, sampling_rate=SAMPLE_RATE, padding=padding, return_tensors="pt", **options)
+    return extractor(
+        arrays, sampling_rate=SAMPLE_RATE, padding=padding, return_tensors="pt", **options
+    )

@@ -59,7 +59,11 @@ class Spelling:
     def collapsed(self, path: Tensor) -> Tensor:
         """(n,) letters and single spaces between words, of a path (frames,)."""
         said = [label for label in torch.unique_consecutive(path).tolist() if label != self.blank]
-        words = [list(word) for is_space, word in groupby(said, key=lambda label: label == self.space) if not is_space]
+        words = [
+            list(word)
+            for is_space, word in groupby(said, key=lambda label: label == self.space)
+            if not is_space
+        ]
         spaced = [label for word in words for label in (self.space, *word)]
         return torch.tensor(spaced[1:], dtype=torch.long)
 

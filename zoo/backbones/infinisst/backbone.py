@@ -13,7 +13,14 @@ from zoo.backbones.infinisst.network import SpeechLLM
 from zoo.backbones.infinisst.prompt import Template
 from zoo.backbones.infinisst.search import Answer, Context, SearchConfig, search
 from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, empty_cache, recent, slide
+from zoo.backbones.infinisst.window import (
+    StreamState,
+    WindowConfig,
+    close,
+    empty_cache,
+    recent,
+    slide,
+)
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
@@ -63,7 +70,10 @@ class InfiniSST(SpeechLLM):
     def forward(self, batch: Batch) -> Output:
         """Teacher forcing over whole trajectories (section 3.4): the loss covers each turn's text and its end."""
         samples = batch.heard.dim() == 2
-        return self.teach(batch, self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard)
+        return self.teach(
+            batch,
+            self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard,
+        )
 
     @torch.inference_mode()
     def decode(
@@ -74,11 +84,16 @@ class InfiniSST(SpeechLLM):
         Heard audio leaves the session (the window lives here). Audio short of a whole chunk waits for more, or is
         filled up with zeros when the source has ended; a stream without a chunk says nothing.
         """
-        hypotheses = [self._hypothesis(session, Answer([], True, session.backbone.cache)) for session in sessions]
+        hypotheses = [
+            self._hypothesis(session, Answer([], True, session.backbone.cache))
+            for session in sessions
+        ]
         blocks = [heard(session) for session in sessions]
         live = [index for index, block in enumerate(blocks) if block.numel()]
         if live:
-            answers = self._turns([sessions[index] for index in live], [blocks[index] for index in live])
+            answers = self._turns(
+                [sessions[index] for index in live], [blocks[index] for index in live]
+            )
             for index, answer in zip(live, answers, strict=True):
                 hypotheses[index] = self._hypothesis(sessions[index], answer)
         return hypotheses
@@ -90,12 +105,16 @@ class InfiniSST(SpeechLLM):
         for state in states:
             slide(state, self.window, self.decoder)
         prompts = [
-            self._opening(session) + self.prompt.turn(size) for session, size in zip(sessions, chunks, strict=True)
+            self._opening(session) + self.prompt.turn(size)
+            for session, size in zip(sessions, chunks, strict=True)
         ]
         turn = Turn(
             self.decoder,
             states,
-            [self.embed(ids, self.adapter(frames[None])[0]) for ids, frames in zip(prompts, encoded, strict=True)],
+            [
+                self.embed(ids, self.adapter(frames[None])[0])
+                for ids, frames in zip(prompts, encoded, strict=True)
+            ],
         )
         earlier = [recent(state, self.search.lookback) for state in states]
         answers = search(
@@ -119,7 +138,9 @@ class InfiniSST(SpeechLLM):
         return self._instruction(session) if state.anchor is None else state.pending
 
     def _instruction(self, session: Session) -> list[int]:
-        return self.prompt.instruction(source=session.source, target=session.target, multiplier=session.multiplier)
+        return self.prompt.instruction(
+            source=session.source, target=session.target, multiplier=session.multiplier
+        )
 
     def _hypothesis(self, session: Session, answer: Answer) -> Hypothesis:
         starts = [self._starts_word(token, session.target) for token in answer.tokens]
@@ -133,7 +154,9 @@ class InfiniSST(SpeechLLM):
 
     def _starts_word(self, token: int, target: Language) -> bool:
         piece = str(self.tokenizer.convert_ids_to_tokens(token))
-        return target.unit == "char" or piece.startswith(("\u0120", "\u2581"))  # the signs for a space in front
+        return target.unit == "char" or piece.startswith(
+            ("\u0120", "\u2581")
+        )  # the signs for a space in front
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Nothing to do: the turn is in the window already. Raises ZooError unless it was written in full."""
@@ -143,7 +166,9 @@ class InfiniSST(SpeechLLM):
     def open(self, session: Session) -> StreamState:
         """Empty caches. Raises ZooError when the prompt cannot tell the session's multiplier."""
         kept = len(self._instruction(session)) if self.window.keep_instruction else 0
-        return StreamState(encoder=self.encoder.open(), cache=empty_cache(self.decoder), instruction=kept)
+        return StreamState(
+            encoder=self.encoder.open(), cache=empty_cache(self.decoder), instruction=kept
+        )
 
 
 def heard(session: Session) -> Tensor:

@@ -42,7 +42,9 @@ class Output:
     targets: Tensor
 
 
-def collate(heard: Sequence[Tensor], trajectories: Sequence[Trajectory], *, multiplier: int, padding: int) -> Batch:
+def collate(
+    heard: Sequence[Tensor], trajectories: Sequence[Trajectory], *, multiplier: int, padding: int
+) -> Batch:
     """Pad segments of samples or frames and their trajectories into one batch. padding: id that fills up input_ids."""
     ids = [torch.tensor(trajectory.input_ids) for trajectory in trajectories]
     labels = [torch.tensor(trajectory.labels) for trajectory in trajectories]

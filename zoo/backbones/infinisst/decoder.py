@@ -39,14 +39,18 @@ class Recorder:
     rows: int
     taken: list[Tensor] = field(default_factory=list)
 
-    def look(self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
+    def look(
+        self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float
+    ) -> None:
         """See ``grouped_attention``; mask: added to the scores."""
         if layer not in self.heads:
             return
         chosen = self.heads[layer]
         heads = range(query.shape[1]) if chosen is None else list(chosen)
         groups = query.shape[1] // key.shape[1]
-        scores = query[:, heads, -self.rows :] @ key[:, [head // groups for head in heads]].mT * scaling
+        scores = (
+            query[:, heads, -self.rows :] @ key[:, [head // groups for head in heads]].mT * scaling
+        )
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         if mask is not None:
             scores = scores + mask[:, :, -self.rows :]
@@ -106,15 +110,21 @@ def build_decoder(
     """
     if isinstance(model, str) and not empty:
         try:
-            decoder = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, attn_implementation=ATTENTION)
+            decoder = AutoModelForCausalLM.from_pretrained(
+                model, dtype=dtype, attn_implementation=ATTENTION
+            )
         except (OSError, ValueError) as error:
-            raise ZooError(f"No decoder could be loaded from {model}; it must be a folder or a hub name.") from error
+            raise ZooError(
+                f"No decoder could be loaded from {model}; it must be a folder or a hub name."
+            ) from error
         if decoder.config.vocab_size < vocabulary:
             decoder.resize_token_embeddings(vocabulary)
     else:
         config = decoder_config(model, vocabulary=vocabulary)
         with no_init_weights() if empty else nullcontext():
-            decoder = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
+            decoder = AutoModelForCausalLM.from_config(
+                config, dtype=dtype, attn_implementation=ATTENTION
+            )
         decoder.tie_weights()
         if embedding_std is not None and not empty:
             nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)
@@ -131,7 +141,11 @@ def _llama_style(decoder: PreTrainedModel) -> bool:
     """Whether keys can be turned and kept as ``window`` does."""
     attention: Any = getattr(getattr(decoder.base_model, "layers", [None])[0], "self_attn", None)
     rotary = getattr(decoder.base_model, "rotary_emb", None)
-    if not hasattr(attention, "k_proj") or rotary is None or getattr(attention, "attn_logit_softcapping", None):
+    if (
+        not hasattr(attention, "k_proj")
+        or rotary is None
+        or getattr(attention, "attn_logit_softcapping", None)
+    ):
         return False
     return not hasattr(rotary, "inv_freq") or 2 * rotary.inv_freq.numel() == attention.head_dim
 
@@ -142,16 +156,22 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
         try:
             config = AutoConfig.from_pretrained(model)
         except (OSError, ValueError) as error:
-            raise ZooError(f"{model} has no decoder's config.json; it must be a folder or a hub name.") from error
+            raise ZooError(
+                f"{model} has no decoder's config.json; it must be a folder or a hub name."
+            ) from error
         config.vocab_size = max(config.vocab_size, vocabulary)
         return config
     fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)
     try:
         return AutoConfig.for_model(**fields)
     except ValueError as error:
-        raise ZooError(f"Transformers has no decoder of model_type {fields.get('model_type')!r}.") from error
+        raise ZooError(
+            f"Transformers has no decoder of model_type {fields.get('model_type')!r}."
+        ) from error
     except StrictDataclassError as error:
-        raise ZooError(f"The decoder's fields do not fit together: {error.__cause__ or error}") from error
+        raise ZooError(
+            f"The decoder's fields do not fit together: {error.__cause__ or error}"
+        ) from error
 
 
 def rotary_of(decoder: PreTrainedModel) -> "Rotary":
@@ -165,7 +185,9 @@ class Rotary(nn.Module):
     def __init__(self, rotary: Any) -> None:
         super().__init__()
         if rotary.rope_type not in STATIC_ROPE:
-            raise ZooError(f"RoPE type {rotary.rope_type!r} is not supported; choose one of: {', '.join(STATIC_ROPE)}.")
+            raise ZooError(
+                f"RoPE type {rotary.rope_type!r} is not supported; choose one of: {', '.join(STATIC_ROPE)}."
+            )
         self.inv_freq = nn.Buffer(rotary.inv_freq.clone(), persistent=False)
         self.scaling = float(rotary.attention_scaling)
 

@@ -51,14 +51,18 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         """Raises ZooError for a shape that no encoder has."""
         if len(self.conv_channels) != len(KERNELS):
-            raise ZooError(f"The encoder needs {len(KERNELS)} conv_channels, not {len(self.conv_channels)}.")
+            raise ZooError(
+                f"The encoder needs {len(KERNELS)} conv_channels, not {len(self.conv_channels)}."
+            )
         if min(self.layers, self.heads, self.window) < 1 or self.hidden % (2 * self.heads):
             raise ZooError(
                 f"The encoder needs layers, heads and window of at least 1 and a hidden size that 2 x heads divides, "
                 f"not {self.layers}, {self.heads}, {self.window} and {self.hidden}."
             )
         if self.left_pad != 0 and not 80 <= self.left_pad <= 399:
-            raise ZooError(f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad} (0: no streams).")
+            raise ZooError(
+                f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad} (0: no streams)."
+            )
 
     @property
     def head_size(self) -> int:
@@ -109,13 +113,17 @@ class StreamingEncoder(nn.Module):
 
         lengths: (batch,) frames that are no padding (None: all); each signal is then encoded as it were alone.
         """
-        return self.contextualise(self.features(F.pad(samples, (self.config.left_pad, 0))), multiplier, lengths)
+        return self.contextualise(
+            self.features(F.pad(samples, (self.config.left_pad, 0))), multiplier, lengths
+        )
 
     def features(self, samples: Tensor) -> Tensor:
         """Convolutions alone: (batch, n) samples, left context among them, to (batch, (n - 80) // 320, hidden)."""
         return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
 
-    def contextualise(self, features: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
+    def contextualise(
+        self, features: Tensor, multiplier: int, lengths: Tensor | None = None
+    ) -> Encoded:
         """Attention alone: (batch, frames, hidden) features of whole signals, otherwise as ``forward``."""
         frames = torch.arange(features.shape[1], device=features.device)
         visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
@@ -129,7 +137,9 @@ class StreamingEncoder(nn.Module):
     def open(self) -> EncoderState:
         """State of a new stream. Raises ZooError for an encoder without ``left_pad``."""
         if self.config.left_pad == 0:
-            raise ZooError("An encoder with left_pad=0 hears whole signals only; no stream can go through it.")
+            raise ZooError(
+                "An encoder with left_pad=0 hears whole signals only; no stream can go through it."
+            )
         config, weight = self.config, self.feature_projection.projection.weight
         cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
         return EncoderState(left=weight.new_zeros(config.left_pad), cache=cache)
@@ -142,15 +152,22 @@ class StreamingEncoder(nn.Module):
         """
         encoded: dict[int, Tensor] = {}
         rounded = self.config.rope_angles != "exact"
-        alike = [(block.numel(), rounded * state.cache.shape[3]) for state, block in zip(states, blocks, strict=True)]
+        alike = [
+            (block.numel(), rounded * state.cache.shape[3])
+            for state, block in zip(states, blocks, strict=True)
+        ]
         for kind in set(alike):
             rows = [row for row, other in enumerate(alike) if other == kind]
-            hidden = self._stream([states[row] for row in rows], torch.stack([blocks[row] for row in rows]))
+            hidden = self._stream(
+                [states[row] for row in rows], torch.stack([blocks[row] for row in rows])
+            )
             encoded |= dict(zip(rows, hidden, strict=True))
         return [encoded[row] for row in range(len(blocks))]
 
     def _stream(self, states: Sequence[EncoderState], samples: Tensor) -> Tensor:
-        samples = torch.cat([torch.stack([state.left for state in states]), samples.to(states[0].left)], dim=1)
+        samples = torch.cat(
+            [torch.stack([state.left for state in states]), samples.to(states[0].left)], dim=1
+        )
         features = self.features(samples)
         size, kept = features.shape[1], [state.cache.shape[3] for state in states]
         past = max(kept)
@@ -239,7 +256,9 @@ class Layers(nn.Module):
         cache: (layers, 2, batch, heads, keys, head size), where the new frames are written last; None: no past.
         """
         dtype = torch.float64 if self.config.rope_angles == "exact" else torch.bfloat16
-        rotation = rotary(visible.shape[-1], self.config.head_size, self.config.rope_base, dtype, x.device)
+        rotation = rotary(
+            visible.shape[-1], self.config.head_size, self.config.rope_base, dtype, x.device
+        )
         mask = None if bool(visible.all()) else visible
         middle = x
         for index, layer in enumerate(self.layers):
@@ -259,7 +278,9 @@ class Layer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.final_layer_norm = nn.LayerNorm(config.hidden)
 
-    def forward(self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
+    ) -> Tensor:
         """See ``Layers``."""
         x = x + self.attention(self.layer_norm(x), mask, rotation, cache)
         return x + self.feed_forward(self.final_layer_norm(x))
@@ -276,9 +297,13 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(config.hidden, config.hidden)
         self.out_proj = nn.Linear(config.hidden, config.hidden)
 
-    def forward(self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
+    ) -> Tensor:
         """See ``Layers``."""
-        query, key, value = (self._split(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj))
+        query, key, value = (
+            self._split(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj)
+        )
         new = x.shape[1]
         if cache is not None:
             cache[0, :, :, -new:], cache[1, :, :, -new:] = key, value

@@ -27,13 +27,17 @@ class Heard:
     start: Samples
 
 
-def analyse(encoder: StreamingEncoder, known: Sequence[Analysed], heard: Sequence[Heard]) -> list[Tensor]:
+def analyse(
+    encoder: StreamingEncoder, known: Sequence[Analysed], heard: Sequence[Heard]
+) -> list[Tensor]:
     """Features (frames, hidden) of each wave as if it were all there ever was; ``known`` learns the new ones.
 
     One pass of the convolutions over what is new in all streams.
     """
     padded = [F.pad(one.wave, (encoder.config.left_pad, 0)) for one in heard]
-    moved = [before.move(one.start, hop=FRAME_SAMPLES) for before, one in zip(known, heard, strict=True)]
+    moved = [
+        before.move(one.start, hop=FRAME_SAMPLES) for before, one in zip(known, heard, strict=True)
+    ]
     edge = -(-encoder.config.left_pad // FRAME_SAMPLES)  # frames that see the zeros before a wave
     spans: list[tuple[int, Frames, Frames]] = []  # stream, first frame and the one after the last
     for stream, (before, one) in enumerate(zip(known, heard, strict=True)):

@@ -95,7 +95,9 @@ class SpeechLLM(Backbone):
             empty=self.checkpoint is not None,
         )
         adapter = Adapter(
-            hidden=self.encoder_config.hidden, embedding=self.decoder.config.hidden_size, norm=self.adapter_norm
+            hidden=self.encoder_config.hidden,
+            embedding=self.decoder.config.hidden_size,
+            norm=self.adapter_norm,
         )
         self.adapter = adapter.to(self.dtype)
         if self.checkpoint is not None:
@@ -103,7 +105,9 @@ class SpeechLLM(Backbone):
 
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         try:
-            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(self.tokenizer_source)
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                self.tokenizer_source
+            )
         except (OSError, ValueError) as error:
             raise ZooError(
                 f"No tokenizer could be loaded from {self.tokenizer_source}; it must be a folder or a name on the hub."
@@ -125,7 +129,11 @@ class SpeechLLM(Backbone):
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return str(
+            self.tokenizer.decode(
+                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
 
     def teach(self, batch: Batch, frames: Tensor) -> Output:
         """Teacher forcing over dialogues that hear ``frames`` (batch, frames, hidden); the loss covers all labels."""
@@ -138,10 +146,14 @@ class SpeechLLM(Backbone):
         targets = batch.labels[:, 1:]
         labelled = targets != IGNORED
         logits = self.decoder.get_output_embeddings()(hidden[:, :-1][labelled])
-        loss = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled])
+        loss = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled]
+        )
         return Output(loss, logits, targets[labelled])
 
-    def encode_training(self, samples: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
+    def encode_training(
+        self, samples: Tensor, multiplier: int, lengths: Tensor | None = None
+    ) -> Encoded:
         """(batch, n) samples from the start of a stream to (batch, n / 320, hidden), no gradients when frozen.
 
         lengths: (batch,) frames that are no padding (None: all).

@@ -29,11 +29,15 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     an InfiniSST checkpoint, of which only the encoder is read. Raises ZooError where nothing is found or fits.
     """
     own = Path(source) / WEIGHTS
-    weights = _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)
+    weights = (
+        _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)
+    )
     expected = encoder.state_dict()
     wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
     if wrong:
-        raise ZooError(f"encoder_weights {source!r} and the encoder do not have the same layers: {some(wrong)}.")
+        raise ZooError(
+            f"encoder_weights {source!r} and the encoder do not have the same layers: {some(wrong)}."
+        )
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             there, here = list(tensor.shape), list(expected[name].shape)
@@ -62,10 +66,17 @@ def _open(path: Path) -> safe_open:
 def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
     """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time grid."""
     described = _described(path.with_name("config.yaml"))
-    for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape of a weight would tell
+    for name in (
+        "heads",
+        "left_pad",
+        "rope_base",
+        "rope_angles",
+    ):  # no shape of a weight would tell
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
     weights = checkpoint.load(path.parent)
-    return {name.removeprefix(OWN): tensor for name, tensor in weights.items() if name.startswith(OWN)}
+    return {
+        name.removeprefix(OWN): tensor for name, tensor in weights.items() if name.startswith(OWN)
+    }
 
 
 def _described(path: Path) -> dict[str, Any]:
@@ -74,7 +85,9 @@ def _described(path: Path) -> dict[str, Any]:
         described: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]["encoder"]
         return described
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise ZooError(f"{path} is missing or damaged; an exported InfiniSST has one beside its weights.") from error
+        raise ZooError(
+            f"{path} is missing or damaged; an exported InfiniSST has one beside its weights."
+        ) from error
 
 
 def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
@@ -82,7 +95,9 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
     try:
         described = AutoConfig.from_pretrained(source)
         if not isinstance(described, Wav2Vec2Config):
-            raise ZooError(f"encoder_weights {source!r} is a {described.model_type!r}; it must be a wav2vec2.")
+            raise ZooError(
+                f"encoder_weights {source!r} is a {described.model_type!r}; it must be a wav2vec2."
+            )
         _check(source, described, config)
         model, report = _from_pretrained(source)
     except (OSError, ValueError, SafetensorError) as error:
@@ -92,8 +107,12 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
         ) from error
     absent = sorted(name for name in report["missing_keys"] if not name.startswith(LEFT_OUT))
     if absent:  # Transformers fills them with random numbers
-        raise ZooError(f"encoder_weights {source!r} lacks {len(absent)} weights of a wav2vec2, such as {absent[0]}.")
-    return {name: tensor for name, tensor in model.state_dict().items() if not name.startswith(LEFT_OUT)}
+        raise ZooError(
+            f"encoder_weights {source!r} lacks {len(absent)} weights of a wav2vec2, such as {absent[0]}."
+        )
+    return {
+        name: tensor for name, tensor in model.state_dict().items() if not name.startswith(LEFT_OUT)
+    }
 
 
 def _from_pretrained(source: str) -> tuple[Wav2Vec2Model, dict[str, list[str]]]:
@@ -101,7 +120,9 @@ def _from_pretrained(source: str) -> tuple[Wav2Vec2Model, dict[str, list[str]]]:
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        loaded: Any = Wav2Vec2Model.from_pretrained(source, dtype=torch.float32, output_loading_info=True)
+        loaded: Any = Wav2Vec2Model.from_pretrained(
+            source, dtype=torch.float32, output_loading_info=True
+        )
         return loaded[0], loaded[1]
     finally:
         logging.set_verbosity(verbosity)
@@ -116,7 +137,9 @@ def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> Non
         )
     _agree(source, "heads", described.num_attention_heads, config)
     if (tuple(described.conv_kernel), tuple(described.conv_stride)) != (KERNELS, STRIDES):
-        raise ZooError(f"encoder_weights {source!r} has other convolutions than the encoder's 20 ms grid.")
+        raise ZooError(
+            f"encoder_weights {source!r} has other convolutions than the encoder's 20 ms grid."
+        )
     if (described.hidden_act, described.feat_extract_activation) != ("gelu", "gelu"):
         raise ZooError(f"encoder_weights {source!r} has other activations than GELU.")
 

@@ -47,13 +47,17 @@ class Template:
     def filled(self, *, source: str, target: str, multiplier: int) -> str:
         """The instruction for two languages, by name, and m."""
         latency = self.latency.format(multiplier=multiplier)
-        return self.instruction.format(source=source, target=target, multiplier=multiplier, latency=latency)
+        return self.instruction.format(
+            source=source, target=target, multiplier=multiplier, latency=latency
+        )
 
     def special_tokens(self, most: int) -> list[str]:
         """All strings in angle brackets, for a tokenizer of one's own; latency tokens of m = 1 .. ``most``."""
         filled = [self.filled(source="", target="", multiplier=m) for m in range(1, most + 1)]
         texts = [*filled, self.user, self.assistant, self.end_of_turn, self.speech]
-        return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
+        return list(
+            dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text))
+        )
 
 
 LEAN = Template(
@@ -81,7 +85,13 @@ CHATML = Template(  # Qwen
     end_of_turn="<|im_end|>",
     speech="<|endoftext|>",
 )
-TEMPLATES = {"llama": Template(), "released": RELEASED, "offline": OFFLINE, "chatml": CHATML, "lean": LEAN}
+TEMPLATES = {
+    "llama": Template(),
+    "released": RELEASED,
+    "offline": OFFLINE,
+    "chatml": CHATML,
+    "lean": LEAN,
+}
 
 
 def template_named(template: Template | str) -> Template:
@@ -121,13 +131,26 @@ class Prompt:
 
         Raises ZooError for a multiplier whose latency token the tokenizer lacks.
         """
-        if self.template.latency and len(self._ids(self.template.latency.format(multiplier=multiplier))) != 1:
-            known = [m for m in range(1, MOST + 1) if len(self._ids(self.template.latency.format(multiplier=m))) == 1]
+        if (
+            self.template.latency
+            and len(self._ids(self.template.latency.format(multiplier=multiplier))) != 1
+        ):
+            known = [
+                m
+                for m in range(1, MOST + 1)
+                if len(self._ids(self.template.latency.format(multiplier=m))) == 1
+            ]
             raise ZooError(
                 f"The tokenizer has no latency token for m = {multiplier}; "
-                + (f"it has those for m = {', '.join(map(str, known))}." if known else "it has none at all.")
+                + (
+                    f"it has those for m = {', '.join(map(str, known))}."
+                    if known
+                    else "it has none at all."
+                )
             )
-        return self._ids(self.template.filled(source=source.name, target=target.name, multiplier=multiplier))
+        return self._ids(
+            self.template.filled(source=source.name, target=target.name, multiplier=multiplier)
+        )
 
     def containing(self, texts: Sequence[str]) -> list[int]:
         """Ids of all tokens, special ones aside, whose own text contains one of ``texts``.
@@ -149,7 +172,13 @@ class Prompt:
         return [*self._ids(text.strip()), self.end_of_turn]
 
     def trajectory(
-        self, turns: Sequence[str], *, chunks: Sequence[int], source: Language, target: Language, multiplier: int
+        self,
+        turns: Sequence[str],
+        *,
+        chunks: Sequence[int],
+        source: Language,
+        target: Language,
+        multiplier: int,
     ) -> Trajectory:
         """One text and number of chunks per turn; the loss covers each text and its end, empty texts included."""
         ids = self.instruction(source=source, target=target, multiplier=multiplier)

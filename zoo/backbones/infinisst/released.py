@@ -21,7 +21,12 @@ from rich.progress import track
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
 
 from zoo.backbones import hub
 from zoo.backbones.infinisst.adapter import Adapter
@@ -40,25 +45,39 @@ NAMES = (  # ours and theirs; # is a number
     ("adapter.second.", "model.speech_encoder.length_shrink.conv_layers.1.0."),
     ("adapter.norms.#.", "model.speech_encoder.length_shrink.conv_layers.#.2.1."),
     ("adapter.projection.", "model.speech_encoder.proj."),
-    ("encoder.feature_extractor.conv_layers.#.conv.", f"{WAV2VEC2}feature_extractor.conv_layers.#.0."),
-    ("encoder.feature_extractor.conv_layers.#.layer_norm.", f"{WAV2VEC2}feature_extractor.conv_layers.#.2.1."),
+    (
+        "encoder.feature_extractor.conv_layers.#.conv.",
+        f"{WAV2VEC2}feature_extractor.conv_layers.#.0.",
+    ),
+    (
+        "encoder.feature_extractor.conv_layers.#.layer_norm.",
+        f"{WAV2VEC2}feature_extractor.conv_layers.#.2.1.",
+    ),
     ("encoder.feature_projection.layer_norm.", f"{WAV2VEC2}layer_norm."),
     ("encoder.feature_projection.projection.", f"{WAV2VEC2}post_extract_proj."),
     ("encoder.encoder.layers.#.attention.", f"{WAV2VEC2}encoder.layers.#.self_attn."),
     ("encoder.encoder.layers.#.layer_norm.", f"{WAV2VEC2}encoder.layers.#.self_attn_layer_norm."),
-    ("encoder.encoder.layers.#.feed_forward.intermediate_dense.", f"{WAV2VEC2}encoder.layers.#.fc1."),
+    (
+        "encoder.encoder.layers.#.feed_forward.intermediate_dense.",
+        f"{WAV2VEC2}encoder.layers.#.fc1.",
+    ),
     ("encoder.encoder.layers.#.feed_forward.output_dense.", f"{WAV2VEC2}encoder.layers.#.fc2."),
     ("encoder.", WAV2VEC2),
 )
 FREQUENCIES = f"{WAV2VEC2}encoder.layers.{{}}.self_attn.rotary_emb.freqs"
-UNUSED = tuple(  # positions that rotary ones replace, and what only wav2vec 2.0's pre-training needs
-    WAV2VEC2 + name for name in ("encoder.pos_conv.", "mask_emb", "quantizer.", "project_q.", "final_proj.")
+UNUSED = (
+    tuple(  # positions that rotary ones replace, and what only wav2vec 2.0's pre-training needs
+        WAV2VEC2 + name
+        for name in ("encoder.pos_conv.", "mask_emb", "quantizer.", "project_q.", "final_proj.")
+    )
 )
 ROTATED = re.compile(r"encoder\.encoder\.layers\.\d+\.attention\.[qk]_proj\.")
 TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.float64: "F64"}
 
 
-def convert(file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torch.dtype | None = None) -> EncoderConfig:
+def convert(
+    file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torch.dtype | None = None
+) -> EncoderConfig:
     """Write ``model.safetensors``, ``config.json`` and the tokenizer to ``folder``; the shape of the encoder found.
 
     llm: hub id or folder of the language model that was trained further; its config and tokenizer are read, no weights.
@@ -79,7 +98,10 @@ def convert(file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torc
     tokenizer.save_pretrained(folder)
     config.save_pretrained(folder)
     _write(
-        folder / WEIGHTS, {name: found.tensors[theirs] for name, theirs in names.items()}, found.encoder.heads, dtype
+        folder / WEIGHTS,
+        {name: found.tensors[theirs] for name, theirs in names.items()},
+        found.encoder.heads,
+        dtype,
     )
     return found.encoder
 
@@ -125,7 +147,9 @@ class Released:
         while f"{WAV2VEC2}encoder.layers.{layers}.fc1.weight" in self.tensors:
             layers += 1
         return EncoderConfig(
-            conv_channels=[self.shape(convolution.format(layer, "weight"))[0] for layer in range(len(KERNELS))],
+            conv_channels=[
+                self.shape(convolution.format(layer, "weight"))[0] for layer in range(len(KERNELS))
+            ],
             conv_bias=convolution.format(0, "bias") in self.tensors,
             hidden=hidden,
             layers=layers,
@@ -137,8 +161,12 @@ class Released:
         name = FREQUENCIES.format(layer)
         self.shape(name)
         base = self.encoder.rope_base
-        if not torch.equal(self.tensors[name].bfloat16(), frequencies(self.encoder.head_size, base).bfloat16()):
-            raise ZooError(f"{name} in {self.file} are not the frequencies of base {base:g}; only those are supported.")
+        if not torch.equal(
+            self.tensors[name].bfloat16(), frequencies(self.encoder.head_size, base).bfloat16()
+        ):
+            raise ZooError(
+                f"{name} in {self.file} are not the frequencies of base {base:g}; only those are supported."
+            )
 
 
 def read(file: Path) -> dict[str, Tensor]:
@@ -147,21 +175,38 @@ def read(file: Path) -> dict[str, Tensor]:
     Raises ZooError for a file that is missing, unreadable, or holds anything else.
     """
     if not file.is_file():
-        raise ZooError(f"There is no file {file}; the authors' README links to their pytorch_model.bin files.")
+        raise ZooError(
+            f"There is no file {file}; the authors' README links to their pytorch_model.bin files."
+        )
     try:
         if file.suffix == ".safetensors":
             tensors = load_file(file)
         else:
             tensors = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError, SafetensorError) as error:
-        raise ZooError(f"{file} is no file of weights alone (safetensors, or torch.save of named tensors).") from error
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        pickle.UnpicklingError,
+        SafetensorError,
+    ) as error:
+        raise ZooError(
+            f"{file} is no file of weights alone (safetensors, or torch.save of named tensors)."
+        ) from error
     named = isinstance(tensors, Mapping) and all(
         isinstance(tensor, Tensor) and tensor.dtype in TYPES for tensor in tensors.values()
     )
     if not named or not tensors:
-        raise ZooError(f"{file} does not hold named weights and nothing else, as a released checkpoint does.")
-    nested = "model.lm_head.weight" in tensors  # as the training script leaves it, before its last step
-    return {name.removeprefix("model.") if nested else name: tensor for name, tensor in tensors.items()}
+        raise ZooError(
+            f"{file} does not hold named weights and nothing else, as a released checkpoint does."
+        )
+    nested = (
+        "model.lm_head.weight" in tensors
+    )  # as the training script leaves it, before its last step
+    return {
+        name.removeprefix("model.") if nested else name: tensor for name, tensor in tensors.items()
+    }
 
 
 def released_name(name: str) -> str:
@@ -179,7 +224,9 @@ def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(llm)
     except (OSError, ValueError) as error:
-        raise ZooError(f"No tokenizer could be loaded from {llm}; it must be a folder or a hub name.") from error
+        raise ZooError(
+            f"No tokenizer could be loaded from {llm}; it must be a folder or a hub name."
+        ) from error
     latencies = rows - len(tokenizer) - len(SPEECH_TOKENS)
     tokens = [*SPEECH_TOKENS, *(LATENCY_TOKEN.format(m) for m in range(1, latencies + 1))]
     if latencies < 1 or tokenizer.add_tokens(tokens, special_tokens=True) != len(tokens):
@@ -200,7 +247,9 @@ def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torc
     with torch.device("meta"):
         decoder = AutoModelForCausalLM.from_config(config)
         adapter = Adapter(hidden=encoder.hidden, embedding=config.hidden_size, norm=True)
-        parts = nn.ModuleDict({"encoder": StreamingEncoder(encoder), "adapter": adapter, "decoder": decoder})
+        parts = nn.ModuleDict(
+            {"encoder": StreamingEncoder(encoder), "adapter": adapter, "decoder": decoder}
+        )
     shapes = {name: tensor.shape for name, tensor in parts.state_dict().items()}
     if config.tie_word_embeddings:
         del shapes["decoder.lm_head.weight"]
@@ -212,23 +261,33 @@ def _refuse(what: str, names: set[str]) -> None:
         raise ZooError(f"{what} {some(sorted(names))}.")
 
 
-def _write(path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.dtype | None) -> None:
+def _write(
+    path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.dtype | None
+) -> None:
     """A safetensors file, tensor by tensor: a length, a JSON header and the bytes."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, tensor in tensors.items():
         kind = dtype or tensor.dtype
         start, end = end, end + tensor.numel() * kind.itemsize
-        header[name] = {"dtype": TYPES[kind], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        header[name] = {
+            "dtype": TYPES[kind],
+            "shape": list(tensor.shape),
+            "data_offsets": [start, end],
+        }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     part = path.with_suffix(".part")
     try:
         with part.open("wb") as out:
             out.write(len(text).to_bytes(8, "little") + text)
-            for name, tensor in track(tensors.items(), description=f"Writing {path}", total=len(tensors)):
+            for name, tensor in track(
+                tensors.items(), description=f"Writing {path}", total=len(tensors)
+            ):
                 ours = half_split(tensor, heads) if ROTATED.match(name) else tensor
-                ours.to(dtype or tensor.dtype).contiguous().flatten().view(torch.uint8).numpy().tofile(out)
+                ours.to(dtype or tensor.dtype).contiguous().flatten().view(
+                    torch.uint8
+                ).numpy().tofile(out)
     except OSError as error:
         raise ZooError(f"{path} ({end / 1e9:.1f} GB) could not be written: {error}.") from error
     part.replace(path)
@@ -237,18 +296,29 @@ def _write(path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.d
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code, 2 for a mistake of the user."""
     use = "backbone=infinisst convention=released backbone.checkpoint={0} backbone.decoder={0}"
-    return command(arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=use)
+    return command(
+        arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=use
+    )
 
 
 def command(
-    arguments: Sequence[str] | None, *, name: str, title: str, convert: Callable[..., EncoderConfig], use: str
+    arguments: Sequence[str] | None,
+    *,
+    name: str,
+    title: str,
+    convert: Callable[..., EncoderConfig],
+    use: str,
 ) -> int:
     """A converter's command. name: its package among the backbones. use: what to evaluate; {0} is the folder."""
-    parser = argparse.ArgumentParser(prog=f"python -m zoo.backbones.{name}.released", description=title)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m zoo.backbones.{name}.released", description=title
+    )
     parser.add_argument("file", help="the authors' pytorch_model.bin")
     parser.add_argument("folder", help="new folder, which the backbone then names")
     parser.add_argument(
-        "--llm", default=LLM, help="base model: hub id or folder (config and tokenizer); default %(default)s"
+        "--llm",
+        default=LLM,
+        help="base model: hub id or folder (config and tokenizer); default %(default)s",
     )
     parser.add_argument(
         "--dtype",
@@ -262,7 +332,9 @@ def command(
     except ZooError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, {encoder.heads} heads.")
+    print(
+        f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, {encoder.heads} heads."
+    )
     print(f"Use it: python evaluate.py {use.format(given.folder)}")
     return 0
 

@@ -38,13 +38,21 @@ class SearchConfig(shared.SearchConfig):
         """Raises ZooError for a search that could say nothing or would never end."""
         shared.SearchConfig.__post_init__(self)
         if self.tokens_per_chunk < 1:
-            raise ZooError(f"The search needs tokens_per_chunk of at least 1, not {self.tokens_per_chunk}.")
+            raise ZooError(
+                f"The search needs tokens_per_chunk of at least 1, not {self.tokens_per_chunk}."
+            )
         if self.repetition == "turn" and self.no_repeat_ngram == 1:
-            raise ZooError("A search with repetition=turn needs a no_repeat_ngram other than 1: no turn could end.")
+            raise ZooError(
+                "A search with repetition=turn needs a no_repeat_ngram other than 1: no turn could end."
+            )
         if self.at_limit == "drop" and self.tokens_per_chunk == 1:
-            raise ZooError("A search with at_limit=drop needs tokens_per_chunk of at least 2: nothing could be said.")
+            raise ZooError(
+                "A search with at_limit=drop needs tokens_per_chunk of at least 2: nothing could be said."
+            )
         if self.lookback is not None and self.lookback < 0:
-            raise ZooError(f"The search needs a lookback of at least 0 target ids (or null), not {self.lookback}.")
+            raise ZooError(
+                f"The search needs a lookback of at least 0 target ids (or null), not {self.lookback}."
+            )
 
     def here(self, context: Context, answer: list[int]) -> list[int]:
         """Ids that the repetition penalty is on and that n-grams may begin in."""
@@ -70,5 +78,8 @@ def search(
     """One answer per stream. limits: most ids per answer. end: the end-of-turn id. never: ids that are never said."""
     answers = shared.search(turn, config, contexts=contexts, limits=limits, end=end, never=never)
     if config.at_limit == "drop":
-        answers = [answer if answer.finished else replace(answer, tokens=answer.tokens[:-1]) for answer in answers]
+        answers = [
+            answer if answer.finished else replace(answer, tokens=answer.tokens[:-1])
+            for answer in answers
+        ]
     return answers

@@ -50,7 +50,9 @@ def train_tokenizer(
     named = {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>", "pad_token": "<|pad|>"}
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        additional_special_tokens=[token for token in special_tokens if token not in named.values()],
+        additional_special_tokens=[
+            token for token in special_tokens if token not in named.values()
+        ],
         clean_up_tokenization_spaces=False,
         **named,
     )

@@ -71,7 +71,9 @@ class TurnCache:
         if self.length + new > self.data.shape[4]:
             self.data = F.pad(self.data, (0, 0, 0, new + max(ROOM, self.length // 4)))
 
-    def update(self, key: Tensor, value: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key: Tensor, value: Tensor, layer: int, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
         """Write (streams, heads, new, head size) behind what is in use and return all keys and values of the layer."""
         end = self.length + key.shape[2]
         keys, values = self.data[layer, :, :, :, :end]
@@ -111,18 +113,26 @@ class Turn:
         self._cache = TurnCache(states, new)
         past = self._cache.length
         self.prefix = past + new
-        embeddings = torch.stack([F.pad(prompt, (0, 0, new - len(prompt), 0)) for prompt in prompts])
+        embeddings = torch.stack(
+            [F.pad(prompt, (0, 0, new - len(prompt), 0)) for prompt in prompts]
+        )
         self.visible = torch.zeros(len(states), past + new, dtype=torch.bool, device=device)
         positions = torch.zeros(len(states), new, dtype=torch.long, device=device)
         for row, (state, prompt) in enumerate(zip(states, prompts, strict=True)):
             self.visible[row, past - state.kept : past] = True
             self.visible[row, past + new - len(prompt) :] = True
-            positions[row, new - len(prompt) :] = torch.arange(len(prompt), device=device) + state.next_position
+            positions[row, new - len(prompt) :] = (
+                torch.arange(len(prompt), device=device) + state.next_position
+            )
         self._next = positions[:, -1:] + 1
         order = torch.arange(past + new, device=device)
         causal = order <= order[past:, None]
-        itself = order == order[past:, None]  # padding looks at itself: a row that sees nothing would be NaN
-        self._begin(self._run(embeddings, positions, causal & self.visible[:, None] | itself, recorded))
+        itself = (
+            order == order[past:, None]
+        )  # padding looks at itself: a row that sees nothing would be NaN
+        self._begin(
+            self._run(embeddings, positions, causal & self.visible[:, None] | itself, recorded)
+        )
 
     def _begin(self, hidden: Tensor) -> None:
         """Go on after the prompts, whose last hidden states are (streams, new, embedding)."""
@@ -177,7 +187,9 @@ class Turn:
     def _run(self, embeddings: Tensor, positions: Tensor, visible: Tensor, recorded: int) -> Tensor:
         """Append (streams, new, embedding) to the cache; the last hidden states. visible: (streams, new, keys)."""
         self._cache.reserve(embeddings.shape[1])
-        mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)  # once for all layers
+        mask = embeddings.new_zeros(visible.shape).masked_fill_(
+            ~visible, -torch.inf
+        )  # once for all layers
         recorder = None if self.heads is None else Recorder(self.heads, recorded)
         hidden = self.decoder.model(
             inputs_embeds=embeddings,

@@ -83,9 +83,14 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
     if excess <= 0 or state.anchor is None:
         return
     state.dropped += excess
-    instruction, rest = state.cache[..., : state.instruction, :], state.cache[..., state.instruction + excess :, :]
+    instruction, rest = (
+        state.cache[..., : state.instruction, :],
+        state.cache[..., state.instruction + excess :, :],
+    )
     state.cache = torch.cat([instruction, rest], dim=3)
-    state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(state.anchor, state.dropped)
+    state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(
+        state.anchor, state.dropped
+    )
     while state.turns and excess >= state.turns[0]:
         excess -= state.turns.pop(0)
     if excess:
@@ -113,7 +118,9 @@ def recent(state: StreamState, lookback: int | None) -> list[int]:
     """Target ids that repetition controls look back on: the last ``lookback``, or (None) those still in the window."""
     oldest = state.dropped + state.instruction
     if lookback is None:
-        state.written = [(position, token) for position, token in state.written if position >= oldest]
+        state.written = [
+            (position, token) for position, token in state.written if position >= oldest
+        ]
     else:
         state.written = state.written[max(0, len(state.written) - lookback) :]
     return [token for _, token in state.written]

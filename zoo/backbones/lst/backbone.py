@@ -70,7 +70,11 @@ class LST(SpeechLLM, Listener):
         max_tokens: int = 256,
     ) -> None:
         given: dict[str, Any] = {"encoder": encoder, "decoder": decoder, "template": template}
-        given |= {"adapter_norm": adapter_norm, "block_chunks": block_chunks, "alignment": alignment}
+        given |= {
+            "adapter_norm": adapter_norm,
+            "block_chunks": block_chunks,
+            "alignment": alignment,
+        }
         self.said = {key: value for key, value in given.items() if value is not None}
         made = network(self.said)
         named = tokenizer is None and name is None and isinstance(made.decoder, str)
@@ -100,7 +104,9 @@ class LST(SpeechLLM, Listener):
         super().load()
         config = self.decoder.config
         self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
-        self.heads = self.alignment.chosen(layers=config.num_hidden_layers, heads=config.num_attention_heads)
+        self.heads = self.alignment.chosen(
+            layers=config.num_hidden_layers, heads=config.num_attention_heads
+        )
 
     def _be(self, folder: Path) -> None:
         """What the folder says the network is, but for what the constructor was told."""
@@ -140,7 +146,9 @@ class LST(SpeechLLM, Listener):
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError when the prompt cannot be made for the session's languages."""
         self._instruction(session)
-        frames = torch.zeros(0, self.encoder_config.hidden, dtype=self.dtype, device=self.decoder.device)
+        frames = torch.zeros(
+            0, self.encoder_config.hidden, dtype=self.dtype, device=self.decoder.device
+        )
         return StreamState(features=Analysed(frames))
 
     @torch.inference_mode()
@@ -151,20 +159,33 @@ class LST(SpeechLLM, Listener):
 
         A stream whose audio is too short for an embedding says nothing.
         """
-        waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
+        waves = [
+            session.look(request.audio_end)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
         speech = self.hear(sessions, waves)
-        texts = [self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)]
+        texts = [
+            self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)
+        ]
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [silence(text, aligned) for text in texts]
         live = [index for index, heard in enumerate(speech) if len(heard)]
         if live:
-            asked = ([texts[i] for i in live], [requests[i] for i in live], [speech[i] for i in live])
+            asked = (
+                [texts[i] for i in live],
+                [requests[i] for i in live],
+                [speech[i] for i in live],
+            )
             for index, answer in zip(live, self._continue(*asked, aligned), strict=True):
                 hypotheses[index] = answer
         return hypotheses
 
     def _continue(
-        self, texts: Sequence[Text], requests: Sequence[Request], speech: Sequence[Tensor], aligned: bool
+        self,
+        texts: Sequence[Text],
+        requests: Sequence[Request],
+        speech: Sequence[Tensor],
+        aligned: bool,
     ) -> list[Hypothesis]:
         """Search what follows instruction, speech and prefix."""
         prompts = [text.opening + text.prefix for text in texts]
@@ -172,17 +193,24 @@ class LST(SpeechLLM, Listener):
             self.decoder,
             [self.embed(ids, heard) for ids, heard in zip(prompts, speech, strict=True)],
             prefixes=[len(text.prefix) for text in texts],
-            speech=[(ids.index(self.prompt.speech), len(heard)) for ids, heard in zip(prompts, speech, strict=True)],
+            speech=[
+                (ids.index(self.prompt.speech), len(heard))
+                for ids, heard in zip(prompts, speech, strict=True)
+            ],
             heads=self.heads if aligned else None,
         )
         answers = search(
             look,
             self.search,
-            contexts=[Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)],
+            contexts=[
+                Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)
+            ],
             limits=[self.max_tokens] * len(texts),
             end=self.prompt.end_of_turn,
             never=self.never,
-            stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
+            stops=[
+                text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
+            ],
         )
         told = self.alignment if aligned else None
         return [
@@ -196,7 +224,10 @@ class LST(SpeechLLM, Listener):
         A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
         hears whole embeddings only.
         """
-        whole = [filled(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave for wave in waves]
+        whole = [
+            filled(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave
+            for wave in waves
+        ]
         heard = [
             Heard(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
             for samples, wave, session in zip(whole, waves, sessions, strict=True)
@@ -207,8 +238,12 @@ class LST(SpeechLLM, Listener):
             return [features[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
         padded = pad_sequence(features, batch_first=True)
         lengths = torch.tensor(counts, device=padded.device)
-        speech = self.adapter(self.encoder.contextualise(padded, self._blocks(padded.shape[1]), lengths).hidden)
-        return [embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)]
+        speech = self.adapter(
+            self.encoder.contextualise(padded, self._blocks(padded.shape[1]), lengths).hidden
+        )
+        return [
+            embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)
+        ]
 
     def _text(self, session: Session, embeddings: Frames) -> Text:
         return Text(

@@ -21,7 +21,9 @@ class Collator:
 
     prompt: Prompt
 
-    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> Batch:
+    def __call__(
+        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
+    ) -> Batch:
         """The loss is on the text that is not given, and on its end.
 
         frames: (frames, hidden) each, where the encoder has been run.
@@ -50,7 +52,13 @@ class Collator:
 
 
 def dialogue(
-    prompt: Prompt, text: str, *, embeddings: int, source: Language, target: Language, given: str = ""
+    prompt: Prompt,
+    text: str,
+    *,
+    embeddings: int,
+    source: Language,
+    target: Language,
+    given: str = "",
 ) -> Trajectory:
     """Instruction, so many speech embeddings, and the text with its end. given: its begin, which is not learned."""
     before = prompt.instruction(source=source, target=target, multiplier=1)

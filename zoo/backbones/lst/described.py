@@ -41,7 +41,11 @@ class Network:
 def network(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> Network:
     """What ``given`` says; else what stands ``beside`` the weights; else the paper's. Alignments option by option."""
     said = {**(beside or {}), **given}
-    options = {"layer": LAYER, **_options((beside or {}).get("alignment")), **_options(given.get("alignment"))}
+    options = {
+        "layer": LAYER,
+        **_options((beside or {}).get("alignment")),
+        **_options(given.get("alignment")),
+    }
     return Network(**{**said, "alignment": AlignmentConfig(**options)})
 
 
@@ -49,7 +53,11 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
     """The options that an alignment sets: all of them, or those of a mapping that are not null."""
     if isinstance(alignment, AlignmentConfig):
         return asdict(alignment)
-    options = {key: value for key, value in (alignment or {}).items() if value is not None and key != "_target_"}
+    options = {
+        key: value
+        for key, value in (alignment or {}).items()
+        if value is not None and key != "_target_"
+    }
     check_arguments(AlignmentConfig, options, where="backbone.alignment.")
     return options
 
@@ -62,10 +70,14 @@ def described(folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION
     try:
         backbone: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]
-        said = {f.name: backbone[f.name] for f in fields(Network) if backbone.get(f.name) is not None}
+        said = {
+            f.name: backbone[f.name] for f in fields(Network) if backbone.get(f.name) is not None
+        }
         for name in said.keys() & PARTS.keys():
             if isinstance(said[name], Mapping):
-                said[name] = PARTS[name](**{key: value for key, value in said[name].items() if key != "_target_"})
+                said[name] = PARTS[name](
+                    **{key: value for key, value in said[name].items() if key != "_target_"}
+                )
         _options(said.get("alignment"))
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise ZooError(

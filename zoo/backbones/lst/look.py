@@ -40,14 +40,17 @@ class Look(Turn):
         empty = empty_cache(decoder)
         states = [Cached(empty if cache is None else cache) for cache in fed]
         super().__init__(decoder, states, prompts, heads=heads, recorded=max(prefixes) + 1)
-        self._before = [self.recorded - 1 - prefix for prefix in prefixes]  # recorded rows of other streams' texts
+        self._before = [
+            self.recorded - 1 - prefix for prefix in prefixes
+        ]  # recorded rows of other streams' texts
         past = max(state.kept for state in states)
         begins = [
             past - state.kept if state.kept else self.prefix - len(prompt)
             for state, prompt in zip(states, prompts, strict=True)
         ]
         self._speech = [
-            slice(begin + first, begin + first + size) for begin, (first, size) in zip(begins, speech, strict=True)
+            slice(begin + first, begin + first + size)
+            for begin, (first, size) in zip(begins, speech, strict=True)
         ]
 
     def generated(self, row: int) -> Tensor:
@@ -58,7 +61,9 @@ class Look(Turn):
         return self.attended(row)[self._before[stream] :, :, self._speech[stream]]
 
 
-def hypothesis(text: Text, answer: Answer, *, limit: int, alignment: AlignmentConfig | None) -> Hypothesis:
+def hypothesis(
+    text: Text, answer: Answer, *, limit: int, alignment: AlignmentConfig | None
+) -> Hypothesis:
     """What a search after a ``Look`` answered, as a policy sees it. alignment: what is told about it (None: nothing).
 
     limit: of ids in an answer.

@@ -22,11 +22,18 @@ USE = "system=streamatt backbone=lst backbone.search.repetition=prompt backbone.
 
 
 def convert(
-    file: str | Path, folder: str | Path, *, llm: str = released.LLM, dtype: torch.dtype | None = None
+    file: str | Path,
+    folder: str | Path,
+    *,
+    llm: str = released.LLM,
+    dtype: torch.dtype | None = None,
 ) -> EncoderConfig:
     """As ``infinisst.released.convert``, and ``config.yaml``."""
     encoder = replace(
-        released.convert(file, folder, llm=llm, dtype=dtype), window_unit="chunks", left_pad=0, rope_angles="bfloat16"
+        released.convert(file, folder, llm=llm, dtype=dtype),
+        window_unit="chunks",
+        left_pad=0,
+        rope_angles="bfloat16",
     )
     backbone = {
         "encoder": {**asdict(encoder), "conv_channels": list(encoder.conv_channels)},
@@ -41,7 +48,9 @@ def convert(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code, 2 for a mistake of the user."""
-    return released.command(arguments, name="lst", title=__doc__.splitlines()[0], convert=convert, use=USE)
+    return released.command(
+        arguments, name="lst", title=__doc__.splitlines()[0], convert=convert, use=USE
+    )
 
 
 if __name__ == "__main__":

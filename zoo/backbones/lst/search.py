@@ -25,7 +25,9 @@ class SearchConfig(shared.SearchConfig):
         """Raises ZooError for a search that could say nothing or would never end."""
         shared.SearchConfig.__post_init__(self)
         if self.repetition == "prompt" and self.no_repeat_ngram == 1:
-            raise ZooError("A search with repetition=prompt needs a no_repeat_ngram other than 1: no text could end.")
+            raise ZooError(
+                "A search with repetition=prompt needs a no_repeat_ngram other than 1: no text could end."
+            )
 
     def here(self, context: Context, answer: list[int]) -> list[int]:
         """Ids that the repetition penalty is on and that n-grams may begin in."""

@@ -16,7 +16,12 @@ from zoo.backbones.chain_of_thought.network import checkpoint
 from zoo.backbones.chain_of_thought.prompt import Prompt
 from zoo.backbones.infinisst.decoder import ATTENTION
 from zoo.backbones.phi4_multimodal.features import HOP, LogMel
-from zoo.backbones.phi4_multimodal.network import TARGETS, audio_part, published_network, random_network
+from zoo.backbones.phi4_multimodal.network import (
+    TARGETS,
+    audio_part,
+    published_network,
+    random_network,
+)
 from zoo.backbones.phi4_multimodal.published import NOUN, published
 from zoo.backbones.phi4_multimodal.tower import FEATURES_PER_EMBEDDING, encode, project
 from zoo.backbones.seq2seq.pretrained import check_tokenizer, part
@@ -36,18 +41,26 @@ class Phi4Multimodal(NamedLLM):
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
         hub.check(NOUN, self.tokenizer_source)
-        self.tokenizer = part("tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source)
+        self.tokenizer = part(
+            "tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source
+        )
         self.spectrogram = LogMel()
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.model = self._network(prompt)
-        check_tokenizer(self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={})
-        self.model.config._attn_implementation = ATTENTION  # of the text; the audio encoder has its own
+        check_tokenizer(
+            self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={}
+        )
+        self.model.config._attn_implementation = (
+            ATTENTION  # of the text; the audio encoder has its own
+        )
         if self.gradient_checkpointing:
             checkpoint(self.model)
 
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
         if self.name is not None:
-            return published_network(published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora)
+            return published_network(
+                published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora
+            )
         network = random_network(
             self.config,
             self.tokenizer,
@@ -87,11 +100,20 @@ class Phi4Multimodal(NamedLLM):
         """``encoder``, ``projector``, ``decoder`` and, apart from it, ``lora``."""
         audio, text = audio_part(self.model), self.model.model
         own = [*text.embed_tokens.parameters(), *text.norm.parameters()]
-        own += [parameter for name, parameter in text.layers.named_parameters() if not adapters.is_adapter(name)]
-        own += [] if self.model.config.tie_word_embeddings else list(self.model.lm_head.parameters())
+        own += [
+            parameter
+            for name, parameter in text.layers.named_parameters()
+            if not adapters.is_adapter(name)
+        ]
+        own += (
+            [] if self.model.config.tie_word_embeddings else list(self.model.lm_head.parameters())
+        )
         parts: dict[str, Iterable[nn.Parameter]] = {
             "encoder": list(audio.encoder.parameters()),
-            "projector": [*audio.up_proj_for_speech.parameters(), *audio.down_proj_for_speech.parameters()],
+            "projector": [
+                *audio.up_proj_for_speech.parameters(),
+                *audio.down_proj_for_speech.parameters(),
+            ],
             "decoder": own,
         }
         return parts if self.lora is None else {**parts, "lora": adapters.parameters(text.layers)}
@@ -107,7 +129,11 @@ class Phi4Multimodal(NamedLLM):
         count, total, squares = 0, torch.zeros(1), torch.zeros(1)
         for wave in samples:
             frames = self.spectrogram.look(self.spectrogram.open(), wave.cpu(), 0).double()
-            count, total, squares = count + len(frames), total + frames.sum(0), squares + frames.square().sum(0)
+            count, total, squares = (
+                count + len(frames),
+                total + frames.sum(0),
+                squares + frames.square().sum(0),
+            )
         if count == 0:
             raise ZooError("There is no audio to fit the features of Phi-4-Multimodal to.")
         mean = total / count

@@ -38,6 +38,8 @@ class LogMel(Filterbank):
         self.window = torch.hamming_window(WINDOW, periodic=False, dtype=torch.float64)
 
     def _analyse(self, wave: Tensor) -> Tensor:
-        windows = wave.double().unfold(0, WINDOW, HOP) * 2**15  # the energies are those of 16 bit integers
+        windows = (
+            wave.double().unfold(0, WINDOW, HOP) * 2**15
+        )  # the energies are those of 16 bit integers
         before = torch.cat([windows[:, :1], windows[:, :-1]], dim=1)
         return self._mel(windows - self.EMPHASIS * before, self.POINTS)

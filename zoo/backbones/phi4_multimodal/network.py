@@ -26,7 +26,9 @@ from zoo.errors import ZooError, some
 
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts
 
-UNSEEN: Mapping[str, Any] = {  # the class makes a vision tower in any case: the smallest one, and it goes at once
+UNSEEN: Mapping[
+    str, Any
+] = {  # the class makes a vision tower in any case: the smallest one, and it goes at once
     "hidden_size": 16,
     "intermediate_size": 16,
     "num_hidden_layers": 1,
@@ -62,7 +64,9 @@ def random_network(
     check_fields("backbone.config.audio_config", heard, Phi4MultimodalAudioConfig)
     made = {**config, **tokens, "audio_config": heard, "vision_config": dict(UNSEEN)}
     try:
-        network = speech_only(Phi4MultimodalForCausalLM._from_config(Phi4MultimodalConfig(**made), dtype=dtype))
+        network = speech_only(
+            Phi4MultimodalForCausalLM._from_config(Phi4MultimodalConfig(**made), dtype=dtype)
+        )
     except (TypeError, ValueError, StrictDataclassError) as error:
         reason = " ".join(str(error.__cause__ or error).split())
         raise ZooError(f"backbone.config makes no Phi-4-Multimodal: {reason}") from error
@@ -86,7 +90,11 @@ def published_network(
     with torch.device("meta"), no_init_weights():
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
     brought = source.lora
-    if lora is not None and brought is not None and (lora.rank, lora.alpha) != (brought.rank, brought.alpha):
+    if (
+        lora is not None
+        and brought is not None
+        and (lora.rank, lora.alpha) != (brought.rank, brought.alpha)
+    ):
         raise ZooError(
             f"The speech adapter of {source.name} has rank {brought.rank} and alpha {brought.alpha}; backbone.lora "
             f"says {lora.rank} and {lora.alpha}."
@@ -99,7 +107,9 @@ def published_network(
         if found is None:
             missing.append(name)
         elif found.shape != expected.shape:
-            raise ZooError(f"{name} of {source.name} has shape {list(found.shape)}, not {list(expected.shape)}.")
+            raise ZooError(
+                f"{name} of {source.name} has shape {list(found.shape)}, not {list(expected.shape)}."
+            )
         else:
             weights[name] = found
     if missing:
@@ -139,7 +149,9 @@ def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM
     """The same network without its vision tower and without the projection of audio that comes with images."""
     extend: Any = network.model.embed_tokens_extend
     extend.image_embed = None
-    extend.audio_embed.up_proj_for_vision_speech = extend.audio_embed.down_proj_for_vision_speech = None
+    extend.audio_embed.up_proj_for_vision_speech = (
+        extend.audio_embed.down_proj_for_vision_speech
+    ) = None
     return network
 
 

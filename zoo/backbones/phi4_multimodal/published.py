@@ -27,7 +27,10 @@ FILES = ("*.json", "*.txt", "*.jinja", "*.safetensors")
 LEFT = ("vision-lora/*", "onnx/*", "figures/*", "examples/*")
 AUDIO = r"model\.embed_tokens_extend\.audio_embed\."
 NAMES = (  # Transformers' and the original's
-    (rf"({AUDIO}encoder\.encoders\.\d+\.feed_forward_(?:in|out)\.)gate_up_proj\.", r"\1net.0.linear."),
+    (
+        rf"({AUDIO}encoder\.encoders\.\d+\.feed_forward_(?:in|out)\.)gate_up_proj\.",
+        r"\1net.0.linear.",
+    ),
     (rf"({AUDIO}encoder\.encoders\.\d+\.feed_forward_(?:in|out)\.)down_proj\.", r"\1net.2."),
     (rf"({AUDIO}encoder\.encoders\.\d+\.self_attn\.)([qkv])_proj\.", r"\1linear_\2."),
     (rf"({AUDIO}encoder\.encoders\.\d+\.self_attn\.)o_proj\.", r"\1linear_out."),
@@ -39,15 +42,39 @@ FIELDS = {  # of the audio encoder: Transformers' and the original's
     "num_attention_heads": "attention_heads",
     "intermediate_size": "linear_units",
     "depthwise_separable_out_channel": "depthwise_seperable_out_channel",
-    **{name: name for name in ("num_blocks", "activation", "chunk_size", "left_chunk", "dropout_rate", "kernel_size")},
-    **{name: name for name in ("ext_pw_out_channel", "depthwise_multiplier", "conv_activation", "input_size")},
+    **{
+        name: name
+        for name in (
+            "num_blocks",
+            "activation",
+            "chunk_size",
+            "left_chunk",
+            "dropout_rate",
+            "kernel_size",
+        )
+    },
+    **{
+        name: name
+        for name in ("ext_pw_out_channel", "depthwise_multiplier", "conv_activation", "input_size")
+    },
     **{name: name for name in ("conv_glu_type", "time_reduction")},
 }
 TEXT_FIELDS = (
     *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
     *("num_key_value_heads", "resid_pdrop", "embd_pdrop", "attention_dropout", "hidden_act"),
-    *("max_position_embeddings", "original_max_position_embeddings", "initializer_range", "rms_norm_eps"),
-    *("tie_word_embeddings", "rope_theta", "rope_scaling", "partial_rotary_factor", "sliding_window"),
+    *(
+        "max_position_embeddings",
+        "original_max_position_embeddings",
+        "initializer_range",
+        "rms_norm_eps",
+    ),
+    *(
+        "tie_word_embeddings",
+        "rope_theta",
+        "rope_scaling",
+        "partial_rotary_factor",
+        "sliding_window",
+    ),
     *("bos_token_id", "eos_token_id", "pad_token_id"),
 )
 
@@ -65,7 +92,10 @@ class Published:
 
     def tensor(self, name: str) -> Tensor | None:
         """A weight by Transformers' name, without an adapter; None where there is none."""
-        for there in (self._there(name), self._there(name).replace(".weight", ".base_layer.weight")):
+        for there in (
+            self._there(name),
+            self._there(name).replace(".weight", ".base_layer.weight"),
+        ):
             if there in self.files:
                 return read(self.files[there], there)
         return None
@@ -73,7 +103,10 @@ class Published:
     def adapters(self, name: str) -> tuple[Tensor, Tensor] | None:
         """(rank, in) and (out, rank) that are added to a weight; None where nothing is."""
         stem = name.removesuffix(".weight")
-        for form in (f"{stem}.lora_{{}}.{ADAPTER}.weight", f"base_model.model.{stem}.lora_{{}}.weight"):
+        for form in (
+            f"{stem}.lora_{{}}.{ADAPTER}.weight",
+            f"base_model.model.{stem}.lora_{{}}.weight",
+        ):
             names = [form.format(letter) for letter in "AB"]
             if self.lora is not None and all(there in self.adapter for there in names):
                 first, second = (read(self.adapter[there], there) for there in names)
@@ -92,17 +125,25 @@ def published(name: str) -> Published:
     folder = Path(name)
     if not folder.is_dir():
         hub.check(NOUN, name)
-        folder = Path(snapshot_download(name, allow_patterns=list(FILES), ignore_patterns=list(LEFT)))
+        folder = Path(
+            snapshot_download(name, allow_patterns=list(FILES), ignore_patterns=list(LEFT))
+        )
     settings = _json(folder / "config.json", name)
     kind = settings.get("model_type")
     if kind not in KINDS:
-        raise ZooError(f"{name} is a {kind!r} by its config.json; as {NOUN} it must be a {' or '.join(KINDS)}.")
+        raise ZooError(
+            f"{name} is a {kind!r} by its config.json; as {NOUN} it must be a {' or '.join(KINDS)}."
+        )
     files = _weights(folder, name)
     adapter, lora = _adapter(folder, name, settings, files)
     try:
-        config = Phi4MultimodalConfig.from_dict(settings) if kind == KINDS[0] else converted(settings)
+        config = (
+            Phi4MultimodalConfig.from_dict(settings) if kind == KINDS[0] else converted(settings)
+        )
     except (KeyError, TypeError, AttributeError, ValueError, StrictDataclassError) as error:
-        raise ZooError(f"The config.json of {name} makes no {NOUN}: {' '.join(str(error).split())}") from error
+        raise ZooError(
+            f"The config.json of {name} makes no {NOUN}: {' '.join(str(error).split())}"
+        ) from error
     return Published(name, config, kind == KINDS[1], files, adapter, lora)
 
 
@@ -150,7 +191,9 @@ def _weights(folder: Path, name: str) -> dict[str, Path]:
         shards = set(_json(index, name).get("weight_map", {}).values())
         return _names(folder / shard for shard in sorted(shards))
     if not single.is_file():
-        raise ZooError(f"{name} has no model.safetensors, whole or in parts; pickled weights are never opened.")
+        raise ZooError(
+            f"{name} has no model.safetensors, whole or in parts; pickled weights are never opened."
+        )
     return _names([single])
 
 
@@ -158,21 +201,35 @@ def _adapter(
     folder: Path, name: str, settings: Mapping[str, Any], files: Mapping[str, Path]
 ) -> tuple[dict[str, Path], LoraConfig | None]:
     """Files by what of an adapter they hold: among the weights, else in a folder beside them."""
-    within = {there: path for there, path in files.items() if f".{ADAPTER}." in there and ".lora_" in there}
+    within = {
+        there: path
+        for there, path in files.items()
+        if f".{ADAPTER}." in there and ".lora_" in there
+    }
     if within:
         told = settings.get("speech_lora", {})
-        return within, _lora(told.get("r"), told.get("lora_alpha"), told.get("dp", 0.0), f"config.json of {name}")
+        return within, _lora(
+            told.get("r"), told.get("lora_alpha"), told.get("dp", 0.0), f"config.json of {name}"
+        )
     beside = folder / FOLDER
     if not beside.is_dir():
         return {}, None
     told = _json(beside / "adapter_config.json", name)
-    lora = _lora(told.get("r"), told.get("lora_alpha"), told.get("lora_dropout", 0.0), f"{FOLDER} of {name}")
+    lora = _lora(
+        told.get("r"), told.get("lora_alpha"), told.get("lora_dropout", 0.0), f"{FOLDER} of {name}"
+    )
     return _names([beside / "adapter_model.safetensors"]), lora
 
 
 def _lora(rank: object, alpha: object, dropout: object, where: str) -> LoraConfig:
-    if not isinstance(rank, int) or not isinstance(alpha, int | float) or not isinstance(dropout, int | float):
-        raise ZooError(f"The {where} does not tell rank and alpha of the speech adapter (r, lora_alpha).")
+    if (
+        not isinstance(rank, int)
+        or not isinstance(alpha, int | float)
+        or not isinstance(dropout, int | float)
+    ):
+        raise ZooError(
+            f"The {where} does not tell rank and alpha of the speech adapter (r, lora_alpha)."
+        )
     return LoraConfig(rank=rank, alpha=int(alpha), dropout=dropout)
 
 

@@ -18,7 +18,9 @@ FEATURES_PER_EMBEDDING = 8
 SPAN = 500  # positions (40 s) that hear each other; longer audio is cut into pieces of it, as the class does
 
 
-def encode(encoder: Phi4MultimodalAudioModel, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+def encode(
+    encoder: Phi4MultimodalAudioModel, features: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
     """(frames, bins) each, at least one frame, to (ceil(frames / 8), hidden) of the last and of the middle layer.
 
     Equal lengths are one batch, others passes of their own: each is as if it were alone.
@@ -37,7 +39,9 @@ def encode(encoder: Phi4MultimodalAudioModel, features: Sequence[Tensor]) -> tup
 def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[Tensor, Tensor]:
     """(batch, frames, bins) without padding to (batch, ceil(frames / 8), hidden) of the last and the middle layer."""
     weight = encoder.embed.out.weight
-    hidden, _ = encoder.embed(encoder.encoder_embedding(features.to(weight.device, weight.dtype)), None)
+    hidden, _ = encoder.embed(
+        encoder.encoder_embedding(features.to(weight.device, weight.dtype)), None
+    )
     batch, positions, width = hidden.shape
     if positions > SPAN:
         hidden = F.pad(hidden, (0, 0, 0, -positions % SPAN)).reshape(-1, SPAN, width)

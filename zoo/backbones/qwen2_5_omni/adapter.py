@@ -30,7 +30,15 @@ def adapted(network: nn.Module, folder: Path, lora: LoraConfig | None, targets: 
         there = LoraConfig(rank=told["r"], alpha=told["lora_alpha"])
         weights = load_file(place / "adapter_model.safetensors")
         _fill(network, weights, there, lora, targets)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        SafetensorError,
+    ) as error:
         raise ZooError(
             f"The adapter in {place} is damaged or does not fit ({' '.join(str(error).split())})."
         ) from error
@@ -38,7 +46,11 @@ def adapted(network: nn.Module, folder: Path, lora: LoraConfig | None, targets: 
 
 @torch.no_grad()
 def _fill(
-    network: nn.Module, weights: dict[str, Tensor], there: LoraConfig, lora: LoraConfig | None, targets: str
+    network: nn.Module,
+    weights: dict[str, Tensor],
+    there: LoraConfig,
+    lora: LoraConfig | None,
+    targets: str,
 ) -> None:
     if lora is not None:
         if (lora.rank, lora.alpha) != (there.rank, there.alpha):

@@ -131,8 +131,14 @@ class Qwen25Omni(NamedLLM):
         texts = (text_part(thinker), thinker.lm_head)  # which may be tied
         own = {parameter: name for part in texts for name, parameter in part.named_parameters()}
         parts: dict[str, Iterable[nn.Parameter]] = {
-            "encoder": [*tower.conv1.parameters(), *tower.conv2.parameters(), *tower.layers.parameters()],
+            "encoder": [
+                *tower.conv1.parameters(),
+                *tower.conv2.parameters(),
+                *tower.layers.parameters(),
+            ],
             "projector": [*tower.ln_post.parameters(), *tower.proj.parameters()],
-            "decoder": [parameter for parameter, name in own.items() if not adapters.is_adapter(name)],
+            "decoder": [
+                parameter for parameter, name in own.items() if not adapters.is_adapter(name)
+            ],
         }
         return parts if self.lora is None else {**parts, "lora": adapters.parameters(thinker)}

@@ -7,14 +7,18 @@ from torch import Tensor
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAudioEncoder
 
 
-def hear(tower: Qwen2_5OmniAudioEncoder, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+def hear(
+    tower: Qwen2_5OmniAudioEncoder, features: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
     """(4 n, bins) each to (n, width) each: of the last and of a middle layer, before the projection.
 
     The class itself runs them in one pass, in blocks of 2 x ``n_window`` frames that see nothing of one another, so
     that each recording is as if it were alone.
     """
     lengths = torch.tensor([len(frames) for frames in features], device=features[0].device)
-    heard = tower(torch.cat(list(features)).T, feature_lens=lengths, output_hidden_states=True).hidden_states
+    heard = tower(
+        torch.cat(list(features)).T, feature_lens=lengths, output_hidden_states=True
+    ).hidden_states
     tokens = (lengths // 4).tolist()
     middle = heard[len(tower.layers) // 2 + 1]  # the first is what the first layer is given
     return list(_pooled(heard[-1]).split(tokens)), list(_pooled(middle).split(tokens))

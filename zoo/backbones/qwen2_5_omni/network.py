@@ -56,7 +56,9 @@ def random_network(
         settings = _config(config, tokenizer, audio, end)
         network = Qwen2_5OmniThinkerForConditionalGeneration._from_config(settings, dtype=dtype)
     except (TypeError, ValueError, KeyError, StrictDataclassError, RuntimeError) as error:
-        raise ZooError(f"backbone.config makes no Qwen2.5-Omni thinker: {' '.join(str(error).split())}") from error
+        raise ZooError(
+            f"backbone.config makes no Qwen2.5-Omni thinker: {' '.join(str(error).split())}"
+        ) from error
     if embedding_std is not None:
         nn.init.normal_(network.get_input_embeddings().weight, std=embedding_std)
     if lora is not None:
@@ -116,12 +118,17 @@ def _config(
         "pad_token_id": unseen,
     }
     width = text.get("hidden_size")
-    tokens = {f"{name}_token_id": unseen for name in ("audio_start", "audio_end", "vision_start", "vision_end", "user")}
+    tokens = {
+        f"{name}_token_id": unseen
+        for name in ("audio_start", "audio_end", "vision_start", "vision_end", "user")
+    }
     indices = {"audio_token_index": audio, "image_token_index": unseen, "video_token_index": unseen}
     parts = {
         "text_config": text,
         "audio_config": {**audio_part, "output_dim": width},
         "vision_config": {**UNSEEN, "out_hidden_size": width},
     }
-    tied = {"tie_word_embeddings": text.get("tie_word_embeddings", True)}  # of the class that holds both
+    tied = {
+        "tie_word_embeddings": text.get("tie_word_embeddings", True)
+    }  # of the class that holds both
     return Qwen2_5OmniThinkerConfig(**{**tied, **config, **tokens, **indices, **parts})

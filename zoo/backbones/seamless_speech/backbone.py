@@ -55,9 +55,13 @@ class SeamlessM4TSpeech(SpeechTraining):
         dtype: str = "float32",
     ) -> None:
         if name is None and (config is None or tokenizer is None):
-            raise ZooError("SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer.")
+            raise ZooError(
+                "SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer."
+            )
         source = str(tokenizer or name)
-        super().__init__(name=source, alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        super().__init__(
+            name=source, alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype
+        )
         self.name = name
         self.config = config or {}
         self.tokenizer_source = source
@@ -83,13 +87,19 @@ class SeamlessM4TSpeech(SpeechTraining):
         """
         if self.name is not None:
             check_version(self.name)
-        self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.tokenizer_source)
+        self.tokenizer = part(
+            "tokenizer", SeamlessM4TTokenizer.from_pretrained, self.tokenizer_source
+        )
         if self.name is None:
             network = random_network(self.config, self.tokenizer, dtype=self.dtype)
             self.spectrogram = Filterbank(network.config.feature_projection_input_dim // STRIDE)
             return network
         self.hear_as(self.name)
-        return weights(SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech, self.name, self.dtype)
+        return weights(
+            SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech,
+            self.name,
+            self.dtype,
+        )
 
     def take(self, network: Any) -> None:
         """Take over a network's parts and what its generation_config tells. Raises ZooError where it does not fit."""
@@ -120,13 +130,17 @@ class SeamlessM4TSpeech(SpeechTraining):
         parts |= {name: list(part.parameters()) for name, part in spoken.items()}
         if self.with_reader:
             shared = set(parts["decoder"])
-            parts["reader"] = [parameter for parameter in self.reader.parameters() if parameter not in shared]
+            parts["reader"] = [
+                parameter for parameter in self.reader.parameters() if parameter not in shared
+            ]
         return parts
 
     def fit_units(self, waves: Iterable[Tensor]) -> None:
         """Take the codebook from target speech, waves (n,); a vocoder that was trained before keeps its own units."""
         if self.name is None and self.vocoder_source is None:
-            self.codebook = Codebook.fit(waves, units=self.speaker.vocoder.config.unit_hifi_gan_vocab_size)
+            self.codebook = Codebook.fit(
+                waves, units=self.speaker.vocoder.config.unit_hifi_gan_vocab_size
+            )
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write network, tokenizer and feature extractor as Transformers lays them out, and the codebook beside."""
@@ -143,7 +157,9 @@ class SeamlessM4TSpeech(SpeechTraining):
         session.backbone.branch = None
 
     @torch.inference_mode()
-    def generate_units(self, writes: Sequence[Write], *, layer: int | None, close: bool) -> list[Units]:
+    def generate_units(
+        self, writes: Sequence[Write], *, layer: int | None, close: bool
+    ) -> list[Units]:
         """Units of each stream's kept and written text: see ``Speaking``.
 
         The state that follows for the end is one more position of the text decoder, after the tokens that are written.
@@ -154,19 +170,29 @@ class SeamlessM4TSpeech(SpeechTraining):
     def fed(self, writes: Sequence[Write], *, close: bool) -> list[Tensor]:
         """(opening + kept + written, width) each, and one more where it is closed: what text-to-unit models are fed."""
         states = [_states(write) for write in writes]
-        return [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)] if close else states
+        return (
+            [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)]
+            if close
+            else states
+        )
 
     def _ends(self, writes: Sequence[Write]) -> list[Tensor]:
         """(1, width) each: what the text decoder makes of an end after the written tokens, a batch per look."""
         ends: dict[int, Tensor] = {}
         branches: list[Branch] = [write.session.backbone.branch for write in writes]
         for texts in {id(branch.texts): branch.texts for branch in branches}.values():
-            here = {branch.stream: index for index, branch in enumerate(branches) if branch.texts is texts}
+            here = {
+                branch.stream: index
+                for index, branch in enumerate(branches)
+                if branch.texts is texts
+            }
             places = [branches[0].places[:0]] * texts.streams
             for stream, index in here.items():
                 places[stream] = branches[index].places[: writes[index].tokens]
             new = texts.end_with([self.end] * texts.streams, places)
-            ends |= {index: texts.states(stream, new[stream])[-1:] for stream, index in here.items()}
+            ends |= {
+                index: texts.states(stream, new[stream])[-1:] for stream, index in here.items()
+            }
         return [ends[index] for index in range(len(writes))]
 
     @torch.inference_mode()

@@ -42,7 +42,9 @@ class Collator:
     padding: int
     stride: int
 
-    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> SpeechBatch:
+    def __call__(
+        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
+    ) -> SpeechBatch:
         """Words that were given before are fed, but not learned."""
         assert frames is None, "run.fit has checked it"
         features = [heard(self.spectrogram, excerpt.samples(), self.stride) for excerpt in excerpts]
@@ -50,8 +52,12 @@ class Collator:
         return SpeechBatch(
             features=pad_sequence(features, batch_first=True),
             lengths=torch.tensor([len(one) for one in features]),
-            inputs=pad_sequence([ids for ids, _ in rows], batch_first=True, padding_value=self.padding),
-            labels=pad_sequence([labels for _, labels in rows], batch_first=True, padding_value=IGNORED),
+            inputs=pad_sequence(
+                [ids for ids, _ in rows], batch_first=True, padding_value=self.padding
+            ),
+            labels=pad_sequence(
+                [labels for _, labels in rows], batch_first=True, padding_value=IGNORED
+            ),
         )
 
     def _row(self, excerpt: Excerpt) -> tuple[Tensor, Tensor]:

@@ -26,21 +26,32 @@ from zoo.backbones.weights import tied
 from zoo.errors import ZooError
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # their ids are those of every SeamlessM4T
-UNIT_SPECIAL = 4  # ids of the text-to-unit decoder below the first unit: start, padding, end, unknown
+UNIT_SPECIAL = (
+    4  # ids of the text-to-unit decoder below the first unit: start, padding, end, unknown
+)
 
 
-def train_pieces(texts: Iterable[str], *, size: int, source: str, target: str) -> SeamlessM4TTokenizer:
+def train_pieces(
+    texts: Iterable[str], *, size: int, source: str, target: str
+) -> SeamlessM4TTokenizer:
     """Byte pairs of ``texts``, at most ``size`` pieces with the special ones and the two languages, which come last.
 
     source, target: codes of languages as we write them. Raises ZooError for one that SeamlessM4T has no name for.
     """
     for code in (source, target):
         if code not in CODES:
-            raise ZooError(f"SeamlessM4T has no language {code!r}; choose one of: {', '.join(CODES)}.")
+            raise ZooError(
+                f"SeamlessM4T has no language {code!r}; choose one of: {', '.join(CODES)}."
+            )
     languages = list(dict.fromkeys(f"__{CODES[code]}__" for code in (source, target)))
     tokenizer = Tokenizer(models.BPE())
-    spaces, signs = pre_tokenizers.Metaspace(prepend_scheme="first"), pre_tokenizers.Punctuation("isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, signs])  # no piece has a word and its punctuation
+    spaces, signs = (
+        pre_tokenizers.Metaspace(prepend_scheme="first"),
+        pre_tokenizers.Punctuation("isolated"),
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [spaces, signs]
+    )  # no piece has a word and its punctuation
     trainer = trainers.BpeTrainer(
         vocab_size=size - len(languages),
         special_tokens=list(SPECIAL),
@@ -59,7 +70,9 @@ def train_pieces(texts: Iterable[str], *, size: int, source: str, target: str) -
     )
 
 
-def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dtype) -> SeamlessM4TModel:
+def random_network(
+    config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dtype
+) -> SeamlessM4TModel:
     """A network of random weights that writes and speaks the target language of a SeamlessM4T's tokenizer.
 
     config: fields of ``SeamlessM4TConfig``; those of tokens are the tokenizer's and follow from the number of units.
@@ -78,15 +91,21 @@ def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dt
         "t2u_vocab_size": UNIT_SPECIAL + units + 1,
     }
     try:
-        network = SeamlessM4TModel._from_config(SeamlessM4TConfig(**{**config, **tokens}), dtype=dtype)
+        network = SeamlessM4TModel._from_config(
+            SeamlessM4TConfig(**{**config, **tokens}), dtype=dtype
+        )
     except (TypeError, ValueError, RuntimeError, StrictDataclassError) as error:
-        raise ZooError(f"backbone.config makes no SeamlessM4T: {' '.join(str(error).split())}") from error
+        raise ZooError(
+            f"backbone.config makes no SeamlessM4T: {' '.join(str(error).split())}"
+        ) from error
     for embeddings in (network.shared, network.t2u_model.get_input_embeddings()):
         with torch.no_grad():  # those of variance 1 that the decoders scale them to
             nn.init.normal_(embeddings.weight, std=embeddings.embedding_dim**-0.5)
             embeddings.weight[embeddings.padding_idx] = 0
     with torch.no_grad():
-        network.vocoder.hifi_gan.conv_post.weight *= 0.1  # else it begins loud, where its tanh learns little
+        network.vocoder.hifi_gan.conv_post.weight *= (
+            0.1  # else it begins loud, where its tanh learns little
+        )
     network.tie_weights()
     network.generation_config = GenerationConfig(
         pad_token_id=tokenizer.pad_token_id,
@@ -101,7 +120,9 @@ def random_network(config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dt
     return network.eval()
 
 
-def save_network(network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None) -> None:
+def save_network(
+    network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None
+) -> None:
     """Write the network (in ``dtype``; None: as it is), tokenizer and feature extractor to ``folder``.
 
     Buffers stay as they are: rounded rotary frequencies would turn late positions by radians. Tied weights are written

@@ -41,7 +41,9 @@ def check_version(name: str) -> None:
 
 def spoken(name: str) -> Languages:
     """What the model ``name`` speaks, by its generation_config.json alone. Raises ZooError where nothing is told."""
-    return Languages.told(name, part("generation_config.json", GenerationConfig.from_pretrained, name))
+    return Languages.told(
+        name, part("generation_config.json", GenerationConfig.from_pretrained, name)
+    )
 
 
 def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
@@ -53,7 +55,9 @@ def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
     config = part("config", SeamlessM4TConfig.from_pretrained, name)
     ours, theirs = network.config.unit_hifi_gan_vocab_size, config.unit_hifi_gan_vocab_size
     if ours != theirs:
-        raise ZooError(f"The vocoder of {name} knows {theirs} units, not the {ours} that the text-to-unit model says.")
+        raise ZooError(
+            f"The vocoder of {name} knows {theirs} units, not the {ours} that the text-to-unit model says."
+        )
     network.vocoder = weights(SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""})
     for field in VOCODER:
         setattr(network.config, field, getattr(config, field))

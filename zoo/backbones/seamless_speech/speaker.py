@@ -95,28 +95,38 @@ class UnitSpeaker(nn.Module):
         if self.max_units < 1:
             raise ZooError(f"Speech needs max_units of at least 1, not {self.max_units}.")
         if not 0 <= self.voice < voices:
-            raise ZooError(f"The vocoder of {name} has the voices 0 to {voices - 1}, not {self.voice}.")
+            raise ZooError(
+                f"The vocoder of {name} has the voices 0 to {voices - 1}, not {self.voice}."
+            )
         if ours.vocoder_offset + theirs.unit_hifi_gan_vocab_size > ours.t2u_vocab_size:
             raise ZooError(
                 f"The vocoder of {name} knows {theirs.unit_hifi_gan_vocab_size} units; its text-to-unit model says at "
                 f"most {ours.t2u_vocab_size - ours.vocoder_offset}."
             )
         sizes = zip(theirs.upsample_kernel_sizes, theirs.upsample_rates, strict=True)
-        if theirs.sampling_rate != SAMPLE_RATE or any((kernel - rate) % 2 for kernel, rate in sizes):
-            raise ZooError(f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit frame.")
+        if theirs.sampling_rate != SAMPLE_RATE or any(
+            (kernel - rate) % 2 for kernel, rate in sizes
+        ):
+            raise ZooError(
+                f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit frame."
+            )
 
     def check(self, language: Language, *, layer: int | None) -> None:
         """Raise ZooError for a language that is not spoken, and a layer that the text-to-unit decoder lacks."""
         self.languages.code(language)
         if layer is not None and not 0 <= layer < self.depth:
-            raise ZooError(f"The text-to-unit decoder has the layers 0 to {self.depth - 1}, not {layer}.")
+            raise ZooError(
+                f"The text-to-unit decoder has the layers 0 to {self.depth - 1}, not {layer}."
+            )
 
     @property
     def depth(self) -> int:
         """Layers of the text-to-unit decoder."""
         return len(self.t2u.model.decoder.layers)
 
-    def units(self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None) -> list[Units]:
+    def units(
+        self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None
+    ) -> list[Units]:
         """Units of texts, from their decoder states (positions, width), of which OPENING stand before the text.
 
         layer: whose cross-attention is told (None: mean of all layers). A batch; each is as if it were alone.
@@ -142,9 +152,16 @@ class UnitSpeaker(nn.Module):
         )
         told = []
         for stream, answer in enumerate(answers):
-            ids = torch.tensor(answer.tokens[: self.max_units], dtype=torch.long) - self.t2u.config.vocoder_offset
-            predicting = texts.looked(stream, answer.generated)[len(prompts[stream]) - 1 :][: len(ids)]
-            told.append(Units(ids, predicting.mean(dim=1).cpu(), OPENING, truncated=not answer.finished))
+            ids = (
+                torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
+                - self.t2u.config.vocoder_offset
+            )
+            predicting = texts.looked(stream, answer.generated)[len(prompts[stream]) - 1 :][
+                : len(ids)
+            ]
+            told.append(
+                Units(ids, predicting.mean(dim=1).cpu(), OPENING, truncated=not answer.finished)
+            )
         return told
 
     @property
@@ -152,7 +169,11 @@ class UnitSpeaker(nn.Module):
         """Ids of the text-to-unit model that are neither a unit nor the end."""
         first, end = self.t2u.config.vocoder_offset, self.t2u.config.t2u_eos_token_id
         units = range(first, first + self.vocoder.config.unit_hifi_gan_vocab_size)
-        return [number for number in range(self.t2u.config.t2u_vocab_size) if number not in units and number != end]
+        return [
+            number
+            for number in range(self.t2u.config.t2u_vocab_size)
+            if number not in units and number != end
+        ]
 
     def _encode(self, states: Sequence[Tensor]) -> list[Tensor]:
         encoder = self.t2u.model.encoder

@@ -29,7 +29,9 @@ class TextToSpeech(nn.Module):
     decoder: Decoder
     speaker: UnitSpeaker
 
-    def __init__(self, *, name: str, voice: int = 0, max_units: int = 1024, dtype: str = "float32") -> None:
+    def __init__(
+        self, *, name: str, voice: int = 0, max_units: int = 1024, dtype: str = "float32"
+    ) -> None:
         super().__init__()
         self.name = name
         self.voice = voice
@@ -50,7 +52,11 @@ class TextToSpeech(nn.Module):
         self.reader = network.text_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
         self.speaker = UnitSpeaker(
-            network.t2u_model, network.vocoder, languages=self.ids, voice=self.voice, max_units=self.max_units
+            network.t2u_model,
+            network.vocoder,
+            languages=self.ids,
+            voice=self.voice,
+            max_units=self.max_units,
         )
         self.eval()
 

@@ -33,14 +33,20 @@ class SpeechTraining(SeamlessM4T):
         adaptor = [*self.encoder.adapter.parameters(), *self.encoder.inner_layer_norm.parameters()]
         above = set(adaptor)
         return {
-            "encoder": [parameter for parameter in self.encoder.parameters() if parameter not in above],
+            "encoder": [
+                parameter for parameter in self.encoder.parameters() if parameter not in above
+            ],
             "adaptor": adaptor,
             "decoder": list(self.decoder.parameters()),
         }
 
     def collator(self) -> Collator:
         """Makes what ``forward`` takes."""
-        openings = {ours: [self.start, self.languages[code]] for ours, code in CODES.items() if code in self.languages}
+        openings = {
+            ours: [self.start, self.languages[code]]
+            for ours, code in CODES.items()
+            if code in self.languages
+        }
         return Collator(
             tokenizer=self.tokenizer,
             spectrogram=self.spectrogram,
@@ -58,7 +64,10 @@ class SpeechTraining(SeamlessM4T):
         silence = WINDOW - HOP
         rows = [heard(self.spectrogram, F.pad(row, (0, silence)), STRIDE) for row in samples.cpu()]
         features = torch.stack(rows).to(samples.device, self.dtype)
-        with statistics(self.encoder, learned=self.encoder.training), tapped(self._middle) as middle:
+        with (
+            statistics(self.encoder, learned=self.encoder.training),
+            tapped(self._middle) as middle,
+        ):
             hidden = self.encoder.encoder(self.encoder.feature_projection(features))
             hidden = hidden + 0.5 * self.encoder.intermediate_ffn(hidden)
         return hidden, middle[0]
@@ -72,12 +81,17 @@ class SpeechTraining(SeamlessM4T):
         """Teacher forcing: cross-entropy of the translation, its end included."""
         memory, inside = self.memories(batch.features, batch.lengths)
         states = self.decoder.module(
-            input_ids=batch.inputs, encoder_hidden_states=memory, encoder_attention_mask=inside, use_cache=False
+            input_ids=batch.inputs,
+            encoder_hidden_states=memory,
+            encoder_attention_mask=inside,
+            use_cache=False,
         ).last_hidden_state
         labelled = batch.labels != IGNORED
         labels, logits = batch.labels[labelled], self.decoder.head(states[labelled])
         return {
-            "loss": F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), labels),
+            "loss": F.cross_entropy(
+                logits.to(torch.promote_types(logits.dtype, torch.float32)), labels
+            ),
             "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
         }
 
@@ -87,7 +101,10 @@ class SpeechTraining(SeamlessM4T):
         Without mixed precision where a row is shorter than the adaptor's stride: PyTorch 2.13 on CPU then gives
         gradients of the adaptor's convolutions in bfloat16 that are no numbers, now and then.
         """
-        rows = [row[:length].to(self.dtype) for row, length in zip(features, lengths.tolist(), strict=True)]
+        rows = [
+            row[:length].to(self.dtype)
+            for row, length in zip(features, lengths.tolist(), strict=True)
+        ]
         device = features.device.type
         mixed = torch.is_autocast_enabled(device) and int(lengths.min()) >= SUBSAMPLING
         with statistics(self.encoder, learned=False), torch.autocast(device, enabled=mixed):

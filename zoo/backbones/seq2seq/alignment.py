@@ -10,7 +10,9 @@ from torch import Tensor
 
 from zoo.errors import ZooError
 
-Heads = Mapping[int, Sequence[int] | None]  # per layer the heads that are looked at (None: all of them)
+Heads = Mapping[
+    int, Sequence[int] | None
+]  # per layer the heads that are looked at (None: all of them)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +43,22 @@ class AlignmentConfig:
     def __post_init__(self) -> None:
         """Raises ZooError for no head at all, an even filter and negative numbers."""
         if self.heads is not None and len(self.heads) == 0:
-            raise ZooError("The alignment needs at least one head, or heads=null for all of the layer.")
+            raise ZooError(
+                "The alignment needs at least one head, or heads=null for all of the layer."
+            )
         sizes = {1 if isinstance(head, int) else len(head) for head in self.heads or [0]}
         if sizes not in ({1}, {2}):
-            raise ZooError(f"The alignment's heads are numbers, or all pairs of a layer and a head, not {self.heads}.")
+            raise ZooError(
+                f"The alignment's heads are numbers, or all pairs of a layer and a head, not {self.heads}."
+            )
         if self.median_filter < 0 or (self.median_filter and self.median_filter % 2 == 0):
             raise ZooError(
                 f"The alignment's median_filter must be an odd number of frames or 0, not {self.median_filter}."
             )
         if self.ignore_last < 0:
-            raise ZooError(f"The alignment's ignore_last must be at least 0 frames, not {self.ignore_last}.")
+            raise ZooError(
+                f"The alignment's ignore_last must be at least 0 frames, not {self.ignore_last}."
+            )
 
     def chosen(self, *, layers: int, heads: int) -> Heads:
         """Heads to look at, per layer. Raises ZooError for one that a decoder of so many layers and heads lacks."""
@@ -65,7 +73,9 @@ class AlignmentConfig:
                 here.append(int(number))
         for layer, numbers in chosen.items():
             if not 0 <= layer < layers:
-                raise ZooError(f"The alignment names layer {layer}, but the decoder's layers are 0 to {layers - 1}.")
+                raise ZooError(
+                    f"The alignment names layer {layer}, but the decoder's layers are 0 to {layers - 1}."
+                )
             for number in numbers or []:
                 if not 0 <= number < heads:
                     raise ZooError(

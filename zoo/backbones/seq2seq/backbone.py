@@ -110,7 +110,9 @@ class Seq2Seq(Listener):
 
     def vocabulary(self, session: Session, stage: Stage) -> Vocabulary:
         """What tokens of an answer are: by the unit of the target language, of the source's for a transcript."""
-        return self._vocabularies[(session.source if stage is Stage.TRANSCRIPT else session.target).unit]
+        return self._vocabularies[
+            (session.source if stage is Stage.TRANSCRIPT else session.target).unit
+        ]
 
     @torch.inference_mode()
     def decode(
@@ -120,15 +122,32 @@ class Seq2Seq(Listener):
 
         A stream whose audio is too short for a single frame of memory says nothing.
         """
-        waves = [session.look(request.audio_end) for session, request in zip(sessions, requests, strict=True)]
+        waves = [
+            session.look(request.audio_end)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
         memories = self.hear(sessions, waves)
-        hypotheses = [self._silence(*asked, needs) for asked in zip(sessions, requests, waves, strict=True)]
+        hypotheses = [
+            self._silence(*asked, needs) for asked in zip(sessions, requests, waves, strict=True)
+        ]
         for stage in Stage:
-            live = [i for i, request in enumerate(requests) if request.stage is stage and len(memories[i])]
+            live = [
+                i
+                for i, request in enumerate(requests)
+                if request.stage is stage and len(memories[i])
+            ]
             if not live:
                 continue
-            asked = ([sessions[i] for i in live], [requests[i] for i in live], [memories[i] for i in live])
-            answers = self.transcribe(*asked) if stage is Stage.TRANSCRIPT else self._continue(*asked, needs)
+            asked = (
+                [sessions[i] for i in live],
+                [requests[i] for i in live],
+                [memories[i] for i in live],
+            )
+            answers = (
+                self.transcribe(*asked)
+                if stage is Stage.TRANSCRIPT
+                else self._continue(*asked, needs)
+            )
             for index, answer in zip(live, answers, strict=True):
                 hypotheses[index] = answer
         return hypotheses
@@ -142,7 +161,10 @@ class Seq2Seq(Listener):
         memories: (frames, width) each, at least one frame.
         """
         answers = self._continue(sessions, requests, memories, frozenset())
-        return [replace(answer, transcript=self.text(answer.token_ids.tolist()).strip()) for answer in answers]
+        return [
+            replace(answer, transcript=self.text(answer.token_ids.tolist()).strip())
+            for answer in answers
+        ]
 
     def _continue(
         self,
@@ -152,7 +174,10 @@ class Seq2Seq(Listener):
         needs: frozenset[Capability],
     ) -> list[Hypothesis]:
         """Search what follows opening and prefix."""
-        texts = [self._text(session, request) for session, request in zip(sessions, requests, strict=True)]
+        texts = [
+            self._text(session, request)
+            for session, request in zip(sessions, requests, strict=True)
+        ]
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
         heads = self._heads if Capability.ALIGNMENT in needs else {}
@@ -166,7 +191,9 @@ class Seq2Seq(Listener):
             end=self.end,
             never=self.never,
             never_first=[[] if text.prefix else self.never_first for text in texts],
-            stops=[text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)],
+            stops=[
+                text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
+            ],
         )
         hypotheses = []
         for index, (text, answer) in enumerate(zip(texts, answers, strict=True)):
@@ -175,7 +202,9 @@ class Seq2Seq(Listener):
                 rows = continuation.looked(index, answer.generated)[..., : text.frames]
                 hypothesis = replace(hypothesis, alignment=self._align(rows, text, hypothesis.new))
             hypotheses.append(hypothesis)
-        return self._with_states(sessions, continuation, answers, hypotheses) if spoken else hypotheses
+        return (
+            self._with_states(sessions, continuation, answers, hypotheses) if spoken else hypotheses
+        )
 
     def _with_states(
         self,
@@ -193,7 +222,9 @@ class Seq2Seq(Listener):
         if any(cut):
             last = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
             fed = continuation.end_with(last, places)
-            places = [torch.cat([places[i], fed[i]]) if cut[i] else places[i] for i in range(len(places))]
+            places = [
+                torch.cat([places[i], fed[i]]) if cut[i] else places[i] for i in range(len(places))
+            ]
         told = []
         for stream, (session, hypothesis) in enumerate(zip(sessions, hypotheses, strict=True)):
             session.backbone.branch = Branch(continuation, stream, places[stream])
@@ -201,7 +232,9 @@ class Seq2Seq(Listener):
         return told
 
     def _align(self, rows: Tensor, text: Text, new: int) -> Tensor:
-        return self.alignment.align(rows, opening=len(text.opening), prefix=len(text.prefix), new=new).cpu()
+        return self.alignment.align(
+            rows, opening=len(text.opening), prefix=len(text.prefix), new=new
+        ).cpu()
 
     def _text(self, session: Session, request: Request) -> Text:
         return Text(
@@ -227,16 +260,24 @@ class Seq2Seq(Listener):
             )
         return min(self.max_tokens, room - prompt)
 
-    def _silence(self, session: Session, request: Request, wave: Tensor, needs: frozenset[Capability]) -> Hypothesis:
+    def _silence(
+        self, session: Session, request: Request, wave: Tensor, needs: frozenset[Capability]
+    ) -> Hypothesis:
         """The answer to audio without a frame of memory: nothing new, no frame more likely than others."""
         text = self._text(session, request)
         silence = text.hypothesis(Answer([], True, torch.empty(0)), limit=self.max_tokens)
         if request.stage is Stage.TRANSCRIPT:
             return replace(silence, transcript="")
         if Capability.ALIGNMENT in needs:
-            return replace(silence, alignment=torch.zeros(len(text.prefix), max(1, self._frames(wave))))
+            return replace(
+                silence, alignment=torch.zeros(len(text.prefix), max(1, self._frames(wave)))
+            )
         return silence
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(self.tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return str(
+            self.tokenizer.decode(
+                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )

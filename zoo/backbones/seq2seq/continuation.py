@@ -59,13 +59,19 @@ class Continuation:
         for stream, prompt in enumerate(prompts):
             ids[stream, self.prefix - len(prompt) :] = torch.tensor(prompt, device=device)
             self.visible[stream, self.prefix - len(prompt) :] = True
-            positions[stream, self.prefix - len(prompt) :] = torch.arange(len(prompt), device=device)
+            positions[stream, self.prefix - len(prompt) :] = torch.arange(
+                len(prompt), device=device
+            )
         self._lengths = [len(prompt) for prompt in prompts]
         self._next = positions[:, -1:] + 1
         order = torch.arange(self.prefix, device=device)
-        itself = order == order[:, None]  # padding looks at itself: a row that sees nothing would be NaN
+        itself = (
+            order == order[:, None]
+        )  # padding looks at itself: a row that sees nothing would be NaN
         seen = (order <= order[:, None]) & self.visible[:, None] | itself
-        hidden, rows = decoder(ids, positions, seen, cache=self._cache, memory=self._memory, heads=self._heads)
+        hidden, rows = decoder(
+            ids, positions, seen, cache=self._cache, memory=self._memory, heads=self._heads
+        )
         self._rows = [rows]  # of the prompt, then per step: (streams, new, heads, frames)
         self._states = [hidden] if states else []  # (streams, new, width)
         self.log_probs = decoder.log_probs(hidden[:, -1])
@@ -84,7 +90,9 @@ class Continuation:
         itself = torch.eye(self.beams, dtype=torch.bool, device=device).repeat(self.streams, 1)
         self.visible = torch.cat([self.visible, itself], dim=1)
         ids = torch.tensor(tokens, device=device).view(self.streams, self.beams)
-        hidden = self._feed(ids, self._next.expand(-1, self.beams), self.visible.view(self.streams, self.beams, -1))
+        hidden = self._feed(
+            ids, self._next.expand(-1, self.beams), self.visible.view(self.streams, self.beams, -1)
+        )
         self.log_probs = self.decoder.log_probs(hidden.flatten(0, 1))
         self._next = self._next + 1
         if self.decoder.room is not None:  # finished streams go on while others need it
@@ -122,7 +130,9 @@ class Continuation:
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         """Append tokens (streams, new) to the tree: their hidden states."""
-        hidden, rows = self.decoder(ids, positions, visible, cache=self._cache, memory=self._memory, heads=self._heads)
+        hidden, rows = self.decoder(
+            ids, positions, visible, cache=self._cache, memory=self._memory, heads=self._heads
+        )
         self._rows.append(rows)
         if self._states:
             self._states.append(hidden)
@@ -130,4 +140,6 @@ class Continuation:
 
     def _told(self, told: Sequence[Tensor], stream: int, places: Tensor) -> Tensor:
         every = torch.cat([new[stream] for new in told])
-        return torch.cat([every[self.prefix - self._lengths[stream] : self.prefix], every[self.prefix + places]])
+        return torch.cat(
+            [every[self.prefix - self._lengths[stream] : self.prefix], every[self.prefix + places]]
+        )

@@ -34,10 +34,16 @@ class Family:
 
 
 FAMILIES = {
-    "Speech2TextDecoder": Family("encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", scaled=True),
-    "WhisperDecoder": Family("encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", learned=True),
+    "Speech2TextDecoder": Family(
+        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", scaled=True
+    ),
+    "WhisperDecoder": Family(
+        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", learned=True
+    ),
     "SeamlessM4TDecoder": Family("cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"),
-    "SeamlessM4Tv2Decoder": Family("cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"),
+    "SeamlessM4Tv2Decoder": Family(
+        "cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"
+    ),
 }
 
 
@@ -49,7 +55,14 @@ class Cache:
 
     def __init__(self, decoder: "Decoder", *, streams: int, room: int) -> None:
         weight = decoder.head.weight
-        shape = (decoder.depth, 2, streams, decoder.heads, room + ROOM, decoder.width // decoder.heads)
+        shape = (
+            decoder.depth,
+            2,
+            streams,
+            decoder.heads,
+            room + ROOM,
+            decoder.width // decoder.heads,
+        )
         self.data = weight.new_zeros(shape)
         self.length = 0
 
@@ -91,7 +104,9 @@ class Decoder(nn.Module):
         super().__init__()
         kind = type(module).__name__
         if kind not in FAMILIES:
-            raise ZooError(f"A {kind} does not fit as decoder; choose one of: {', '.join(FAMILIES)}.")
+            raise ZooError(
+                f"A {kind} does not fit as decoder; choose one of: {', '.join(FAMILIES)}."
+            )
         self.family = FAMILIES[kind]
         self.module = module
         self.head = head
@@ -112,7 +127,9 @@ class Decoder(nn.Module):
     def memorise(self, memories: Sequence[Tensor]) -> Memory:
         """Keys and values of encoder memories (frames, width), one per stream, once for all that is said about them."""
         lengths = torch.tensor([len(memory) for memory in memories], device=memories[0].device)
-        padded = nn.utils.rnn.pad_sequence(list(memories), batch_first=True).to(self.head.weight.dtype)
+        padded = nn.utils.rnn.pad_sequence(list(memories), batch_first=True).to(
+            self.head.weight.dtype
+        )
         visible = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
         attentions = [getattr(layer, self.family.cross) for layer in self.layers]
         return Memory(
@@ -122,7 +139,14 @@ class Decoder(nn.Module):
         )
 
     def forward(
-        self, ids: Tensor, positions: Tensor, visible: Tensor, *, cache: Cache, memory: Memory, heads: Heads
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        visible: Tensor,
+        *,
+        cache: Cache,
+        memory: Memory,
+        heads: Heads,
     ) -> tuple[Tensor, Tensor]:
         """Append tokens to the cache: their hidden states (streams, new, width) and what ``heads`` look at.
 
@@ -139,9 +163,17 @@ class Decoder(nn.Module):
             attention = getattr(layer, self.family.cross)
             query = self._split(attention.q_proj(normed))
             if number in heads:
-                looked.append(weights(query, memory.keys[number], memory.visible, attention.scaling, heads[number]))
+                looked.append(
+                    weights(
+                        query, memory.keys[number], memory.visible, attention.scaling, heads[number]
+                    )
+                )
             attended = F.scaled_dot_product_attention(
-                query, memory.keys[number], memory.values[number], attn_mask=memory.visible, scale=attention.scaling
+                query,
+                memory.keys[number],
+                memory.values[number],
+                attn_mask=memory.visible,
+                scale=attention.scaling,
             )
             hidden = hidden + attention.out_proj(self._merge(attended))
             hidden = hidden + self._transform(layer, getattr(layer, self.family.ffn_norm)(hidden))
@@ -172,11 +204,19 @@ class Decoder(nn.Module):
                 table.make_weights(most + ROOM, table.embedding_dim, table.padding_idx)
         return torch.as_tensor(table.weights[places])
 
-    def _attend_text(self, number: int, layer: Any, hidden: Tensor, visible: Tensor, cache: Cache) -> Tensor:
+    def _attend_text(
+        self, number: int, layer: Any, hidden: Tensor, visible: Tensor, cache: Cache
+    ) -> Tensor:
         attention, normed = layer.self_attn, layer.self_attn_layer_norm(hidden)
-        keys, values = cache.write(number, self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed)))
+        keys, values = cache.write(
+            number, self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed))
+        )
         attended = F.scaled_dot_product_attention(
-            self._split(attention.q_proj(normed)), keys, values, attn_mask=visible, scale=attention.scaling
+            self._split(attention.q_proj(normed)),
+            keys,
+            values,
+            attn_mask=visible,
+            scale=attention.scaling,
         )
         return torch.as_tensor(attention.out_proj(self._merge(attended)))
 
@@ -193,7 +233,9 @@ class Decoder(nn.Module):
         return attended.transpose(1, 2).flatten(2)
 
 
-def weights(query: Tensor, keys: Tensor, visible: Tensor | None, scale: float, heads: Sequence[int] | None) -> Tensor:
+def weights(
+    query: Tensor, keys: Tensor, visible: Tensor | None, scale: float, heads: Sequence[int] | None
+) -> Tensor:
     """Attention weights (streams, new, heads, frames) of the chosen heads (None: all); at least in float32."""
     if heads is not None:
         chosen = torch.tensor(heads, device=query.device)

@@ -76,7 +76,9 @@ class Filterbank(Spectrogram):
         return known.frames[:frames]
 
     def _analyse(self, wave: Tensor) -> Tensor:
-        windows = wave.double().unfold(0, WINDOW, HOP) * 2**15  # Kaldi's samples are 16 bit integers
+        windows = (
+            wave.double().unfold(0, WINDOW, HOP) * 2**15
+        )  # Kaldi's samples are 16 bit integers
         windows = windows - windows.mean(dim=1, keepdim=True)
         before = torch.cat([windows[:, :1], windows[:, :-1]], dim=1)
         return self._mel(windows - 0.97 * before, self.POINTS)
@@ -115,19 +117,26 @@ class CentredSpectrogram(Spectrogram):
         """Frames that hold any of ``wave``, n <= span samples; what is left of the span is ``SILENT``."""
         known.move(start, hop=HOP)
         last = min(max(-(-(wave.numel() + self.HALF) // HOP), self.MIRRORED + 1), self.span // HOP)
-        whole = max((wave.numel() - self.HALF) // HOP + 1, 0)  # less than last: the last window is never whole
+        whole = max(
+            (wave.numel() - self.HALF) // HOP + 1, 0
+        )  # less than last: the last window is never whole
         if whole > max(known.frames.shape[0], self.MIRRORED):
             known.extend(self._analyse(wave, known.frames.shape[0], whole))
         frames = known.frames[self.MIRRORED : whole]
         tail = self.MIRRORED + frames.shape[0]
-        return torch.cat([self._analyse(wave, 0, self.MIRRORED), frames, self._analyse(wave, tail, last)])
+        return torch.cat(
+            [self._analyse(wave, 0, self.MIRRORED), frames, self._analyse(wave, tail, last)]
+        )
 
     def _analyse(self, wave: Tensor, first: int, last: int) -> Tensor:
         """(last - first, bins): frames ``first`` to ``last`` of the span that begins with ``wave``."""
         begin, end = first * HOP - self.HALF, (last - 1) * HOP + self.HALF
         piece = wave[max(begin, 0) : min(end, self.span)].double()
         piece = F.pad(piece, (0, min(end, self.span) - max(begin, 0) - piece.numel()))
-        mirrored = piece[1 : 1 + max(-begin, 0)].flip(0), piece[:-1].flip(0)[: max(end - self.span, 0)]
+        mirrored = (
+            piece[1 : 1 + max(-begin, 0)].flip(0),
+            piece[:-1].flip(0)[: max(end - self.span, 0)],
+        )
         piece = torch.cat([mirrored[0], piece, mirrored[1]])
         return self._mel(piece.unfold(0, WINDOW, HOP), WINDOW)
 

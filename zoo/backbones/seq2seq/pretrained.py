@@ -36,7 +36,11 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
         raise ZooError(f"There is no {noun} in {name}: {_short(error)}") from error
     found = settings.get("model_type")
     if found not in wanted:
-        what = f"is a {found!r} by its config.json" if found else "has no config.json that tells what it is"
+        what = (
+            f"is a {found!r} by its config.json"
+            if found
+            else "has no config.json that tells what it is"
+        )
         choices = " or ".join(repr(kind) for kind in wanted)
         raise ZooError(f"{name} {what}; as {noun} it must be a {choices}.")
     return str(found)
@@ -61,7 +65,9 @@ def weights(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
     """
     try:
         with quiet():
-            model, told = network.from_pretrained(name, dtype=dtype, output_loading_info=True, **options)
+            model, told = network.from_pretrained(
+                name, dtype=dtype, output_loading_info=True, **options
+            )
     except UNREADABLE as error:
         raise ZooError(f"The weights of {name} cannot be loaded: {_short(error)}") from error
     missing = sorted(told["missing_keys"])
@@ -98,7 +104,9 @@ def check_tokenizer(tokenizer: Any, name: str, *, scores: int, tokens: Mapping[s
     wrong = [token for token, number in tokens.items() if ids.get(token) != number]
     if wrong or max(ids.values()) >= scores:
         what = f"{some(wrong)} differ" if wrong else f"{len(ids)} tokens, but {scores} scores"
-        raise ZooError(f"The tokenizer in {name} is not its network's ({what}); are all its files there?")
+        raise ZooError(
+            f"The tokenizer in {name} is not its network's ({what}); are all its files there?"
+        )
 
 
 def check_extractor(extractor: Any, name: str, **expected: object) -> None:
@@ -106,10 +114,14 @@ def check_extractor(extractor: Any, name: str, **expected: object) -> None:
     for setting, value in {"sampling_rate": SAMPLE_RATE, **expected}.items():
         found = getattr(extractor, setting)
         if found != value:
-            raise ZooError(f"The feature extractor of {name} has {setting}={found}; only {value} is supported.")
+            raise ZooError(
+                f"The feature extractor of {name} has {setting}={found}; only {value} is supported."
+            )
 
 
-def through(layers: nn.ModuleList, norm: nn.Module, config: Any, hidden: Sequence[Tensor]) -> list[Tensor]:
+def through(
+    layers: nn.ModuleList, norm: nn.Module, config: Any, hidden: Sequence[Tensor]
+) -> list[Tensor]:
     """(frames, width) each through the layers of a Transformer encoder in one batch, each as if it were alone.
 
     config: the model's, which says how attention is computed.

@@ -31,7 +31,10 @@ from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Stage
 
-NETWORKS = {"seamless_m4t": SeamlessM4TForSpeechToText, "seamless_m4t_v2": SeamlessM4Tv2ForSpeechToText}
+NETWORKS = {
+    "seamless_m4t": SeamlessM4TForSpeechToText,
+    "seamless_m4t_v2": SeamlessM4Tv2ForSpeechToText,
+}
 STRIDE = 2  # features side by side
 SUBSAMPLING = 8  # of the adaptor
 
@@ -121,7 +124,9 @@ class SeamlessM4T(Seq2Seq):
             )
         self.start, self.end = int(told.decoder_start_token_id), int(told.eos_token_id)
         known = {f"__{code}__": number for code, number in self.languages.items()}
-        check_tokenizer(self.tokenizer, self.title, scores=network.lm_head.out_features, tokens=known)
+        check_tokenizer(
+            self.tokenizer, self.title, scores=network.lm_head.out_features, tokens=known
+        )
         self.encoder = network.speech_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
 
@@ -140,7 +145,10 @@ class SeamlessM4T(Seq2Seq):
 
     def opening(self, session: Session, stage: Stage) -> list[int]:
         """Start and the language that is to be written."""
-        return [self.start, self._language(session.source if stage is Stage.TRANSCRIPT else session.target)]
+        return [
+            self.start,
+            self._language(session.source if stage is Stage.TRANSCRIPT else session.target),
+        ]
 
     def _language(self, language: Language) -> int:
         code = CODES.get(language.code)
@@ -151,7 +159,9 @@ class SeamlessM4T(Seq2Seq):
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """(frames, width) of each wave (n,): ``ceil(n / 2560)`` frames or one less; none under 35 ms."""
-        inputs = [self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)]
+        inputs = [
+            self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
+        ]
         heard = [features for features in inputs if len(features)]
         memories = iter(self._encode(heard) if heard else [])
         nothing = inputs[0].new_zeros(0, self.encoder.config.hidden_size)
@@ -160,7 +170,11 @@ class SeamlessM4T(Seq2Seq):
     def _features(self, session: Session, wave: Tensor) -> Tensor:
         """(features, 2 x bins) as the encoder hears them."""
         features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
-        normal = stacked(features, STRIDE) if len(features) >= STRIDE else features.new_zeros(0, 2 * features.shape[1])
+        normal = (
+            stacked(features, STRIDE)
+            if len(features) >= STRIDE
+            else features.new_zeros(0, 2 * features.shape[1])
+        )
         return normal.to(self.encoder.inner_layer_norm.weight.device, self.dtype)
 
     def _encode(self, features: Sequence[Tensor]) -> list[Tensor]:
@@ -169,5 +183,7 @@ class SeamlessM4T(Seq2Seq):
         padded, inside = in_one(features)
         hidden = encoder.encoder(encoder.feature_projection(padded), attention_mask=inside)
         hidden = hidden + 0.5 * encoder.intermediate_ffn(hidden)
-        adapted = [encoder.adapter(frames[None], attention_mask=None) for frames in apart(hidden, features)]
+        adapted = [
+            encoder.adapter(frames[None], attention_mask=None) for frames in apart(hidden, features)
+        ]
         return [encoder.inner_layer_norm(frames)[0] for frames in adapted]

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 
 from torch import Tensor
-from transformers import Speech2TextFeatureExtractor, Speech2TextForConditionalGeneration, Speech2TextTokenizer
+from transformers import (
+    Speech2TextFeatureExtractor,
+    Speech2TextForConditionalGeneration,
+    Speech2TextTokenizer,
+)
 
 from zoo.backbones.listener import StreamState
 from zoo.backbones.search import SearchConfig
@@ -11,7 +15,14 @@ from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.seq2seq.features import HOP, Filterbank, standardised
-from zoo.backbones.seq2seq.pretrained import check_extractor, check_tokenizer, model_type, part, through, weights
+from zoo.backbones.seq2seq.pretrained import (
+    check_extractor,
+    check_tokenizer,
+    model_type,
+    part,
+    through,
+    weights,
+)
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Stage
@@ -44,7 +55,9 @@ class SpeechToText(Seq2Seq):
     def build(self) -> None:
         """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
         model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
-        extractor = part("feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name)
+        extractor = part(
+            "feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name
+        )
         check_extractor(extractor, self.name)
         self.tokenizer = part("tokenizer", Speech2TextTokenizer.from_pretrained, self.name)
         network = weights(Speech2TextForConditionalGeneration, self.name, self.dtype)
@@ -56,7 +69,9 @@ class SpeechToText(Seq2Seq):
             )
         self.end = int(network.config.eos_token_id)
         known = {str(self.tokenizer.eos_token): self.end}
-        check_tokenizer(self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=known)
+        check_tokenizer(
+            self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=known
+        )
         self.spectrogram = Filterbank(extractor.num_mel_bins)
         normal = extractor.do_ceptral_normalize
         self.normalisation = {
@@ -84,11 +99,15 @@ class SpeechToText(Seq2Seq):
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """(frames, width) of each wave (n,): ``ceil(n / 640)`` frames or one less; none under 25 ms."""
-        hidden = [self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)]
+        hidden = [
+            self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
+        ]
         heard = [frames for frames in hidden if len(frames)]
         if not heard:
             return hidden
-        memories = iter(through(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, heard))
+        memories = iter(
+            through(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, heard)
+        )
         return [next(memories) if len(frames) else frames for frames in hidden]
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:

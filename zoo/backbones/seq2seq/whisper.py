@@ -15,7 +15,14 @@ from zoo.backbones.seq2seq.alignment import AlignmentConfig
 from zoo.backbones.seq2seq.backbone import Seq2Seq
 from zoo.backbones.seq2seq.decoder import Decoder
 from zoo.backbones.seq2seq.features import HOP, WINDOW, CentredSpectrogram, limited
-from zoo.backbones.seq2seq.pretrained import check_extractor, check_tokenizer, model_type, part, through, weights
+from zoo.backbones.seq2seq.pretrained import (
+    check_extractor,
+    check_tokenizer,
+    model_type,
+    part,
+    through,
+    weights,
+)
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Samples, Stage
@@ -59,7 +66,9 @@ class Whisper(Seq2Seq):
         """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
         model_type(self.name, wanted=("whisper",), noun="Whisper")
         extractor = part("feature extractor", WhisperFeatureExtractor.from_pretrained, self.name)
-        check_extractor(extractor, self.name, hop_length=HOP, n_fft=WINDOW, chunk_length=SPAN_SECONDS)
+        check_extractor(
+            extractor, self.name, hop_length=HOP, n_fft=WINDOW, chunk_length=SPAN_SECONDS
+        )
         self.tokenizer = part("tokenizer", WhisperTokenizer.from_pretrained, self.name)
         network = weights(WhisperForConditionalGeneration, self.name, self.dtype)
         self.spectrogram = CentredSpectrogram(network.config.num_mel_bins, SPAN)
@@ -67,7 +76,9 @@ class Whisper(Seq2Seq):
         self.decoder = Decoder(network.model.decoder, network.proj_out)
         self._tell(network.generation_config)
         known = {str(self.tokenizer.eos_token): self.end} | self.languages
-        check_tokenizer(self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=known)
+        check_tokenizer(
+            self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=known
+        )
 
     def _tell(self, told: Any) -> None:
         """Take over what generation_config.json tells: ids, what is never said and which heads align.
@@ -102,8 +113,14 @@ class Whisper(Seq2Seq):
         transcribed = stage is Stage.TRANSCRIPT or session.source == session.target
         self._check(session, translated=not transcribed)
         told = [self.languages[f"<|{session.source.code}|>"]] if self.multilingual else []
-        told += [self.tasks["transcribe" if transcribed else "translate"]] if self.multilingual else []
-        return [self.start, *told, *([] if self.without_timestamps is None else [self.without_timestamps])]
+        told += (
+            [self.tasks["transcribe" if transcribed else "translate"]] if self.multilingual else []
+        )
+        return [
+            self.start,
+            *told,
+            *([] if self.without_timestamps is None else [self.without_timestamps]),
+        ]
 
     def _check(self, session: Session, *, translated: bool) -> None:
         source, target = session.source.code, session.target.code
@@ -113,20 +130,28 @@ class Whisper(Seq2Seq):
                 "target_language=en, or a multilingual Whisper."
             )
         if translated and target != "en":
-            choice = f" or target_language={source} for a transcript" if source != "en" else " for a transcript"
+            choice = (
+                f" or target_language={source} for a transcript"
+                if source != "en"
+                else " for a transcript"
+            )
             raise ZooError(
                 f"Whisper translates into English only, not {source}-{target}; choose target_language=en{choice}."
             )
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
-            raise ZooError(f"{self.name} does not hear {session.source.name}; choose source_language from: {codes}.")
+            raise ZooError(
+                f"{self.name} does not hear {session.source.name}; choose source_language from: {codes}."
+            )
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """(frames, width) of each wave (n,): 1500 frames, of which the first ``ceil(n / 320)`` are its own, or those.
 
         Raises ZooError for waves of more than 30 s.
         """
-        inputs = [self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)]
+        inputs = [
+            self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
+        ]
         if self.pad_to_30_seconds:
             return list(self.encoder(torch.stack(inputs).transpose(1, 2)).last_hidden_state)
         hidden = [self._convolve(features) for features in inputs]

@@ -78,13 +78,17 @@ class Wav2Text(Seq2Seq):
     ) -> None:
         super().__init__(search=search, alignment=alignment, max_tokens=max_tokens, dtype=dtype)
         if tokenizer is None and checkpoint is None:
-            raise ZooError("Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint.")
+            raise ZooError(
+                "Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint."
+            )
         if block_chunks < 1:
             raise ZooError(f"Wav2Text needs block_chunks of at least 1, not {block_chunks}.")
         self.encoder_config = encoder
         self.decoder_fields = dict(decoder)
         if unknown := sorted(self.decoder_fields.keys() - Speech2TextConfig().to_dict().keys()):
-            raise ZooError(f"backbone.decoder has fields that a Speech2Text decoder lacks: {some(unknown)}.")
+            raise ZooError(
+                f"backbone.decoder has fields that a Speech2Text decoder lacks: {some(unknown)}."
+            )
         self.block_chunks = block_chunks
         self.folder = Path(str(tokenizer if tokenizer is not None else checkpoint))
         self.checkpoint = checkpoint
@@ -102,7 +106,9 @@ class Wav2Text(Seq2Seq):
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
         except (OSError, ValueError) as error:
-            raise ZooError(f"No tokenizer could be loaded from the folder {self.folder}.") from error
+            raise ZooError(
+                f"No tokenizer could be loaded from the folder {self.folder}."
+            ) from error
         self.source_words = SourceWords.read(self.folder)
         self.end = self.tokenizer.eos_token_id
         self.encoder = StreamingEncoder(self.encoder_config)
@@ -140,7 +146,9 @@ class Wav2Text(Seq2Seq):
 
     def open(self, session: Session) -> HeardState:
         """Nothing heard yet."""
-        return HeardState(features=Analysed(self.norm.weight.new_zeros(0, self.encoder_config.hidden)))
+        return HeardState(
+            features=Analysed(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
+        )
 
     def opening(self, session: Session, stage: Stage) -> list[int]:
         """The id that begins a text."""
@@ -150,11 +158,17 @@ class Wav2Text(Seq2Seq):
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
         states: list[HeardState] = [session.backbone for session in sessions]
         heard = [
-            Heard(filled(wave.to(self.norm.weight), self.frame_samples), wave.numel(), session.audio_start)
+            Heard(
+                filled(wave.to(self.norm.weight), self.frame_samples),
+                wave.numel(),
+                session.audio_start,
+            )
             for session, wave in zip(sessions, waves, strict=True)
         ]
         features = analyse(self.encoder, [state.features for state in states], heard)
-        lengths = torch.tensor([len(frames) // MERGED for frames in features], device=features[0].device)
+        lengths = torch.tensor(
+            [len(frames) // MERGED for frames in features], device=features[0].device
+        )
         padded = pad_sequence(features, batch_first=True)
         hidden = self.encoder.contextualise(padded, self.block_chunks, lengths * MERGED).hidden
         memory = self.memorise(hidden)
@@ -168,10 +182,14 @@ class Wav2Text(Seq2Seq):
         """The head's best path; tokens are words. The last one may still be going on."""
         answers = []
         for session in sessions:
-            labels = torch.tensor(greedy(self.transcriber(session.backbone.hidden)), dtype=torch.long)
+            labels = torch.tensor(
+                greedy(self.transcriber(session.backbone.hidden)), dtype=torch.long
+            )
             starts = torch.ones(labels.numel(), dtype=torch.bool)
             text = self.source_words.text(labels.tolist())
-            answers.append(Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text))
+            answers.append(
+                Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text)
+            )
         return answers
 
     def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
@@ -202,15 +220,24 @@ class Wav2Text(Seq2Seq):
 
     def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
         """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
-        hidden = self.encode(batch.heard, batch.lengths) if batch.heard.dim() == 2 else batch.heard.to(self.dtype)
+        hidden = (
+            self.encode(batch.heard, batch.lengths)
+            if batch.heard.dim() == 2
+            else batch.heard.to(self.dtype)
+        )
         memory = self.memorise(hidden)
         real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
         states = self.decoder.module(
-            input_ids=batch.inputs, encoder_hidden_states=memory, encoder_attention_mask=real.long(), use_cache=False
+            input_ids=batch.inputs,
+            encoder_hidden_states=memory,
+            encoder_attention_mask=real.long(),
+            use_cache=False,
         ).last_hidden_state
         labelled = batch.labels != IGNORED
         labels, logits = batch.labels[labelled], self.decoder.head(states[labelled])
-        translation = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), labels)
+        translation = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), labels
+        )
         transcript = self._transcript_loss(hidden, batch)
         return {
             "loss": translation + transcript,
@@ -222,9 +249,15 @@ class Wav2Text(Seq2Seq):
     def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
         """CTC per frame. It trains the head alone, so no weight is needed."""
         logits = self.transcriber(hidden.detach())
-        scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1).transpose(0, 1)
+        scores = (
+            logits.to(torch.promote_types(logits.dtype, torch.float32))
+            .log_softmax(dim=-1)
+            .transpose(0, 1)
+        )
         frames = batch.lengths * MERGED
-        total = F.ctc_loss(scores, batch.words, frames, batch.word_counts, reduction="sum", zero_infinity=True)
+        total = F.ctc_loss(
+            scores, batch.words, frames, batch.word_counts, reduction="sum", zero_infinity=True
+        )
         return total / frames.sum()
 
 

@@ -48,7 +48,9 @@ class Collator:
     padding: int
     frame_samples: Samples
 
-    def __call__(self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None) -> OfflineBatch:
+    def __call__(
+        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
+    ) -> OfflineBatch:
         """Shorter excerpts are filled up with zeros, shorter texts with padding.
 
         frames: (frames, hidden) each, where the encoder has been run.

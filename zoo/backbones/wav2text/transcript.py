@@ -33,7 +33,9 @@ class SourceWords:
         try:
             words = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ZooError(f"{path} is missing or damaged; it lists the source words a transcript can have.") from error
+            raise ZooError(
+                f"{path} is missing or damaged; it lists the source words a transcript can have."
+            ) from error
         if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
             raise ZooError(f"{path} is damaged: it must be a list of words.")
         return cls(tuple(words))

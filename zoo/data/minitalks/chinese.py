@@ -9,7 +9,10 @@ from zoo.data.minitalks.lexicon import SENSES_OF_VERBS, Fixed
 from zoo.data.minitalks.line import Line
 from zoo.data.minitalks.tree import Clause, Indices, Phrase, Plan
 
-AFTERWARDS = {"because": "所以", "although": "但是"}  # opens the main clause that follows such a clause
+AFTERWARDS = {
+    "because": "所以",
+    "although": "但是",
+}  # opens the main clause that follows such a clause
 
 
 def chinese(plan: Plan, last: int) -> Line:

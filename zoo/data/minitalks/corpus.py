@@ -114,7 +114,9 @@ def _record_one(plan: Plan, folder: Path, speakers: "SimpleQueue[Speaker]") -> N
 def _show(made: Iterable[None], *, total: int, what: str) -> None:
     """Wait for everything with a progress bar, or, without a terminal, with at most ten lines."""
     console = Console(stderr=True)
-    steps = track(made, description=what, total=total, console=console, disable=not console.is_terminal)
+    steps = track(
+        made, description=what, total=total, console=console, disable=not console.is_terminal
+    )
     for done, _ in enumerate(steps, start=1):
         if not console.is_terminal and done * 10 // total > (done - 1) * 10 // total:
             print(f"{what}: {done} of {total} talks", file=sys.stderr, flush=True)
@@ -123,9 +125,13 @@ def _show(made: Iterable[None], *, total: int, what: str) -> None:
 def main() -> None:
     """Make the corpus and print what it holds."""
     parser = argparse.ArgumentParser(description="Make the built-in corpus minitalks.")
-    parser.add_argument("--split", choices=SPLITS, action="append", help="only this split (may be repeated)")
+    parser.add_argument(
+        "--split", choices=SPLITS, action="append", help="only this split (may be repeated)"
+    )
     parser.add_argument("--talks", type=int, help="only the first talks of each split")
-    parser.add_argument("--freeze", action="store_true", help="write the fingerprint of tst into frozen.json")
+    parser.add_argument(
+        "--freeze", action="store_true", help="write the fingerprint of tst into frozen.json"
+    )
     arguments = parser.parse_args()
     if arguments.freeze:
         frozen.freeze("tst", _built("tst", folder=corpus_folder() / "tst", talks=None))
@@ -133,7 +139,9 @@ def main() -> None:
         talks = build(split, talks=arguments.talks)
         hours = sum(talk.duration for talk in talks) / 3600
         sentences = sum(len(talk.segments) for talk in talks)
-        print(f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {talks[0].file.parent}")
+        print(
+            f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {talks[0].file.parent}"
+        )
 
 
 if __name__ == "__main__":

@@ -41,10 +41,14 @@ class English:
             phrase.at["determiner"] = self.say(phrase.number[0])
         elif phrase.determiner:
             article = "an" if first[0] in "aeio" else "a"
-            phrase.at["determiner"] = self.say(article if phrase.determiner == "a" else phrase.determiner)
+            phrase.at["determiner"] = self.say(
+                article if phrase.determiner == "a" else phrase.determiner
+            )
         if phrase.adjective:
             phrase.at["adjective"] = self.say(phrase.adjective.english)
-        phrase.at["noun"] = self.say(phrase.noun.english_plural if phrase.number else phrase.noun.english)
+        phrase.at["noun"] = self.say(
+            phrase.noun.english_plural if phrase.number else phrase.noun.english
+        )
         if phrase.tail:
             phrase.at["tail"] = self.fixed(phrase.tail)
         if phrase.relative:
@@ -53,7 +57,9 @@ class English:
     def relative(self, phrase: Phrase, clause: Clause) -> None:
         """Add "who slept" or "that the farmer bought" behind its noun."""
         clause.antecedent = phrase
-        clause.at["relative"] = self.say("who" if clause.gap == "subject" and phrase.noun.person else "that")
+        clause.at["relative"] = self.say(
+            "who" if clause.gap == "subject" and phrase.noun.person else "that"
+        )
         self.clause(clause)
 
     def clause(self, clause: Clause) -> None:
@@ -79,11 +85,17 @@ class English:
         """Add the question word, the auxiliary, the subject and the verb."""
         assert clause.verb
         if clause.question != "polar":
-            clause.at["question"] = self.say("who" if clause.question == "whom" else clause.question)
+            clause.at["question"] = self.say(
+                "who" if clause.question == "whom" else clause.question
+            )
         if clause.question == "who":
             self.finite(clause)
             return
-        auxiliary = clause.modal.english[0] if clause.modal else ("did" if clause.tense == "past" else "does")
+        auxiliary = (
+            clause.modal.english[0]
+            if clause.modal
+            else ("did" if clause.tense == "past" else "does")
+        )
         clause.at["auxiliary"] = self.say(auxiliary)
         self.phrase(clause.subject)
         clause.at["verb"] = self.say(clause.verb.base)

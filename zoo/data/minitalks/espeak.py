@@ -36,7 +36,9 @@ class _Event(ctypes.Structure):
     )
 
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event))
+_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event)
+)
 
 
 class Espeak:
@@ -45,7 +47,9 @@ class Espeak:
     def __init__(self) -> None:
         self._library = ctypes.CDLL(str(espeakng_loader.get_library_path()))
         data = os.fsencode(str(espeakng_loader.get_data_path()))
-        self.rate = self._library.espeak_Initialize(SYNCHRONOUS, 0, data, PHONEME_EVENTS | DONT_EXIT)
+        self.rate = self._library.espeak_Initialize(
+            SYNCHRONOUS, 0, data, PHONEME_EVENTS | DONT_EXIT
+        )
         if self.rate <= 0:
             raise RuntimeError(f"espeak-ng did not start (code {self.rate})")
         self._pcm = bytearray()
@@ -59,7 +63,12 @@ class Espeak:
             *(ctypes.c_void_p, ctypes.c_void_p),
         )
 
-    def _collect(self, wave: "ctypes._Pointer[ctypes.c_short]", samples: int, events: "ctypes._Pointer[_Event]") -> int:
+    def _collect(
+        self,
+        wave: "ctypes._Pointer[ctypes.c_short]",
+        samples: int,
+        events: "ctypes._Pointer[_Event]",
+    ) -> int:
         if wave and samples > 0:
             self._pcm += ctypes.string_at(wave, 2 * samples)
         index = 0
@@ -74,18 +83,33 @@ class Espeak:
         return 0
 
     def speak(
-        self, *, text: str, voice: str, rate: int, pitch: int, seed: int, pitch_range: int | None = None
+        self,
+        *,
+        text: str,
+        voice: str,
+        rate: int,
+        pitch: int,
+        seed: int,
+        pitch_range: int | None = None,
     ) -> tuple[dict[str, object], bytes]:
         """Header (``rate`` in Hz, ``bytes``, ``events`` of kind, text position, sample, name) and 16-bit samples."""
         self._check(self._library.espeak_SetVoiceByName(voice.encode()), f"voice {voice!r}")
         for parameter, value in ((RATE, rate), (PITCH, pitch), (PITCH_RANGE, pitch_range)):
             if value is None:
                 continue
-            self._check(self._library.espeak_SetParameter(parameter, value, 0), f"parameter {parameter} = {value}")
+            self._check(
+                self._library.espeak_SetParameter(parameter, value, 0),
+                f"parameter {parameter} = {value}",
+            )
         self._library.espeak_ng_SetRandSeed(seed)
         data = text.encode()
-        self._check(self._library.espeak_Synth(data, len(data) + 1, 0, 0, 0, UTF8 | ENDPAUSE, None, None), repr(text))
-        return {"rate": self.rate, "bytes": len(self._pcm), "events": self._events}, bytes(self._pcm)
+        self._check(
+            self._library.espeak_Synth(data, len(data) + 1, 0, 0, 0, UTF8 | ENDPAUSE, None, None),
+            repr(text),
+        )
+        return {"rate": self.rate, "bytes": len(self._pcm), "events": self._events}, bytes(
+            self._pcm
+        )
 
     @staticmethod
     def _check(code: int, what: str) -> None:

@@ -18,7 +18,9 @@ def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
     frozen = _frozen(path)
     frozen[split] = {
         "content": content_hash(talks),
-        "talks": {talk.name: {"content": talk_hash(talk), "audio": audio_hash(talk)} for talk in talks},
+        "talks": {
+            talk.name: {"content": talk_hash(talk), "audio": audio_hash(talk)} for talk in talks
+        },
     }
     path.write_text(json.dumps(frozen, indent=2) + "\n", encoding="utf-8")
 
@@ -32,7 +34,9 @@ def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
     if frozen is None:
         return
     known = frozen["talks"]
-    changed = [talk.name for talk in talks if known.get(talk.name, {}).get("content") != talk_hash(talk)]
+    changed = [
+        talk.name for talk in talks if known.get(talk.name, {}).get("content") != talk_hash(talk)
+    ]
     if changed or (len(talks) == len(known) and content_hash(talks) != frozen["content"]):
         raise ZooError(
             f"The built-in {split} set differs from the frozen one ({', '.join(changed) or 'order of talks'}); "
@@ -40,7 +44,8 @@ def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
         )
     if loud := [talk.name for talk in talks if known[talk.name]["audio"] != audio_hash(talk)]:
         warnings.warn(
-            f"The audio of {', '.join(loud)} differs from the frozen one (texts and times agree).", stacklevel=2
+            f"The audio of {', '.join(loud)} differs from the frozen one (texts and times agree).",
+            stacklevel=2,
         )
 
 

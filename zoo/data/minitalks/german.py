@@ -59,10 +59,14 @@ def _finite_at(clause: Clause) -> Indices:
     return clause.at.get("auxiliary", clause.at["verb"])
 
 
-def phrase(line: Line, item: Phrase, case: str, *, negation: Indices = (), needs: Iterable[int] = ()) -> None:
+def phrase(
+    line: Line, item: Phrase, case: str, *, negation: Indices = (), needs: Iterable[int] = ()
+) -> None:
     """A noun phrase in a case. negation: where "not" stood if the phrase takes it as "kein"."""
     at, gender, decided = dict(item.at), item.noun.german_gender, (*item.decided, *needs)
-    if item.determiner and not item.adjective:  # side by side, a word aligner links the article to its noun too
+    if (
+        item.determiner and not item.adjective
+    ):  # side by side, a word aligner links the article to its noun too
         at["determiner"] += at["noun"]
     if item.number:
         line.add(item.number[1], at["determiner"])
@@ -119,7 +123,9 @@ def _clause(line: Line, clause: Clause, order: str) -> None:
     """order: second (statement), first (after a fronted clause, questions), final (subordinate)."""
     finite, finite_at, end, end_at = _verb(clause)
     needs = _sense(clause)
-    finite_needs = needs if clause.verb and clause.tense == "present" and not clause.passive else _rest(clause)
+    finite_needs = (
+        needs if clause.verb and clause.tense == "present" and not clause.passive else _rest(clause)
+    )
     if clause.question:
         order = _question_word(line, clause)
     if order == "final":
@@ -157,7 +163,11 @@ def _question_word(line: Line, clause: Clause) -> str:
         "what": "was",
         "where": "wohin" if clause.verb.base == "go" else "wo",
     }[clause.question]
-    line.add(word, at["question"], () if clause.question == "what" else at.get("auxiliary", ()) + at["verb"])
+    line.add(
+        word,
+        at["question"],
+        () if clause.question == "what" else at.get("auxiliary", ()) + at["verb"],
+    )
     return "first"
 
 
@@ -181,12 +191,27 @@ def _verb(clause: Clause) -> tuple[str, Indices, str, Indices]:
     if verb is None:
         return ("war" if clause.tense == "past" else "ist"), at["verb"], "", ()
     if clause.passive:
-        return ("wurde" if clause.tense == "past" else "wird"), at["auxiliary"], verb.german_participle, at["verb"]
+        return (
+            ("wurde" if clause.tense == "past" else "wird"),
+            at["auxiliary"],
+            verb.german_participle,
+            at["verb"],
+        )
     if clause.modal:
         return clause.modal.german[0][0], at["auxiliary"], verb.german, at["verb"] + particle
     if clause.tense == "past":
-        return verb.german_auxiliary, _finite_at(clause), verb.german_participle, at["verb"] + particle
-    return verb.german_third, at["verb"], verb.german_particle, particle or (at["verb"] if verb.german_particle else ())
+        return (
+            verb.german_auxiliary,
+            _finite_at(clause),
+            verb.german_participle,
+            at["verb"] + particle,
+        )
+    return (
+        verb.german_third,
+        at["verb"],
+        verb.german_particle,
+        particle or (at["verb"] if verb.german_particle else ()),
+    )
 
 
 def _subject(line: Line, clause: Clause) -> None:

@@ -19,7 +19,18 @@ from zoo.data.talks import Target
 
 LONGEST = 24  # English words
 PASSIVES = {"paint", "sell", "steal", "repair", "build", "find", "describe"}
-OBJECT_RELATIVES = {"buy", "sell", "find", "repair", "paint", "steal", "see", "visit", "invite", "help"}
+OBJECT_RELATIVES = {
+    "buy",
+    "sell",
+    "find",
+    "repair",
+    "paint",
+    "steal",
+    "see",
+    "visit",
+    "invite",
+    "help",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,9 @@ def _disfluent(made: Sentence, rng: random.Random) -> Sentence:
     """Insert a filler or repeat a word, and move the indices behind it."""
     at = rng.randrange(1, len(made.words))
     repeated = made.words[at].rstrip(".,?")
-    extra = repeated if rng.random() < 0.4 and at < len(made.words) - 1 else rng.choice(lexicon.FILLERS)
+    extra = (
+        repeated if rng.random() < 0.4 and at < len(made.words) - 1 else rng.choice(lexicon.FILLERS)
+    )
 
     def move(indices: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(index + (index >= at) for index in item) for item in indices)
@@ -75,7 +88,12 @@ def plan(rng: random.Random) -> Plan:
     if kind < 0.56:
         return Plan(_question(rng))
     if kind < 0.73:
-        return Plan(None, report=rng.choice(lexicon.REPORTS), other=_clause(rng, front=False), that=rng.random() < 0.5)
+        return Plan(
+            None,
+            report=rng.choice(lexicon.REPORTS),
+            other=_clause(rng, front=False),
+            that=rng.random() < 0.5,
+        )
     tense: Tense = rng.choice(("past", "present"))
     conjunction = rng.choice(lexicon.CONJUNCTIONS)
     if conjunction.english == ("if",):
@@ -104,7 +122,11 @@ def _clause(
         clause = _passive(rng)
     else:
         clause = _active(rng, tense)
-    lasting = clause.verb.stative if clause.verb else clause.predicate and clause.predicate.english != "tired"
+    lasting = (
+        clause.verb.stative
+        if clause.verb
+        else clause.predicate and clause.predicate.english != "tired"
+    )
     if timed and not lasting and rng.random() < (0.2 if short else 0.4):
         clause.time = _time(rng, clause.tense)
         clause.time_first = front and rng.random() < 0.6
@@ -125,7 +147,11 @@ def _active(rng: random.Random, tense: Tense, verb: Verb | None = None) -> Claus
     elif rng.random() < 0.14:
         clause.negated = True
     _fill(rng, clause)
-    static = verb.german_auxiliary == "hat" and not verb.stative and verb.objects not in ("places", "seasons")
+    static = (
+        verb.german_auxiliary == "hat"
+        and not verb.stative
+        and verb.objects not in ("places", "seasons")
+    )
     if verb.frame in ("plain", "object") and static:
         chance = 0.5 if verb.frame == "plain" else 0.22
         if rng.random() < chance:
@@ -147,7 +173,11 @@ def _fill(rng: random.Random, clause: Clause) -> None:
     elif verb.objects == "people":
         clause.object = _person(rng, avoid=clause.subject.noun)
     elif verb.objects:
-        numbers = 0.0 if verb.objects in ("facts", "money", "seasons", "places", "trains", "offers") else 0.22
+        numbers = (
+            0.0
+            if verb.objects in ("facts", "money", "seasons", "places", "trains", "offers")
+            else 0.22
+        )
         clause.object = _thing(rng, verb, 0.0 if clause.negated else numbers)
     if verb.frame in lexicon.SURFACES:
         clause.surface = rng.choice(lexicon.SURFACES[verb.frame])
@@ -157,7 +187,9 @@ def _fill(rng: random.Random, clause: Clause) -> None:
 
 def _place(rng: random.Random) -> Phrase:
     """A place to be "in"."""
-    place = _noun_phrase(rng, lexicon.POOLS["places"], definite=True, pool_adjectives=lexicon.PLACE_ADJECTIVES)
+    place = _noun_phrase(
+        rng, lexicon.POOLS["places"], definite=True, pool_adjectives=lexicon.PLACE_ADJECTIVES
+    )
     if rng.random() < 0.25:
         place.determiner = rng.choice(("a", "this"))
     return place
@@ -170,7 +202,11 @@ def _thing(rng: random.Random, verb: Verb, numbers: float) -> Phrase:
     pool = lexicon.POOLS[verb.objects]
     if verb.objects in ("money", "seasons", "facts"):
         return _noun_phrase(rng, pool, definite=True, adjectives=0)
-    fitting = lexicon.PLACE_ADJECTIVES if verb.objects in ("places", "trains", "offers") else lexicon.THING_ADJECTIVES
+    fitting = (
+        lexicon.PLACE_ADJECTIVES
+        if verb.objects in ("places", "trains", "offers")
+        else lexicon.THING_ADJECTIVES
+    )
     return _noun_phrase(rng, pool, numbers=numbers, pool_adjectives=fitting)
 
 
@@ -183,13 +219,21 @@ def _copula(rng: random.Random, tense: Tense) -> Clause:
     tense = "past" if tense == "modal" else tense
     negated = rng.random() < 0.2
     if rng.random() < 0.5:
-        return Clause(_subject(rng), None, tense, predicate=rng.choice(lexicon.PERSON_ADJECTIVES), negated=negated)
+        return Clause(
+            _subject(rng),
+            None,
+            tense,
+            predicate=rng.choice(lexicon.PERSON_ADJECTIVES),
+            negated=negated,
+        )
     thing = (
         _ambiguous(rng)
         if rng.random() < 0.4
         else _noun_phrase(rng, lexicon.POOLS["things"], definite=True, adjectives=0)
     )
-    return Clause(thing, None, tense, predicate=rng.choice(lexicon.THING_ADJECTIVES), negated=negated)
+    return Clause(
+        thing, None, tense, predicate=rng.choice(lexicon.THING_ADJECTIVES), negated=negated
+    )
 
 
 def _passive(rng: random.Random) -> Clause:
@@ -207,7 +251,9 @@ def _question(rng: random.Random) -> Clause:
         verb = (
             lexicon.GO
             if rng.random() < 0.35
-            else rng.choice([v for v in lexicon.VERBS if v.frame == "plain" and v.german_auxiliary == "hat"])
+            else rng.choice(
+                [v for v in lexicon.VERBS if v.frame == "plain" and v.german_auxiliary == "hat"]
+            )
         )
     elif kind in ("whom", "what"):
         pool = "people" if kind == "whom" else "things"
@@ -231,7 +277,12 @@ def _add_relative(rng: random.Random, clause: Clause) -> None:
     subject = clause.subject
     if rng.random() < 0.65 and not subject.noun.name and not subject.tail and subject.determiner:
         target = subject
-    elif clause.object and not clause.object.noun.name and not clause.object.tail and not clause.negated:
+    elif (
+        clause.object
+        and not clause.object.noun.name
+        and not clause.object.tail
+        and not clause.negated
+    ):
         target = clause.object
     else:
         return
@@ -241,7 +292,11 @@ def _add_relative(rng: random.Random, clause: Clause) -> None:
             return
         inner.subject, inner.gap = target, "subject"
     else:
-        verbs = [v for v in lexicon.VERBS if v.base in OBJECT_RELATIVES and target.noun in lexicon.POOLS[v.objects]]
+        verbs = [
+            v
+            for v in lexicon.VERBS
+            if v.base in OBJECT_RELATIVES and target.noun in lexicon.POOLS[v.objects]
+        ]
         if not verbs:
             return
         other = target.noun if target.noun.person else subject.noun
@@ -257,7 +312,11 @@ def _verb(rng: random.Random) -> Verb:
     return rng.choices(senses, [sense.weight for sense in senses])[0]
 
 
-_BASES = [base for base, senses in lexicon.SENSES_OF_VERBS.items() for _ in range(3 if len(senses) > 1 else 2)]
+_BASES = [
+    base
+    for base, senses in lexicon.SENSES_OF_VERBS.items()
+    for _ in range(3 if len(senses) > 1 else 2)
+]
 
 
 def _subject(rng: random.Random) -> Phrase:
@@ -271,7 +330,9 @@ def _person(rng: random.Random, avoid: Noun | None = None) -> Phrase:
     if rng.random() < 0.33:
         return Phrase(_other(rng, lexicon.NAMES, avoid))
     phrase = _noun_phrase(rng, lexicon.PEOPLE, pool_adjectives=lexicon.PERSON_ADJECTIVES)
-    phrase.noun = _other(rng, lexicon.RELATIONS if phrase.determiner == "my" else lexicon.PEOPLE, avoid)
+    phrase.noun = _other(
+        rng, lexicon.RELATIONS if phrase.determiner == "my" else lexicon.PEOPLE, avoid
+    )
     return phrase
 
 
@@ -294,7 +355,9 @@ def _noun_phrase(
     adjective = rng.choice(pool_adjectives) if rng.random() < adjectives else None
     if rng.random() < numbers and noun.english_plural:
         return Phrase(noun, "", adjective, number=rng.choice(lexicon.NUMBERS))
-    determiner = "the" if definite else rng.choices(("the", "a", "my", "this"), (0.64, 0.16, 0.12, 0.08))[0]
+    determiner = (
+        "the" if definite else rng.choices(("the", "a", "my", "this"), (0.64, 0.16, 0.12, 0.08))[0]
+    )
     return Phrase(noun, determiner, adjective)  # type: ignore[arg-type]
 
 

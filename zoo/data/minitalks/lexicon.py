@@ -94,7 +94,10 @@ def _rows(table: str) -> list[list[str]]:
 
 
 def _marked(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((word, tuple(map(int, marks))) for word, _, marks in (item.partition(":") for item in text.split()))
+    return tuple(
+        (word, tuple(map(int, marks)))
+        for word, _, marks in (item.partition(":") for item in text.split())
+    )
 
 
 def _fixed(english: str, german: str, spanish: str, chinese: str) -> Fixed:
@@ -139,7 +142,13 @@ def _verb(row: list[str]) -> Verb:
         german_particle="".join(forms[3:]),
         german_auxiliary="ist" if "(ist)" in marks else "hat",
         german_case="dat" if "(dat)" in marks else "acc",
-        **dict(zip(("spanish", "spanish_present", "spanish_past", "spanish_participle"), spanish.split(), strict=True)),
+        **dict(
+            zip(
+                ("spanish", "spanish_present", "spanish_past", "spanish_participle"),
+                spanish.split(),
+                strict=True,
+            )
+        ),
         chinese=chinese.rstrip("!"),
         objects=pool,
         frame=frame or ("particle" if particle else "object" if pool else "plain"),
@@ -187,6 +196,11 @@ SURFACES = {frame: _phrases(table) for frame, table in words.SURFACES.items()}
 MODALS = _phrases(words.MODALS)
 REPORTS = _phrases(words.REPORTS)
 CONJUNCTIONS = _phrases(words.CONJUNCTIONS)
-AGO = [(english, german, spanish, chinese) for english, german, spanish, chinese in _rows(words.AGO)]
-NUMBERS = [(english, german, spanish, chinese) for english, german, spanish, chinese in _rows(words.NUMBERS)]
+AGO = [
+    (english, german, spanish, chinese) for english, german, spanish, chinese in _rows(words.AGO)
+]
+NUMBERS = [
+    (english, german, spanish, chinese)
+    for english, german, spanish, chinese in _rows(words.NUMBERS)
+]
 FILLERS = words.FILLERS

@@ -25,7 +25,9 @@ class Line:
             self.alignment.append(set(align))
             self.needs.append({*align, *needs})
 
-    def marked(self, phrase: tuple[tuple[str, Indices], ...], at: Indices, needs: Iterable[int] = ()) -> None:
+    def marked(
+        self, phrase: tuple[tuple[str, Indices], ...], at: Indices, needs: Iterable[int] = ()
+    ) -> None:
         """Add a fixed phrase whose alignment indices count from its own English words ``at``."""
         for word, marks in phrase:
             self.add(word, [at[mark] for mark in marks], needs)

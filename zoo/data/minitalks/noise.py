@@ -17,7 +17,9 @@ def _applause(time: Wave, generator: np.random.Generator) -> Wave:
     wave = np.zeros(len(time))
     length = round(0.025 * SAMPLE_RATE)
     decay = np.exp(-np.arange(length) / (0.004 * SAMPLE_RATE))
-    for start in generator.integers(0, max(1, len(time) - length), size=max(1, round(60 * len(time) / SAMPLE_RATE))):
+    for start in generator.integers(
+        0, max(1, len(time) - length), size=max(1, round(60 * len(time) / SAMPLE_RATE))
+    ):
         clap = generator.normal(size=length) * decay * generator.uniform(0.2, 1.0)
         wave[start : start + length] += clap[: len(time) - start]
     return wave
@@ -57,7 +59,9 @@ KINDS: dict[str, Callable[[Wave, np.random.Generator], Wave]] = {
 }
 
 
-def noise(kind: str, *, duration: Seconds, peak: float, generator: np.random.Generator) -> NDArray[np.float32]:
+def noise(
+    kind: str, *, duration: Seconds, peak: float, generator: np.random.Generator
+) -> NDArray[np.float32]:
     """A (duration x 16 kHz,) float32 sound of ``kind`` (see KINDS) with faded ends and the given largest magnitude."""
     if kind not in KINDS:
         raise unknown("noise", kind, KINDS)

@@ -15,13 +15,20 @@ from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import unknown
 from zoo.types import SAMPLE_RATE, Seconds
 
-VOICES = ("en-us", *(f"en-us+f{i}" for i in (1, 2, 3, 4)), *(f"en-us+m{i}" for i in (1, 2, 3, 5, 7)))
+VOICES = (
+    "en-us",
+    *(f"en-us+f{i}" for i in (1, 2, 3, 4)),
+    *(f"en-us+m{i}" for i in (1, 2, 3, 5, 7)),
+)
 UNSEEN_VOICES = ("en-us+f5", "en-us+m4", "en-us+m6")  # in tst only: talks 1, 4, 7, ...
 RATES, PITCHES = (150, 200), (35, 65)  # words per minute; espeak-ng's scale of 0-99
 LEAD_IN, PAUSE = (0.2, 0.8), (0.3, 1.2)  # seconds
 NOISE_SHARE, NOISE_DURATION, NOISE_PEAK = 0.12, (0.6, 2.5), (0.1, 0.5)
 LEVEL, BACKGROUND = (0.4, 1.1), (0.0, 0.001, 0.003)
-LETTER_TIME, GAP = 8.9, 1.05  # measured: seconds per letter x rate; mean pause with noise after a sentence
+LETTER_TIME, GAP = (
+    8.9,
+    1.05,
+)  # measured: seconds per letter x rate; mean pause with noise after a sentence
 GRID = SAMPLE_RATE // 1000  # samples: everything begins on a millisecond
 
 Audio = NDArray[np.float32]
@@ -79,7 +86,9 @@ def _plan(split: str, index: int, said: set[str]) -> Plan:
     )
 
 
-def _sentences(rng: random.Random, said: set[str], *, aim: Seconds, rate: int) -> Iterator[Sentence]:
+def _sentences(
+    rng: random.Random, said: set[str], *, aim: Seconds, rate: int
+) -> Iterator[Sentence]:
     """New sentences until they should last ``aim`` seconds."""
     estimate = 0.0
     while estimate < aim:
@@ -150,7 +159,10 @@ def _gap(rng: random.Random, generator: np.random.Generator) -> list[Audio]:
     if rng.random() < NOISE_SHARE:
         length = round(rng.uniform(*NOISE_DURATION), 3)
         kind, peak = rng.choice(sorted(KINDS)), rng.uniform(*NOISE_PEAK)
-        pieces += [noise(kind, duration=length, peak=peak, generator=generator), _silence(rng.uniform(*PAUSE))]
+        pieces += [
+            noise(kind, duration=length, peak=peak, generator=generator),
+            _silence(rng.uniform(*PAUSE)),
+        ]
     return pieces
 
 

@@ -37,7 +37,9 @@ def phrase(line: Line, item: Phrase, *, person: bool = False) -> None:
     """A noun phrase; ``person``: behind the preposition "a", which merges with "el"."""
     gender, decided = item.noun.spanish_gender, item.decided
     at = item.at.get("determiner", ())
-    if item.determiner and not item.adjective:  # side by side, a word aligner links the article to its noun too
+    if (
+        item.determiner and not item.adjective
+    ):  # side by side, a word aligner links the article to its noun too
         at += item.at["noun"]
     article = ARTICLES[item.determiner][gender] if item.determiner else ""
     if person and article == "el":
@@ -46,9 +48,13 @@ def phrase(line: Line, item: Phrase, *, person: bool = False) -> None:
         if person:
             line.add("a", (), item.at["noun"])
         line.add(item.number[2] if item.number else article, at, () if item.number else decided)
-    line.add(item.noun.spanish_plural if item.number else item.noun.spanish, item.at["noun"], decided)
+    line.add(
+        item.noun.spanish_plural if item.number else item.noun.spanish, item.at["noun"], decided
+    )
     if item.adjective:
-        form = item.adjective.spanish_masculine if gender == "m" else item.adjective.spanish_feminine
+        form = (
+            item.adjective.spanish_masculine if gender == "m" else item.adjective.spanish_feminine
+        )
         line.add(form + ("s" if item.number else ""), item.at["adjective"], decided)
     if item.tail:
         line.marked(item.tail.spanish, item.at["tail"], item.at["tail"][-1:])

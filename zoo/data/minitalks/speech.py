@@ -39,7 +39,11 @@ class Speaker:
     """An espeak-ng process. Use it as a context manager; each thread needs its own."""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-P", str(Path(__file__).with_name("espeak.py"))]  # -P: no imports from this folder
+        command = [
+            sys.executable,
+            "-P",
+            str(Path(__file__).with_name("espeak.py")),
+        ]  # -P: no imports from this folder
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -49,7 +53,10 @@ class Speaker:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -58,14 +65,27 @@ class Speaker:
         self._process.stdout.close()
 
     def speak(
-        self, words: Sequence[str], *, voice: str, rate: int, pitch: int, seed: int, pitch_range: int | None = None
+        self,
+        words: Sequence[str],
+        *,
+        voice: str,
+        rate: int,
+        pitch: int,
+        seed: int,
+        pitch_range: int | None = None,
     ) -> Utterance:
         """Speak ``words`` (punctuation attached) at ``rate`` words per minute, without trailing silence.
 
         pitch, pitch_range: on espeak-ng's scale of 0-99; range 0 is monotonous, None is the voice's own.
         Raises ZooError when espeak-ng refuses or dies.
         """
-        request: dict[str, Any] = {"text": " ".join(words), "voice": voice, "rate": rate, "pitch": pitch, "seed": seed}
+        request: dict[str, Any] = {
+            "text": " ".join(words),
+            "voice": voice,
+            "rate": rate,
+            "pitch": pitch,
+            "seed": seed,
+        }
         if pitch_range is not None:
             request["pitch_range"] = pitch_range
         header, pcm = self._ask(request)
@@ -88,7 +108,9 @@ class Speaker:
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
-            header = json.loads(self._process.stdout.readline() or '{"error": "the espeak-ng process died"}')
+            header = json.loads(
+                self._process.stdout.readline() or '{"error": "the espeak-ng process died"}'
+            )
         except BrokenPipeError:
             header = {"error": "the espeak-ng process died"}
         if "error" in header:
@@ -103,10 +125,14 @@ def _word(text: str, span: Span) -> Word:
 def _phonemes(header: dict[str, Any], *, end: Seconds) -> tuple[Word, ...]:
     """Phonemes without stress marks and pauses; each ends where the next event begins."""
     events = [
-        (at / header["rate"], name.lstrip("',%=|")) for kind, _, at, name in header["events"] if kind == "phoneme"
+        (at / header["rate"], name.lstrip("',%=|"))
+        for kind, _, at, name in header["events"]
+        if kind == "phoneme"
     ]
     ends = [start for start, _ in events[1:]] + [end]
-    spans = ((name, start, min(stop, end)) for (start, name), stop in zip(events, ends, strict=True))
+    spans = (
+        (name, start, min(stop, end)) for (start, name), stop in zip(events, ends, strict=True)
+    )
     return tuple(
         _word(name, (start, stop))
         for name, start, stop in spans
@@ -127,7 +153,9 @@ def _starts(words: Sequence[str], header: dict[str, Any]) -> list[Seconds | None
     return starts
 
 
-def _spans(words: Sequence[str], starts: list[Seconds | None], phonemes: Sequence[Word], *, end: Seconds) -> list[Span]:
+def _spans(
+    words: Sequence[str], starts: list[Seconds | None], phonemes: Sequence[Word], *, end: Seconds
+) -> list[Span]:
     """Start and end per word: untold words share the time of the word before by letters; pauses belong to no word."""
     known = [index for index, start in enumerate(starts) if start is not None]
     spans: list[Span] = []

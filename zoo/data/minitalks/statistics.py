@@ -15,7 +15,10 @@ def lookahead_statistics(sentences: Sequence[Sentence]) -> dict[str, dict[str, f
     maximum of the words before it). guess_m: words not yet determined when they are written at the first chunk boundary
     after their running maximum, chunks of m * 0.96 s with random phase.
     """
-    return {code: _statistics([item.targets[code] for item in sentences]) for code in sentences[0].targets}
+    return {
+        code: _statistics([item.targets[code] for item in sentences])
+        for code in sentences[0].targets
+    }
 
 
 def _statistics(targets: Sequence[Target]) -> dict[str, float]:
@@ -30,4 +33,6 @@ def _statistics(targets: Sequence[Target]) -> dict[str, float]:
             ahead += latest - own >= 2
             for chunks in guessed:
                 guessed[chunks] += min(max(latest - running, 0) / (WORDS_PER_CHUNK * chunks), 1.0)
-    return {"lookahead": ahead / words} | {f"guess_{chunks}": total / words for chunks, total in guessed.items()}
+    return {"lookahead": ahead / words} | {
+        f"guess_{chunks}": total / words for chunks, total in guessed.items()
+    }
