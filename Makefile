@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup demo test train lint format clean
+.PHONY: help setup demo test train lint docs format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -27,10 +27,16 @@ test: setup ## run the test suite, two files at a time
 train: setup ## train the InfiniSST model of the built-in benchmark from scratch
 	$(BIN)/python train.py experiment=infinisst_minitalks
 
-lint: setup ## style and types
+lint: setup ## style, types, and the GitHub workflow against its schema
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+docs: setup ## build the documentation site into outputs/site and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: setup ## let ruff rewrite the style
 	$(BIN)/ruff check --fix .

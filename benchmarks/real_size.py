@@ -67,18 +67,23 @@ SIZES = {
     "real": Size(  # the encoder's defaults are wav2vec 2.0 large; Llama 3.1 8 B
         30,
         (
-            "backbone.decoder={model_type: llama, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32, "
-            "num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 128256, max_position_embeddings: 131072, "
-            "rope_parameters: {rope_type: llama3, rope_theta: 500000.0, factor: 8.0, low_freq_factor: 1.0, "
-            "high_freq_factor: 4.0, original_max_position_embeddings: 8192}}",
+            (
+                "backbone.decoder={model_type: llama, hidden_size: 4096, intermediate_size: 14336, "
+                "num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 8, "
+                "vocab_size: 128256, max_position_embeddings: 131072, "
+                "rope_parameters: {rope_type: llama3, rope_theta: 500000.0, factor: 8.0, low_freq_factor: 1.0, "
+                "high_freq_factor: 4.0, original_max_position_embeddings: 8192}}"
+            ),
             "backbone.dtype=bfloat16",
         ),
     ),
     "small": Size(
         3,
         (
-            "backbone.decoder={model_type: llama, hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 8, "
-            "num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 32000}",
+            (
+                "backbone.decoder={model_type: llama, hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 8, "
+                "num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 32000}"
+            ),
             "backbone.dtype=float32",
             "++backbone.encoder.conv_channels=[128,128,128,128,128,128,128]",
             "++backbone.encoder.hidden=256",

@@ -1,3 +1,3 @@
 """SimulZoo: simultaneous speech translation systems on one clock, with one report."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

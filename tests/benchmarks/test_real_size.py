@@ -11,8 +11,10 @@ import torch
 from zoo.errors import ZooError
 
 TINY = (
-    "backbone.decoder={model_type: llama, hidden_size: 16, intermediate_size: 24, num_hidden_layers: 2, "
-    "num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 300}",
+    (
+        "backbone.decoder={model_type: llama, hidden_size: 16, intermediate_size: 24, num_hidden_layers: 2, "
+        "num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 300}"
+    ),
     "backbone.encoder.conv_channels=[4,4,4,4,4,4,8]",
     "backbone.encoder.hidden=16",
     "backbone.encoder.layers=2",

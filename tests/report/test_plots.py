@@ -1,6 +1,6 @@
 """The curves as files: both formats, every system and knob in the text of the SVG, gaps where a score is missing."""
 
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +37,7 @@ ROWS = (
 def texts(path: Path) -> list[str]:
     return [
         "".join(node.itertext()).strip()
-        for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+        for node in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")
     ]
 
 

@@ -255,9 +255,7 @@ class StreamSearch:
         self.done = length == self.limit or self._settled(
             running[0].score / length**self.config.length_penalty
         )
-        self.beams = (
-            running if running else [Beam([self.end], 0.0, self.first_row)] * self.config.beams
-        )
+        self.beams = running or [Beam([self.end], 0.0, self.first_row)] * self.config.beams
 
     def _finish(self, tokens: list[int], score: float, row: int) -> None:
         ended = tokens[-1] == self.end

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase, whitespace
 from typing import Literal
 
@@ -98,7 +99,7 @@ def _mweralign(references: str, hypothesis: str) -> str:
 def _quiet_stderr() -> Iterator[None]:
     saved = os.dup(2)
     try:
-        with open(os.devnull, "wb") as nothing:
+        with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), 2)
         yield
     finally:

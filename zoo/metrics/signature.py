@@ -17,7 +17,7 @@ class Score:
 
 
 def signature(metric: str, **facts: str | bool | None) -> str:
-    """``signature("AL", unit="word")`` -> "AL|unit:word|simulzoo:0.1.0". True prints as yes; None is left out.
+    """``signature("AL", unit="word")`` -> "AL|unit:word|simulzoo:0.2.0". True prints as yes; None is left out.
 
     A key with an underscore at its end is printed as its bare value (for signatures made by other tools).
     """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
     """
     panels = panels_of(rows, quality)
     groups = by_test_set(rows)
-    with matplotlib.rc_context(STYLE):
+    with mpl.rc_context(STYLE):
         scale = 1.4 if len({row.system for row in rows if row.kind == "system"}) > MANY else 1.0
         size = WIDTH * scale * len(panels), 4 * scale * max(1, len(groups))
         figure = Figure(figsize=size, layout="constrained")

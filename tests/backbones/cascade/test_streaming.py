@@ -29,7 +29,7 @@ LOUD = (
 POLICIES: dict[str, Callable[[], Policy]] = {
     "wait_k": lambda: WaitK(k=2, count="words"),
     "local_agreement": lambda: LocalAgreement(n=2),
-    "read_all": lambda: ReadAll(),
+    "read_all": ReadAll,
     "transcript_wait_k": lambda: TranscriptWaitK(k=1),
 }
 

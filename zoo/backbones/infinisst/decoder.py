@@ -77,7 +77,7 @@ def grouped_attention(
     result: (batch, new, heads, head size).
     """
     if recorder is not None:
-        recorder.look(cast(int, module.layer_idx), query, key, attention_mask, options["scaling"])
+        recorder.look(cast("int", module.layer_idx), query, key, attention_mask, options["scaling"])
     groups = query.shape[1] // key.shape[1]
     if attention_mask is None or groups == 1:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
@@ -176,7 +176,7 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
 
 def rotary_of(decoder: PreTrainedModel) -> "Rotary":
     """The rotary angles of a decoder made by ``build_decoder``."""
-    return cast(Rotary, decoder.get_submodule("model.rotary_emb"))
+    return cast("Rotary", decoder.get_submodule("model.rotary_emb"))
 
 
 class Rotary(nn.Module):

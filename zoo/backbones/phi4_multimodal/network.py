@@ -84,7 +84,7 @@ def published_network(
     none; None: a published one is added to the weights. Raises ZooError for weights that are missing or of another
     shape, and for another adapter.
     """
-    cast(Phi4MultimodalAudioConfig, source.config.audio_config).audio_token_id = audio
+    cast("Phi4MultimodalAudioConfig", source.config.audio_config).audio_token_id = audio
     if (source.config.sliding_window or 0) >= source.config.max_position_embeddings:
         source.config.sliding_window = None  # it hides nothing, but makes caches that cannot be cut
     with torch.device("meta"), no_init_weights():

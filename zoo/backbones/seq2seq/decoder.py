@@ -117,7 +117,7 @@ class Decoder(nn.Module):
     @property
     def layers(self) -> Sequence[Any]:
         """The module's layers, first to last."""
-        return cast(Sequence[Any], self.module.layers)
+        return cast("Sequence[Any]", self.module.layers)
 
     @property
     def room(self) -> int | None:
