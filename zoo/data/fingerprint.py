@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zoo.data.talks import Segment, Talk
+from zoo.data.talks import Segment, Talk, Target
 
 
 def content_hash(talks: Sequence[Talk]) -> str:
@@ -30,11 +30,15 @@ def talk_hash(talk: Talk) -> str:
     return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()
 
 
-def _segment(segment: Segment) -> list[Any]:
-    targets = {
+def targets_content(targets: Mapping[str, Target]) -> dict[str, list[Any]]:
+    """Text, words, alignment and needed words of every translation, for JSON."""
+    return {
         code: [target.text, target.words, target.alignment, target.needs]
-        for code, target in segment.targets.items()
+        for code, target in targets.items()
     }
+
+
+def _segment(segment: Segment) -> list[Any]:
     words = [
         [word.text, round(word.start * 1000), round(word.end * 1000)] for word in segment.words
     ]
@@ -43,5 +47,5 @@ def _segment(segment: Segment) -> list[Any]:
         round(segment.offset * 1000),
         round(segment.duration * 1000),
         words,
-        targets,
+        targets_content(segment.targets),
     ]

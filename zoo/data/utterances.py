@@ -1,7 +1,6 @@
 """Lines spoken by espeak-ng once and kept in the cache folder. Knows no talks, no translation and no network."""
 
 import hashlib
-import importlib.metadata
 import json
 import os
 import sys
@@ -19,8 +18,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from zoo.data.cache import cache_root, locked
-from zoo.data.minitalks import espeak, speech
 from zoo.data.minitalks.speech import Speaker
+from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Word
 from zoo.types import SAMPLE_RATE, Samples
 
@@ -88,14 +87,9 @@ def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
 
 
 def _fingerprint(lines: Sequence[Line]) -> str:
-    """Of what is said and of the code and the libraries that make the sound."""
-    digest = hashlib.sha256()
-    for module in (espeak, speech):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    for library in ("espeakng-loader", "soxr"):
-        digest.update(importlib.metadata.version(library).encode())
-    digest.update(json.dumps([UNIT, TAIL, LEVEL, [astuple(line) for line in lines]]).encode())
-    return digest.hexdigest()[:12]
+    """Hash of all lines and of the version of the synthetic speech."""
+    items = [version_name(), UNIT, TAIL, LEVEL, [astuple(line) for line in lines]]
+    return hashlib.sha256(json.dumps(items).encode()).hexdigest()[:12]
 
 
 def _speak(lines: Sequence[Line], folder: Path) -> None:

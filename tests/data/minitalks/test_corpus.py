@@ -13,9 +13,10 @@ import pytest
 
 from zoo import audio
 from zoo.data.fingerprint import audio_hash, content_hash
-from zoo.data.minitalks import corpus, frozen
+from zoo.data.minitalks import corpus, frozen, version
 from zoo.data.minitalks.corpus import build, corpus_folder
 from zoo.data.minitalks.recording import SPLITS, UNSEEN_VOICES, VOICES, Split, plans
+from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 
@@ -165,6 +166,37 @@ def test_fingerprint(talks: list[Talk], tmp_path: Path) -> None:
     path.write_text(json.dumps(known))
     with pytest.warns(UserWarning, match="audio of tst-000 differs"):
         frozen.check("tst", talks, path=path)
+
+
+def test_the_generators_give_what_this_version_gave() -> None:
+    name, committed = frozen.frozen_samples()
+    current = frozen.samples()
+    advice = (
+        "the generators of minitalks (or espeakng-loader, soxr) changed: raise VERSION in "
+        "zoo/data/minitalks/version.py, then run python -m zoo.data.minitalks.corpus --freeze"
+    )
+    assert name == version_name(), advice
+    assert set(current) == set(committed) == set(SPLITS)
+    for split, found in current.items():
+        levels, expected = found.pop("levels"), committed[split].pop("levels")
+        assert found == committed[split], f"{split}: {advice}"
+        assert levels == pytest.approx(expected, rel=0.01, abs=2e-4), f"{split}: {advice}"
+
+
+def test_freezing_other_samples_needs_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "frozen.json"
+    monkeypatch.setattr(frozen, "samples", lambda: {"tst": {"texts": "a"}})
+    frozen.freeze_samples(path)
+    frozen.freeze_samples(path)
+    monkeypatch.setattr(frozen, "samples", lambda: {"tst": {"texts": "b"}})
+    with pytest.raises(ZooError, match=r"changed but version .* did not; raise VERSION"):
+        frozen.freeze_samples(path)
+    monkeypatch.setattr(version, "VERSION", 99)
+    frozen.freeze_samples(path)
+    assert frozen.frozen_samples(path) == (version_name(), {"tst": {"texts": "b"}})
+    assert version_name().startswith("99-espeakng-loader")
 
 
 def test_refusals(tmp_path: Path) -> None:

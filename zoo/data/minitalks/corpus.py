@@ -1,11 +1,9 @@
 """The built-in corpus in its cache folder: made once, in parallel, resumable; knows no grammar rules and no models.
 
-``python -m zoo.data.minitalks.corpus`` makes all of it; ``--freeze`` also writes the fingerprint of tst (see frozen).
+``python -m zoo.data.minitalks.corpus`` makes all of it; ``--freeze`` also writes its fingerprints (see frozen).
 """
 
 import argparse
-import hashlib
-import importlib.metadata
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,11 +22,11 @@ from zoo.data.cache import cache_root, locked
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, Plan, plans, record
 from zoo.data.minitalks.speech import Speaker
+from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script, unknown
 
 MOST_WORKERS = 8
-_NOT_CONTENT = ("__init__.py", "corpus.py", "frozen.py", "statistics.py")
 
 
 def build(split: str, *, cache: Path | None = None, talks: int | None = None) -> list[Talk]:
@@ -48,21 +46,8 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
 
 
 def corpus_folder(cache: Path | None = None) -> Path:
-    """Folder of this version of the corpus: its name changes with the code and the libraries that make the sound."""
-    return cache_root(cache) / f"minitalks-{_VERSION}"
-
-
-def _version() -> str:
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        if source.name not in _NOT_CONTENT:
-            digest.update(source.read_bytes())
-    for library in ("espeakng-loader", "soxr"):
-        digest.update(importlib.metadata.version(library).encode())
-    return digest.hexdigest()[:12]
-
-
-_VERSION = _version()  # of the code that was imported, not of what the files say later
+    """Folder of this version of the corpus (see version)."""
+    return cache_root(cache) / f"minitalks-{version_name()}"
 
 
 def _built(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
@@ -130,10 +115,13 @@ def main() -> None:
     )
     parser.add_argument("--talks", type=int, help="only the first talks of each split")
     parser.add_argument(
-        "--freeze", action="store_true", help="write the fingerprint of tst into frozen.json"
+        "--freeze",
+        action="store_true",
+        help="write the fingerprints of this version into frozen.json",
     )
     arguments = parser.parse_args()
     if arguments.freeze:
+        frozen.freeze_samples()
         frozen.freeze("tst", _built("tst", folder=corpus_folder() / "tst", talks=None))
     for split in arguments.split or SPLITS:
         talks = build(split, talks=arguments.talks)
