@@ -9,7 +9,6 @@ from itertools import combinations, pairwise, product
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 
 from tests.tiny_models import Overrides, tiny_models
@@ -192,7 +191,6 @@ def test_what_does_not_fit_is_refused_and_told_what_would(triple: Triple) -> Non
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Overrides]:
-    torch.set_num_threads(1)
     return tiny_models(tmp_path_factory.mktemp("tiny"))
 
 

@@ -17,11 +17,6 @@ from benchmarks import tiny_checkpoints
 from zoo.backbones.ctc.spelling import character_tokenizer
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
     """A wav2vec 2.0 for CTC of frames of 20 ms; with ``group_norm``, one that must not hear padding."""
     return _written(

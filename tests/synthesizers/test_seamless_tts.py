@@ -22,7 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def speaker(folder: str) -> SeamlessTTS:
-    torch.set_num_threads(1)
     made = SeamlessTTS(name=folder, max_units=20, dtype="float64")
     made.check(language("de"))
     made.load(Scripted())

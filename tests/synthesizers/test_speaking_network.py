@@ -55,7 +55,6 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
         chunk_seconds=1.0,
         synthesizer=SimulU(**options),  # type: ignore[arg-type]
     )
-    torch.set_num_threads(1)
     system.configure_model()
     t2u = backbone.speaker.t2u
     t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = (

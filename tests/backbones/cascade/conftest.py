@@ -74,11 +74,6 @@ class Ears(Backbone):
         return " ".join(WORDS[level - 1] for level in token_ids)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As Phi-4-mini's: bytes, words begin with a space, and a text alone without one."""

@@ -96,11 +96,6 @@ class Tiny(ChainOfThought):
         }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def make() -> Make:
     """Build a backbone. end_scale: how strongly end and separator vary, so that answers end after a few ids."""

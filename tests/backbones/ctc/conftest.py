@@ -24,11 +24,6 @@ TINY = {
 Make = Callable[..., CTC]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def make() -> Make:
     """Build and load a backbone."""

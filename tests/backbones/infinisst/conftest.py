@@ -33,11 +33,6 @@ GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens
 Make = Callable[..., InfiniSST]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Bytes and special tokens; like Llama's tokenizer it puts no space in front."""

@@ -32,11 +32,6 @@ GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
 Make = Callable[..., LST]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tokenizer")

@@ -22,11 +22,6 @@ Opened = Callable[..., Session]
 Load = Callable[..., SeamlessM4TSpeech]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the checkpoint."""

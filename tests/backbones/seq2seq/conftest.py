@@ -66,11 +66,6 @@ SEAMLESS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @dataclass(frozen=True)
 class Family:
     """A model of Transformers and our decoder over its modules. opening: its ids before a text."""

@@ -27,11 +27,6 @@ DECODER = {
 Make = Callable[..., Wav2Text]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Bytes and special tokens, and three source words."""

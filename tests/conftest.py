@@ -1,0 +1,85 @@
+"""Options for the seed and the order of tests, and the same process state at the start of each test.
+
+A test must not depend on what ran before it, on the seeds it happens to use, or on the number of
+threads: ``pytest --seed 1 --shuffle`` with ``OMP_NUM_THREADS=2`` checks that.
+"""
+
+import os
+import random
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+THREADS = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))  # tiny networks gain nothing from more
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seed",
+        type=int,
+        default=0,
+        help="added to every seed of torch, numpy and random; 0: the seeds as written",
+    )
+    parser.addoption(
+        "--shuffle",
+        action="store_true",
+        help="run the files, and the tests of each file, in an order drawn from --seed",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Adds ``--seed`` to what the tests, and the code under test, pass to ``torch.manual_seed``."""
+    offset: int = config.getoption("--seed")
+    seed_torch: Callable[[int], torch.Generator] = torch.manual_seed
+    if offset:
+        torch.manual_seed = lambda seed: seed_torch(int(seed) + 1_000_003 * offset)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--shuffle"):
+        return
+    order = random.Random(config.getoption("--seed"))
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    groups = list(files.values())
+    order.shuffle(groups)
+    for group in groups:
+        order.shuffle(group)
+    items[:] = [item for group in groups for item in group]
+
+
+def _seed(config: pytest.Config) -> None:
+    offset: int = config.getoption("--seed")
+    random.seed(offset)
+    np.random.seed(offset)  # noqa: NPY002  the generator that libraries share
+    torch.manual_seed(0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef, request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """A fixture that several tests share is the same whichever of them runs first."""
+    if fixturedef.scope != "function":
+        _seed(request.config)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Seeds the generators, and restores the process state that a test may have changed."""
+    environment, folder = dict(os.environ), Path.cwd()
+    torch.set_num_threads(THREADS)
+    _seed(item.config)
+    try:
+        return (yield)
+    finally:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
