@@ -18,15 +18,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.infinisst import backbone as network
-from zoo.backbones.infinisst.backbone import InfiniSST
-from zoo.backbones.infinisst.decoder import rotary_of
-from zoo.backbones.infinisst.encoder import (
+from zoo.backbones.common.causal.decoder import rotary_of
+from zoo.backbones.common.wav2vec2.encoder import (
     CHUNK_FRAMES,
     CHUNK_SAMPLES,
     EncoderState,
     StreamingEncoder,
 )
+from zoo.backbones.infinisst import infinisst as network
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, slide
 from zoo.streaming.session import Session
 

@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from infinisst_forms import FORMS, Form, computed, handed_over
 
-from zoo.backbones.infinisst import LEAN
-from zoo.backbones.infinisst.backbone import InfiniSST
-from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderConfig
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import SearchConfig
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError, run_script
 from zoo.history.keep_all import KeepAll

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from zoo.backbones.infinisst.adapter import CHUNK_EMBEDDINGS
-from zoo.backbones.infinisst.backbone import InfiniSST
-from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, CHUNK_SAMPLES
+from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, CHUNK_SAMPLES
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script

@@ -41,10 +41,11 @@ from real_size_machine import (
 )
 from real_size_report import announce, print_line, show
 
-from zoo.backbones.infinisst import InfiniSST, Template
-from zoo.backbones.infinisst import backbone as network
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
-from zoo.backbones.infinisst.turn import Turn
+from zoo.backbones.common.causal.branches import Turn
+from zoo.backbones.common.speech_llm.prompt import Template
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.infinisst import infinisst as network
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
 from zoo.errors import ZooError, run_script
 from zoo.evaluation.progress import progress

@@ -33,8 +33,8 @@ from rich.table import Table
 from streamuni_meter import PARTS, Meter, Run
 from torch import Tensor, nn
 
-from zoo.backbones.chain_of_thought import ChainOfThought
-from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.config import build, compose, machine
 from zoo.errors import ZooError, unknown
 from zoo.systems.base import StreamingSystem

@@ -21,7 +21,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.config import build, compose
 from zoo.data.units import collapsed
 from zoo.data.utterances import Line, spoken

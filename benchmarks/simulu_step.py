@@ -27,11 +27,11 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.backbones.base import Units, Voiced
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.network import train_pieces
-from zoo.backbones.search import SearchConfig
-from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.continuation import Continuation
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.encoder_decoder.continuation import Continuation
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.network import train_pieces
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.errors import ZooError, run_script
 from zoo.languages import language
 from zoo.streaming.session import Session, Write

@@ -23,8 +23,8 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recogniser import resynthesised
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.speaker import OPENING
+from zoo.backbones.seamless_m4t.speaker import OPENING
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.config import Config, build, compose
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.errors import run_script

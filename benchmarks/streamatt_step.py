@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from streamatt_weights import made
 
 from zoo import audio
-from zoo.backbones.search import SearchConfig
-from zoo.backbones.seq2seq.alignment import AlignmentConfig
-from zoo.backbones.seq2seq.seamless import SeamlessM4T
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.config import build, compose
 from zoo.errors import ZooError, run_script
 from zoo.history.recent_words import RecentWords

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from torch import nn
 
-from zoo.backbones.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.types import Seconds
 
 PARTS = (

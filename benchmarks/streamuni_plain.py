@@ -14,8 +14,8 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.chain_of_thought import ChainOfThought
-from zoo.backbones.vocabulary import Vocabulary
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Stage
 

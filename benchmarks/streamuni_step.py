@@ -31,7 +31,7 @@ from streamuni_widened import decoder_parameters, widened
 
 from zoo import audio
 from zoo.backbones.base import Backbone
-from zoo.backbones.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
 from zoo.errors import ZooError, run_script
 from zoo.streaming.session import Session

@@ -79,6 +79,36 @@ def test_a_synthesizer_may_know_a_backbone_and_no_backbone_a_synthesizer() -> No
     ] == []
 
 
+def families() -> list[str]:
+    """Modules of backbones besides the contract and what is common: a folder or a file each."""
+    found = (ROOT / "zoo/backbones").iterdir()
+    names = {file.stem for file in found if file.is_dir() or file.suffix == ".py"}
+    return sorted(names - {"__init__", "__pycache__", "base", "common"})
+
+
+def test_a_family_of_backbones_imports_no_other_family() -> None:
+    """A cascade receives its recogniser, and TextToSpeech its model, by name or by argument."""
+    for family in families():
+        others = {f"zoo.backbones.{other}" for other in families() if other != family}
+        found = [pair for pair in imports("zoo/backbones") if within(module(pair[0]), {family})]
+        assert found, family
+        assert [(file, name) for file, name in found if within(name, others)] == []
+
+
+def test_what_is_common_to_backbones_imports_no_family() -> None:
+    others = {f"zoo.backbones.{family}" for family in families()}
+    assert [
+        (file, name) for file, name in imports("zoo/backbones/common") if within(name, others)
+    ] == []
+    contract = [name for file, name in imports("zoo/backbones") if module(file) == "base"]
+    assert [name for name in contract if within(name, {"zoo.backbones"})] == []
+
+
+def module(file: str) -> str:
+    """``whisper`` for zoo/backbones/whisper.py, ``lst.data`` for zoo/backbones/lst/data.py."""
+    return file.removeprefix("zoo/backbones/").removesuffix(".py").replace("/", ".")
+
+
 def test_types_and_streaming_memory_know_nothing_above_them() -> None:
     for file in (
         "types.py",

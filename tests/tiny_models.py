@@ -10,8 +10,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks import tiny_checkpoints
-from zoo.backbones.cascade import Template
-from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.cascade.prompt import Template
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.config import build, compose, plain
 from zoo.systems.base import StreamingSystem

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from zoo import audio
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError

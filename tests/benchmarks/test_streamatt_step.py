@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.seq2seq.features import Filterbank
+from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.errors import ZooError
 
 SMALL = ["--small", "--hidden", "32", "--vocabulary", "400", "--chunks", "3"]

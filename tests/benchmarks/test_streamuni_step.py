@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.tiny_checkpoints import phi4_multimodal
-from zoo.backbones.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.types import Capability, Hypothesis, Request, SpeechChunk, Stage

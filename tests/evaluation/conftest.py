@@ -11,7 +11,7 @@ import torch
 
 from evaluate import main
 from zoo import audio
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.config import build, compose, entry_point
 from zoo.tracking import launch
 

@@ -6,9 +6,9 @@ import pytest
 import soundfile
 import torch
 
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.network import train_pieces
-from zoo.backbones.seq2seq import AlignmentConfig
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.seamless_m4t.network import train_pieces
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk, Word

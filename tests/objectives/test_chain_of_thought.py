@@ -2,7 +2,9 @@
 
 import pytest
 
-from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.chain_of_thought import Thought
 from zoo.data.talks import Talk
 from zoo.errors import ZooError

@@ -7,8 +7,10 @@ import pytest
 import soundfile
 import torch
 
-from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.errors import ZooError

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.errors import ZooError

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.ctc.backbone import CTC
+from zoo.backbones.ctc.ctc import CTC
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk, Word

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.errors import ZooError
 from zoo.objectives.text_copy import TextCopy

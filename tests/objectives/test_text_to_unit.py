@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Word
 from zoo.errors import ZooError

@@ -2,7 +2,9 @@
 
 import pytest
 
-from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.objectives.trajectories import Trajectories

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from transformers import SeamlessM4TCodeHifiGan
 
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seq2seq import AlignmentConfig
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.units import Codebook
 from zoo.errors import ZooError

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from benchmarks.tiny_checkpoints import KINDS
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.search import SearchConfig
-from zoo.backbones.seq2seq import AlignmentConfig
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.history.recent_words import RecentWords
 from zoo.policies.base import Asking, Policy
 from zoo.streaming.session import Session

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.backbones.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from zoo import audio
-from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.talks import Segment, Talk, Target, Word

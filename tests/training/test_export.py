@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from zoo.backbones.ctc.backbone import CTC
+from zoo.backbones.ctc.ctc import CTC
 from zoo.languages import language
 from zoo.training.export import card
 

@@ -1,6 +1,6 @@
 """Which tokens a tokenizer of one's own has beside what it learns."""
 
-from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS
 from zoo.config import compose
 from zoo.training.job import EVALUATED, special_tokens
 

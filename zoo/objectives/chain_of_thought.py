@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from zoo.backbones import chain_of_thought
 from zoo.backbones.base import Backbone
-from zoo.backbones.chain_of_thought.batch import Collator, CotBatch
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought as Network
+from zoo.backbones.common.chain_of_thought.data import Collator, CotBatch
 from zoo.data.chain_of_thought import Thought
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -27,7 +27,7 @@ class ChainOfThought(Objective):
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take the backbone's way to make batches. Raises ZooError when it answers in no chain of thought."""
-        if not isinstance(backbone, chain_of_thought.ChainOfThought):
+        if not isinstance(backbone, Network):
             raise ZooError(
                 f"The chain_of_thought objective trains speech chains of thought, not {type(backbone).__name__}."
             )

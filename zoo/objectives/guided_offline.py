@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.batch import IGNORED, Collator, SpeechBatch
-from zoo.backbones.vocabulary import Vocabulary
+from zoo.backbones.common.text.vocabulary import Vocabulary
+from zoo.backbones.seamless_m4t.data import IGNORED, Collator, SpeechBatch
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.errors import ZooError

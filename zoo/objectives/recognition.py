@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.ctc.backbone import CTC
+from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.ctc.spelling import Spelling
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk, Word

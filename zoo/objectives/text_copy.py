@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk

@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.batch import Collator
-from zoo.backbones.seamless_speech.batch import heard as features_of
-from zoo.backbones.seamless_speech.speaker import Languages
-from zoo.backbones.vocabulary import Vocabulary
+from zoo.backbones.common.text.vocabulary import Vocabulary
+from zoo.backbones.seamless_m4t.data import Collator
+from zoo.backbones.seamless_m4t.data import heard as features_of
+from zoo.backbones.seamless_m4t.speaker import Languages
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk, Word
 from zoo.data.units import Codebook, collapsed

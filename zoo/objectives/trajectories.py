@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.infinisst.backbone import InfiniSST
-from zoo.backbones.infinisst.batch import Batch, collate
-from zoo.backbones.infinisst.prompt import Prompt, Trajectory
+from zoo.backbones.common.speech_llm.data import Batch, collate
+from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.robust_segments import Stretch
 from zoo.data.talks import Talk
 from zoo.data.trajectories import emission_times, merged

@@ -13,8 +13,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_speech import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.speaker import Languages
+from zoo.backbones.seamless_m4t.speaker import Languages
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk
 from zoo.data.units import FRAME, Codebook, collapsed, mel_filters

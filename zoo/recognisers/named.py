@@ -14,10 +14,10 @@ from transformers import (
     PreTrainedConfig,
 )
 
-from zoo.backbones import hub
 from zoo.backbones.base import dtype_named
-from zoo.backbones.ctc.listen import best_paths, features
-from zoo.backbones.seq2seq.pretrained import UNREADABLE, check_extractor, part, weights
+from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import UNREADABLE, check_extractor, part, weights
+from zoo.backbones.ctc.best_path import best_paths, features
 from zoo.errors import ZooError
 from zoo.languages import language as known
 from zoo.recognisers.pieces import pieces

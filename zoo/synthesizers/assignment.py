@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from zoo.backbones.seq2seq.alignment import z_score
+from zoo.backbones.common.alignment import z_score
 from zoo.types import Samples
 
 Normalisation = Literal["none", "share", "z_score"]

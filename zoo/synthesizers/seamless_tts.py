@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_speech.text_to_speech import TextToSpeech
+from zoo.backbones.seamless_m4t.text_to_speech import TextToSpeech
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
 

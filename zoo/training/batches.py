@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from zoo.backbones.infinisst.encoder import FRAME_SAMPLES
+from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES
 from zoo.data.chain_of_thought import Thoughts
 from zoo.data.clips import Clips
 from zoo.data.excerpts import Excerpt, Excerpts

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo import audio
-from zoo.backbones.infinisst.encoder import CHUNK_FRAMES, CHUNK_SAMPLES, StreamingEncoder
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, CHUNK_SAMPLES, StreamingEncoder
 from zoo.data.cache import cache_root, locked
 from zoo.data.robust_segments import Stretch, blocks_of
 from zoo.data.talks import Talk

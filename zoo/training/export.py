@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import yaml
 
-from zoo.backbones.ctc.backbone import CTC
+from zoo.backbones.ctc.ctc import CTC
 from zoo.data.corpora import MiniTalks
 from zoo.errors import ZooError, unknown
 from zoo.systems.base import StreamingSystem

@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones import cascade, chain_of_thought
-from zoo.backbones.infinisst.prompt import template_named
-from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
-from zoo.backbones.seamless_speech.backbone import SeamlessM4TSpeech
-from zoo.backbones.seamless_speech.network import train_pieces
+from zoo.backbones.cascade.prompt import Template as CascadeTemplate
+from zoo.backbones.common.chain_of_thought.prompt import Template as ChainOfThoughtTemplate
+from zoo.backbones.common.speech_llm.prompt import template_named
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.seamless_m4t.network import train_pieces
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.callbacks.progress import progress_bar
 from zoo.config import (
@@ -179,7 +180,7 @@ def tokenizer_folder(
     special = list(SPECIAL_TOKENS)
     template = cfg.backbone.get("template")
     asked = build(template) if isinstance(template, Config) else template
-    if isinstance(asked, chain_of_thought.Template | cascade.Template):
+    if isinstance(asked, ChainOfThoughtTemplate | CascadeTemplate):
         names = {"source": language(cfg.source_language).name, "target": target.name}
         instruction = asked.instruction.format(
             **names, transcript="", translation=""

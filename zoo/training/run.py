@@ -13,9 +13,9 @@ from lightning.pytorch.loggers import Logger
 
 from zoo import audio
 from zoo.backbones.base import FeatureNormalising
-from zoo.backbones.infinisst.backbone import InfiniSST
-from zoo.backbones.lst import LST
-from zoo.backbones.wav2text.backbone import Wav2Text
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.lst.lst import LST
+from zoo.backbones.wav2text.wav2text import Wav2Text
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts

@@ -10,7 +10,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.cascade import Cascade, Template
+from zoo.backbones.cascade.cascade import Cascade
+from zoo.backbones.cascade.prompt import Template
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream

@@ -7,8 +7,8 @@ from transformers import AutoTokenizer
 
 from tests.backbones.cascade.conftest import SHAPE, Ears, Make
 from tests.test_matrix import choices
-from zoo.backbones.cascade import Cascade, Template
-from zoo.backbones.cascade.backbone import NEEDED, TRANSCRIBERS
+from zoo.backbones.cascade.cascade import NEEDED, TRANSCRIBERS, Cascade
+from zoo.backbones.cascade.prompt import Template
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from benchmarks import tiny_checkpoints
 from tests.backbones.cascade.conftest import Make
-from zoo.backbones.cascade import Cascade
-from zoo.backbones.seq2seq.whisper import Whisper
+from zoo.backbones.cascade.cascade import Cascade
+from zoo.backbones.whisper import Whisper
 from zoo.history.keep_all import KeepAll
 from zoo.policies.base import Policy
 from zoo.policies.local_agreement import LocalAgreement

@@ -10,8 +10,8 @@ import torch
 import yaml
 
 from tests.backbones.cascade.conftest import Make
-from zoo.backbones.cascade import Cascade
-from zoo.backbones.cascade.batch import IGNORED, Collator
+from zoo.backbones.cascade.cascade import Cascade
+from zoo.backbones.cascade.data import IGNORED, Collator
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.languages import language

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from zoo.backbones.ctc.backbone import CTC
+from zoo.backbones.ctc.ctc import CTC
 
 TINY = {
     "hidden_size": 16,

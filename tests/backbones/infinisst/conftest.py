@@ -8,8 +8,12 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
-from zoo.backbones.infinisst import LEAN, EncoderConfig, InfiniSST, SearchConfig, WindowConfig
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.window import WindowConfig
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.simulate import Source, simulate

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
 
-from zoo.backbones.infinisst import InfiniSST, WindowConfig
-from zoo.backbones.infinisst.decoder import build_decoder
-from zoo.backbones.infinisst.encoder import EncoderState
-from zoo.backbones.infinisst.tokenizer import SPECIAL_TOKENS, train_tokenizer
-from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, slide
+from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, slide
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.types import Instance

@@ -5,8 +5,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from zoo.backbones.infinisst import EncoderConfig, SearchConfig, Template, WindowConfig
-from zoo.backbones.infinisst.decoder import build_decoder
+from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.speech_llm.prompt import Template
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
 
 

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from zoo.backbones.infinisst import InfiniSST, SearchConfig, WindowConfig
-from zoo.backbones.infinisst.decoder import rotary_of
-from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES, EncoderState
-from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, slide
+from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.decoder import rotary_of
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, slide
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import Request, SpeechChunk

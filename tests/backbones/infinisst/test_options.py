@@ -7,8 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.infinisst import LEAN, InfiniSST, SearchConfig, WindowConfig
-from zoo.backbones.infinisst.encoder import CHUNK_SAMPLES
+from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem

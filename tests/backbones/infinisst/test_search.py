@@ -13,11 +13,11 @@ from transformers import (
     RepetitionPenaltyLogitsProcessor,
 )
 
-from zoo.backbones.infinisst import InfiniSST, SearchConfig
-from zoo.backbones.infinisst.encoder import EncoderState
-from zoo.backbones.infinisst.search import Context, search
-from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import Answer, StreamState, empty_cache
+from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.search import Context, SearchConfig, search
+from zoo.backbones.infinisst.window import Answer, StreamState
 
 END = 2
 PLAIN = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)

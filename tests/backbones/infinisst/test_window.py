@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.infinisst import InfiniSST, WindowConfig
-from zoo.backbones.infinisst.encoder import EncoderState
+from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import Context, SearchConfig, search
-from zoo.backbones.infinisst.turn import Turn
-from zoo.backbones.infinisst.window import Answer, StreamState, close, empty_cache, recent, slide
+from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, recent, slide
 
 INSTRUCTION, END = 5, 2
 

@@ -10,8 +10,9 @@ import torch
 import yaml
 from huggingface_hub import HfApi
 
-from zoo.backbones.lst import LST, described
-from zoo.backbones.seq2seq.alignment import AlignmentConfig
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.lst import description as described
+from zoo.backbones.lst.lst import LST
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
@@ -30,7 +31,7 @@ def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = {
         "encoder": {
             **asdict(backbone.encoder_config),
-            "_target_": "zoo.backbones.infinisst.encoder.EncoderConfig",
+            "_target_": "zoo.backbones.common.wav2vec2.encoder.EncoderConfig",
         },
         "decoder": dict(backbone.decoder_source),
         "template": asdict(backbone.template),

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.lst import LST
-from zoo.backbones.lst.batch import dialogue
+from zoo.backbones.lst.data import dialogue
+from zoo.backbones.lst.lst import LST
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.errors import ZooError

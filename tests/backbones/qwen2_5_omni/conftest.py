@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
-from zoo.backbones.qwen2_5_omni import CHATML, Qwen25Omni
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.qwen2_5_omni.qwen2_5_omni import CHATML, Qwen25Omni
 
 SPECIAL = (
     "<|pad|>",

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.lora import LoraConfig, is_adapter
-from zoo.backbones.qwen2_5_omni import Qwen25Omni
+from zoo.backbones.common.lora import LoraConfig, is_adapter
+from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.errors import ZooError
 from zoo.languages import language
 

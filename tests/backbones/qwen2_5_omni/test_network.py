@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks.tiny_checkpoints import qwen2_5_omni
-from zoo.backbones.qwen2_5_omni import Qwen25Omni
+from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.errors import ZooError
 
 WEIGHTS = "model.safetensors"

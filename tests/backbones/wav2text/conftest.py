@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from zoo.backbones.infinisst.encoder import EncoderConfig
-from zoo.backbones.infinisst.tokenizer import train_tokenizer
-from zoo.backbones.wav2text.backbone import Wav2Text
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.wav2text.transcript import SourceWords
+from zoo.backbones.wav2text.wav2text import Wav2Text
 
 ENCODER = EncoderConfig(
     conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2

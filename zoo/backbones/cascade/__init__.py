@@ -1,6 +1,1 @@
-"""Transcribe, then translate: a cascade of two networks."""
-
-from zoo.backbones.cascade.backbone import Cascade
-from zoo.backbones.cascade.prompt import Template
-
-__all__ = ["Cascade", "Template"]
+"""A recogniser and a text LLM behind one backbone contract."""

@@ -11,11 +11,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from zoo.backbones import hub
-from zoo.backbones.infinisst.decoder import ATTENTION, decoder_config
-from zoo.backbones.infinisst.turn import Cached, Turn
-from zoo.backbones.infinisst.window import empty_cache
-from zoo.backbones.seq2seq.pretrained import check_tokenizer, model_type, part, weights
+from zoo.backbones.common.causal.branches import Cached, Turn, empty_cache
+from zoo.backbones.common.causal.decoder import ATTENTION, decoder_config
+from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import check_tokenizer, model_type, part, weights
 from zoo.errors import ZooError
 
 KINDS = (

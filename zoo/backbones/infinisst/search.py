@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import zoo.backbones.search as shared
-from zoo.backbones.search import Answer, Context, Continuation, following
+import zoo.backbones.common.search as shared
+from zoo.backbones.common.search import Answer, Context, Continuation, following
 from zoo.errors import ZooError
 
 

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from zoo.backbones.infinisst.decoder import rotary_of
-from zoo.backbones.infinisst.encoder import EncoderState
-from zoo.backbones.search import Answer
+from zoo.backbones.common.causal.decoder import rotary_of
+from zoo.backbones.common.search import Answer
+from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.errors import ZooError
 
 
@@ -66,13 +66,6 @@ class StreamState:
     def next_position(self) -> int:
         """Position of the next token in the stream."""
         return self.dropped + self.kept
-
-
-def empty_cache(decoder: PreTrainedModel) -> Tensor:
-    """(layers, 2, heads, 0, head size) of zeros, in the decoder's type and on its device."""
-    layers, heads = decoder.model.layers, decoder.model.config.num_key_value_heads
-    shape = (len(layers), 2, heads, 0, layers[0].self_attn.head_dim)
-    return torch.zeros(shape, dtype=decoder.model.dtype, device=decoder.model.device)
 
 
 def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:

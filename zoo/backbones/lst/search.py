@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import zoo.backbones.search as shared
-from zoo.backbones.search import Context
+import zoo.backbones.common.search as shared
+from zoo.backbones.common.search import Context
 from zoo.errors import ZooError
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers.audio_utils import mel_filter_bank
 
-from zoo.backbones.seq2seq.features import HOP, WINDOW, Filterbank
+from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, Filterbank
 from zoo.types import SAMPLE_RATE
 
 BINS = 80

@@ -18,10 +18,10 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
     Phi4MultimodalRotaryEmbedding,
 )
 
-from zoo.backbones import lora as adapters
-from zoo.backbones.lora import ADAPTER, LoraConfig
-from zoo.backbones.phi4_multimodal.published import Published
-from zoo.backbones.seq2seq.pretrained import check_fields
+from zoo.backbones.common import lora as adapters
+from zoo.backbones.common.lora import ADAPTER, LoraConfig
+from zoo.backbones.common.pretrained.loading import check_fields
+from zoo.backbones.phi4_multimodal.weights import Published
 from zoo.errors import ZooError, some
 
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts

@@ -1,4 +1,4 @@
-"""Reads an adapter (LoRA) that lies beside a network's weights, as ``zoo.backbones.lora.save`` leaves it."""
+"""Reads an adapter (LoRA) that lies beside a network's weights, as ``zoo.backbones.common.lora.save`` leaves it."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from zoo.backbones.lora import ADAPTER, FOLDER, LoraConfig, added, inject
+from zoo.backbones.common.lora import ADAPTER, FOLDER, LoraConfig, added, inject
 from zoo.errors import ZooError
 
 PREFIX = "base_model.model."

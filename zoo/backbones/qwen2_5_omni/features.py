@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.analysed import Analysed
-from zoo.backbones.seq2seq.features import HOP, CentredSpectrogram
+from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Samples
 

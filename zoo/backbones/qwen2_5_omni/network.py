@@ -15,10 +15,10 @@ from transformers import (
     Qwen2_5OmniThinkerForConditionalGeneration,
 )
 
-from zoo.backbones.infinisst.decoder import ATTENTION
-from zoo.backbones.lora import LoraConfig, inject
+from zoo.backbones.common.causal.decoder import ATTENTION
+from zoo.backbones.common.lora import LoraConfig, inject
+from zoo.backbones.common.pretrained.loading import check_fields, model_type, part, quiet, weights
 from zoo.backbones.qwen2_5_omni.adapter import adapted
-from zoo.backbones.seq2seq.pretrained import check_fields, model_type, part, quiet, weights
 from zoo.errors import ZooError
 
 TARGETS = (  # of a new adapter

@@ -1,0 +1,61 @@
+"""Rows of a turn are branches of one sequence: each is what the model computes on that branch alone."""
+
+import random
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+from zoo.backbones.common.causal.branches import ROOM, Turn, empty_cache
+from zoo.backbones.common.wav2vec2.encoder import EncoderState
+from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.window import Answer, StreamState, close
+
+END, BEAMS = 2, 3
+
+
+def embedded(backbone: InfiniSST, ids: list[int]) -> Tensor:
+    return backbone.decoder.get_input_embeddings()(torch.tensor(ids))
+
+
+def alone(backbone: InfiniSST, ids: list[int]) -> tuple[Tensor, Tensor]:
+    """Transformers on the whole sequence: log-probabilities of the next id, keys and values of all."""
+    cache = DynamicCache()
+    logits = backbone.decoder(torch.tensor([ids]), past_key_values=cache, use_cache=True).logits[
+        0, -1
+    ]
+    kept = torch.stack([torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers])
+    return logits.log_softmax(-1), kept
+
+
+@torch.inference_mode()
+def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> None:
+    """Streams of different age, random places and ids, more steps than there was room for at first."""
+    backbone, chance = make(), random.Random(0)
+    heard = [[chance.randrange(8, 264) for _ in range(size)] for size in (3, 9)]
+    encoder = EncoderState(torch.zeros(0), torch.zeros(0))
+    states = [StreamState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in heard]
+    first = Turn(backbone.decoder, states[1:], [embedded(backbone, heard[1][:4])])
+    close(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
+
+    turn = Turn(
+        backbone.decoder, states, [embedded(backbone, heard[0]), embedded(backbone, heard[1][4:])]
+    )
+    turn.fork(BEAMS)
+    branches = [list(ids) for ids in heard for _ in range(BEAMS)]
+    for _ in range(ROOM // BEAMS + 20):
+        rows = [chance.randrange(BEAMS) + row // BEAMS * BEAMS for row in range(len(branches))]
+        tokens = [chance.randrange(8, 264) for _ in rows]
+        turn.step(tokens, rows)
+        branches = [[*branches[row], token] for row, token in zip(rows, tokens, strict=True)]
+    for row, ids in enumerate(branches):
+        log_probs, kept = alone(backbone, ids)
+        before = len(heard[row // BEAMS])
+        torch.testing.assert_close(
+            turn.log_probs[row], log_probs, rtol=0, atol=2e-6
+        )  # the norms compute in float32
+        torch.testing.assert_close(
+            turn.prefilled(row // BEAMS), kept[..., :before, :], rtol=0, atol=2e-6
+        )
+        torch.testing.assert_close(turn.generated(row), kept[..., before:, :], rtol=0, atol=2e-6)

@@ -1,0 +1,165 @@
+"""A tiny causal LM of random weights in double precision that hears by one linear layer; a tokenizer of bytes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.audio.spectrogram import Filterbank
+from zoo.backbones.common.causal.decoder import ATTENTION
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.prompt import Template
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+
+BINS, STACKED, WIDTH = 8, 8, 16
+TEMPLATE = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
+SPECIAL = ("<|pad|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>")
+
+Make = Callable[..., ChainOfThought]
+
+
+class Hearing(LlamaForCausalLM):
+    """Eight frames of a filterbank are one embedding."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__(config)
+        self.tower = nn.Linear(STACKED * BINS, 12, dtype=self.dtype)
+        self.projection = nn.Linear(12, WIDTH, dtype=self.dtype)
+
+
+class Tiny(ChainOfThought):
+    """What a concrete class has to say. seed: of the weights. separated: a token of its own is the separator."""
+
+    frame_samples = 1280
+
+    def __init__(self, *, seed: int, separated: bool, end_scale: float, **options: Any) -> None:
+        super().__init__(template=TEMPLATE, dtype="float64", **options)
+        self.seed, self.separated, self.end_scale = seed, separated, end_scale
+
+    def build(self) -> None:
+        own = ("<sep>",) if self.separated else ()
+        self.tokenizer = train_tokenizer([], vocabulary_size=300, special_tokens=[*SPECIAL, *own])
+        self.spectrogram = Filterbank(BINS)
+        torch.manual_seed(self.seed)
+        config = LlamaConfig(
+            vocab_size=len(self.tokenizer),
+            hidden_size=WIDTH,
+            intermediate_size=24,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            initializer_range=0.3,
+            attn_implementation=ATTENTION,
+        )
+        self.model = Hearing(config).to(self.dtype)
+        with torch.no_grad():
+            self.model.get_input_embeddings().weight.normal_(0, 0.5)
+            ends = self.tokenizer.convert_tokens_to_ids(
+                ["<|end|>", "<sep>" if self.separated else ">"]
+            )
+            self.model.lm_head.weight[ends] *= self.end_scale
+
+    @property
+    def decoder(self) -> Hearing:
+        return self.model
+
+    @staticmethod
+    def prepared(frames: Tensor) -> Tensor:
+        return (frames - 16) / 4
+
+    @staticmethod
+    def embeddings(features: int) -> int:
+        return -(-features // STACKED)
+
+    def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        filled = [F.pad(frames, (0, 0, 0, -len(frames) % STACKED)) for frames in features]
+        heard = [self.model.tower(frames.reshape(-1, STACKED * BINS)).tanh() for frames in filled]
+        return heard, [frames / 2 for frames in heard]
+
+    def project(self, hidden: Tensor) -> Tensor:
+        return self.model.projection(hidden)
+
+    def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
+        model = self.model
+        text = [*model.model.parameters(), *model.lm_head.parameters()]
+        return {
+            "encoder": model.tower.parameters(),
+            "projector": model.projection.parameters(),
+            "decoder": text,
+        }
+
+
+@pytest.fixture(scope="session")
+def make() -> Make:
+    """Build a backbone. end_scale: how strongly end and separator vary, so that answers end after a few ids."""
+
+    def build(**options: Any) -> ChainOfThought:
+        settings = {"seed": 0, "separated": True, "end_scale": 3.0, "max_tokens": 12}
+        backbone = Tiny(**settings | {"alignment": AlignmentConfig(layer=1)} | options)
+        backbone.load()
+        return backbone
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def live() -> Callable[..., Session]:
+    """A session that has heard some seconds of noise and has written some ids."""
+
+    def hear(
+        backbone: ChainOfThought,
+        *,
+        seconds: float,
+        prefix: Sequence[int] = (),
+        seed: int = 0,
+        target: str = "de",
+    ) -> Session:
+        session = Session(
+            talk="talk",
+            source=language("en"),
+            target=language(target),
+            frame_samples=backbone.frame_samples,
+            text=TextStream(decode=backbone.text, separator=" "),
+        )
+        session.audio = noise_of(seconds, seed)
+        session.prefix = torch.tensor(prefix, dtype=torch.long)
+        session.backbone = backbone.open(session)
+        return session
+
+    return hear
+
+
+def noise_of(seconds: float, seed: int = 0) -> Tensor:
+    """Random audio, louder and softer by turns, (seconds x 16 000,)."""
+    noise = torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+    return noise * torch.linspace(0, 9, len(noise)).sin()
+
+
+@pytest.fixture(scope="session")
+def noise() -> Callable[..., Tensor]:
+    """See ``noise_of``."""
+    return noise_of
+
+
+@pytest.fixture(scope="session")
+def spoken() -> Callable[[ChainOfThought], None]:
+    """Makes a backbone say letters and spaces only."""
+
+    def restrict(backbone: ChainOfThought) -> None:
+        letters = {token for letter in "abc" for token in backbone.prompt.translation(letter)}
+        allowed = {*letters, *backbone.prompt.separator}
+        backbone.never = [token for token in range(len(backbone.tokenizer)) if token not in allowed]
+        with torch.no_grad():
+            backbone.decoder.get_output_embeddings().weight[
+                backbone.prompt.translation("a")[0]
+            ] *= 4.0
+
+    return restrict

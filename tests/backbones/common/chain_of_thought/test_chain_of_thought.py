@@ -1,0 +1,361 @@
+"""What a chain of thought says is what a plain loop over Transformers says, however little of it is computed anew."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.search import SearchConfig
+from zoo.streaming.session import Session
+from zoo.types import Capability, Cut, Request, Stage
+
+Make = Callable[..., ChainOfThought]
+Live = Callable[..., Session]
+
+ALIGNED = frozenset({Capability.ALIGNMENT})
+TRANSCRIPT = Request(stage=Stage.TRANSCRIPT)
+PREFIX = [40, 100, 60, 39, 71]
+
+
+def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
+    """(positions, width) of the prompt, embedded piece by piece; where the speech stands."""
+    frames = backbone.prepared(
+        backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
+    ).double()
+    speech = backbone.project(backbone.encode([frames])[0][0])
+    embed, tokenizer = backbone.model.get_input_embeddings(), backbone.tokenizer
+    user, after = (
+        embed(torch.tensor(tokenizer(text, add_special_tokens=False)["input_ids"]))
+        for text in ("<|user|>", "To German.<|end|><|assistant|>")
+    )
+    return torch.cat([user, speech, after]), slice(len(user), len(user) + len(speech))
+
+
+def transformers_own(
+    backbone: ChainOfThought, audio: Tensor, said: list[int]
+) -> tuple[Tensor, Tensor]:
+    """Next-token scores (1 + said, vocabulary) and attention (layers, 1 + said, heads, speech) after the prompt."""
+    prompt, speech = opening(backbone, audio)
+    embeddings = torch.cat(
+        [prompt, backbone.model.get_input_embeddings()(torch.tensor(said, dtype=torch.long))]
+    )
+    backbone.model.set_attn_implementation("eager")
+    try:
+        output = backbone.model(inputs_embeds=embeddings[None], output_attentions=True)
+    finally:
+        backbone.model.set_attn_implementation("zoo_grouped")
+    scores = output.logits[0, -1 - len(said) :]
+    scores[:, backbone.prompt.audio] = -torch.inf
+    attention = torch.stack([layer[0] for layer in output.attentions])
+    return scores, attention[:, :, -1 - len(said) :, speech].transpose(1, 2)
+
+
+def greedy(
+    backbone: ChainOfThought, audio: Tensor, said: list[int], *, separator: list[int]
+) -> list[int]:
+    """What follows ``said``, token by token, up to separator (not with it), end or limit."""
+    new: list[int] = []
+    while len(new) < backbone.max_tokens:
+        token = int(transformers_own(backbone, audio, said + new)[0][-1].argmax())
+        if token == backbone.prompt.end:
+            return new
+        new.append(token)
+        if separator and new[-len(separator) :] == separator:
+            return new[: -len(separator)]
+    return new
+
+
+def ask(backbone: ChainOfThought, session: Session, request: Request) -> list[int]:
+    return backbone.decode([session], [request], frozenset())[0].token_ids.tolist()
+
+
+@contextmanager
+def passes(backbone: ChainOfThought) -> Iterator[list[int]]:
+    """Positions fed in each pass through the decoder."""
+    sizes: list[int] = []
+
+    def note(module: Any, arguments: Any, options: dict[str, Tensor]) -> None:
+        sizes.append(options["inputs_embeds"].shape[1])
+
+    handle = backbone.decoder.model.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        yield sizes
+    finally:
+        handle.remove()
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("separated", [True, False])
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("prefix", [[], PREFIX])
+def test_words_are_those_of_a_plain_loop(
+    make: Make, live: Live, separated: bool, fast: bool, prefix: list[int]
+) -> None:
+    """Over looks that grow, so that there are drafts; the separator is one token, or a space and five bytes."""
+    lengths, longest = set[int](), 0
+    for seed in range(2):
+        backbone = make(seed=seed, separated=separated, draft=fast, reuse=fast, max_tokens=9)
+        separator = backbone.prompt.separator
+        assert len(separator) == (1 if separated else 6)
+        session = live(backbone, seconds=2.0, prefix=prefix, seed=seed)
+        for frames in (8, 16, 25):
+            audio = session.audio[: frames * 1280]
+            transcript = greedy(backbone, audio, [], separator=separator)
+            said = [*transcript, *separator, *prefix]
+            translation = greedy(backbone, audio, said, separator=[])
+            heard = backbone.decode([session], [Request(Stage.TRANSCRIPT, frames)], ALIGNED)[0]
+            assert heard.token_ids.tolist() == transcript
+            assert (heard.prefix, heard.finished, heard.alignment) == (0, True, None)
+            assert heard.truncated == (len(transcript) == backbone.max_tokens)
+            for forced in (None, heard.token_ids):
+                hypothesis = backbone.decode(
+                    [session], [Request(Stage.TRANSLATION, frames, forced)], frozenset()
+                )[0]
+                assert hypothesis.token_ids.tolist() == translation
+                assert (hypothesis.prefix, hypothesis.alignment) == (len(prefix), None)
+            lengths.add(len(transcript))
+            longest = max(longest, len(translation))
+    assert longest > 1
+    assert len(lengths) > (1 if separated else 0)
+
+
+@torch.inference_mode()
+def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Live) -> None:
+    """What was said before is said again in one pass, what follows goes on from it; text that changes costs steps."""
+    backbone = make(separated=False)
+    separator, ids = backbone.prompt.separator, [70, 71, 72]
+    session = live(backbone, seconds=2.0)
+    with passes(backbone) as sizes, scripted(backbone) as script:
+        script[:] = [*ids, *separator, 80, 81, backbone.prompt.end]
+        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 10)) == ids
+        assert len(sizes) == len(ids) + len(separator)
+        sizes.clear()
+        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 20)) == ids
+        assert len(sizes) == 1
+        assert ask(backbone, session, Request(Stage.TRANSLATION, 20)) == [80, 81]
+        assert sizes[1:] == [len(separator), 1, 1]
+        script[:] = [70, 71, 90, 91, *separator]
+        sizes.clear()
+        assert ask(backbone, session, TRANSCRIPT) == [70, 71, 90, 91]
+        assert len(sizes) == 1 + len([90, 91, *separator]) - 1
+        script[:] = [
+            70,
+            71,
+            *separator[1:],
+            80,
+            81,
+            backbone.prompt.end,
+        ]  # spelled otherwise: without the space
+        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 15)) == [70, 71]
+        sizes.clear()
+        ask(backbone, session, Request(Stage.TRANSLATION, 15))
+        assert sizes[0] == len(separator)
+
+
+@torch.inference_mode()
+def test_a_look_is_transcribed_once(make: Make, live: Live) -> None:
+    """A translation without a transcript goes by it, another one is fed anew; too little audio says nothing."""
+    backbone = make()
+    session = live(backbone, seconds=1.0, prefix=PREFIX)
+    with passes(backbone) as sizes:
+        own = backbone.decode([session], [Request()], frozenset())[0]
+        first = list(sizes)
+        sizes.clear()
+        heard = backbone.decode([session], [TRANSCRIPT], frozenset())[0]
+        assert sizes == []
+        same = backbone.decode([session], [Request(transcript=heard.token_ids)], frozenset())[0]
+        assert sizes == [heard.truncated + 1 + len(PREFIX), *[1] * (len(sizes) - 1)]
+        assert sizes == first[-len(sizes) :]
+        sizes.clear()
+        other = heard.token_ids.flip(0)
+        backbone.decode([session], [Request(transcript=other)], frozenset())
+        assert sizes[0] == len(opening(backbone, session.audio)[0]) + len(other) + 1 + len(PREFIX)
+        assert own.token_ids.tolist() == same.token_ids.tolist()
+        sizes.clear()
+        session = live(backbone, seconds=0.02, prefix=PREFIX)
+        silent = backbone.decode([session] * 2, [TRANSCRIPT, Request()], ALIGNED)
+        assert sizes == []
+    assert [(answer.new, answer.prefix, answer.finished) for answer in silent] == [
+        (0, 0, True),
+        (0, 5, True),
+    ]
+    assert (silent[0].transcript, silent[1].aligned.shape) == ("", (5, 1))
+
+
+@torch.inference_mode()
+def test_a_cut_takes_the_transcript_but_for_its_tail(make: Make, live: Live) -> None:
+    backbone = make()
+    session = live(backbone, seconds=2.0)
+    with scripted(backbone) as script, passes(backbone) as sizes:
+        end = [*backbone.prompt.separator, backbone.prompt.end]
+        tail = backbone.prompt.ids(
+            "so"
+        )  # spelled as at the begin of a text, which takes one id more
+        script[:] = [70, 71, *tail[1:], *end]
+        assert ask(backbone, session, TRANSCRIPT) == [70, 71, *tail[1:]]
+        ask(backbone, session, Request(Stage.TRANSLATION, 12, torch.tensor([70, 71])))
+        cut = Cut(frames=12)
+        backbone.forget(session, cut)
+        session.forget(cut)
+        script[:] = [*tail, *end]
+        sizes.clear()
+        assert ask(backbone, session, TRANSCRIPT) == tail
+        assert len(sizes) == 1
+        ask(backbone, session, Request(transcript=torch.tensor([90])))
+        backbone.forget(session, Cut(tokens=1))
+        assert session.backbone.known is not None
+        backbone.forget(session, cut)
+        assert (session.backbone.transcript, session.backbone.draft) == (None, [])
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_batch_is_each_stream_alone(make: Make, live: Live, beams: int) -> None:
+    """Streams of different ages, stages, drafts and prefixes."""
+    searching = SearchConfig(beams=beams)
+    for seed in range(3):
+        backbone = make(seed=seed, search=searching)
+        plan = [
+            (1.0, [], [TRANSCRIPT, Request(), TRANSCRIPT]),
+            (2.3, PREFIX, [Request(Stage.TRANSCRIPT, 9), TRANSCRIPT, Request(max_words=2)]),
+            (0.01, PREFIX, [TRANSCRIPT, Request(), Request()]),
+            (
+                1.6,
+                PREFIX[:2],
+                [Request(audio_end=11), Request(transcript=torch.tensor([70, 80])), TRANSCRIPT],
+            ),
+            (
+                1.9,
+                PREFIX[:1],
+                [Request(Stage.TRANSCRIPT, 20), Request(Stage.TRANSCRIPT, 5), Request(audio_end=5)],
+            ),
+        ]
+        together = [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, _ in plan
+        ]
+        alone = [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed) for seconds, prefix, _ in plan
+        ]
+        for turn in range(3):
+            asked = [requests[turn] for *_, requests in plan]
+            for index, answer in enumerate(backbone.decode(together, asked, ALIGNED)):
+                single = backbone.decode([alone[index]], [asked[index]], ALIGNED)[0]
+                assert answer.token_ids.tolist() == single.token_ids.tolist()
+                assert answer.transcript == single.transcript
+                assert (answer.finished, answer.truncated) == (single.finished, single.truncated)
+                if asked[index].stage is Stage.TRANSLATION:
+                    torch.testing.assert_close(
+                        answer.alignment, single.alignment, rtol=0, atol=1e-6
+                    )
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("reuse", [True, False])
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("query", ["predicting", "own"])
+def test_alignment_is_the_layers_own_attention(
+    make: Make, live: Live, reuse: bool, beams: int, query: str
+) -> None:
+    """Of prefix and new tokens, whether the speech was fed in the same pass or before."""
+    alignment = AlignmentConfig(layer=1, heads=[0, 3], query=query)
+    backbone = make(alignment=alignment, reuse=reuse, search=SearchConfig(beams=beams))
+    session = live(backbone, seconds=1.6, prefix=PREFIX)
+    transcript = ask(backbone, session, TRANSCRIPT)
+    hypothesis = backbone.decode([session], [Request()], ALIGNED)[0]
+    assert hypothesis.new > 1
+    assert hypothesis.frames == 20
+    before = [*transcript, *backbone.prompt.separator]
+    text = PREFIX + hypothesis.token_ids.tolist()
+    rows = transformers_own(backbone, session.audio, before + text)[1][1][
+        len(before) :, [0, 3]
+    ].mean(dim=1)
+    own = [query == "own"] * len(text)
+    if hypothesis.truncated:  # the last one has not been fed
+        own[-1] = False
+    expected = torch.stack([rows[i + later] for i, later in enumerate(own)])
+    torch.testing.assert_close(
+        hypothesis.alignment, expected.to(hypothesis.alignment), rtol=0, atol=2e-6
+    )
+
+
+@torch.inference_mode()
+def test_beams_are_those_of_transformers(make: Make, live: Live) -> None:
+    """From keys and values of the transcript on."""
+    differ = 0
+    for seed in range(4):
+        said = []
+        for beams in (1, 4):
+            backbone = make(seed=seed, search=SearchConfig(beams=beams))
+            session = live(backbone, seconds=1.6, seed=seed)
+            before = [*ask(backbone, session, TRANSCRIPT), *backbone.prompt.separator]
+            said.append(ask(backbone, session, Request()))
+        embed = backbone.model.get_input_embeddings()
+        prompt = torch.cat([opening(backbone, session.audio)[0], embed(torch.tensor(before))])
+        theirs = backbone.model.generate(
+            inputs_embeds=prompt[None],
+            attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+            max_new_tokens=backbone.max_tokens,
+            num_beams=4,
+            eos_token_id=backbone.prompt.end,
+            pad_token_id=backbone.prompt.end,
+            suppress_tokens=[backbone.prompt.audio],
+        )[0].tolist()
+        assert said[1] == [token for token in theirs if token != backbone.prompt.end]
+        differ += said[0] != said[1]
+    assert differ
+
+
+@torch.inference_mode()
+def test_no_more_than_the_words_asked_for(make: Make, live: Live) -> None:
+    backbone = make()
+    session = live(backbone, seconds=1.6, prefix=backbone.prompt.translation("so")[:-1])
+    with scripted(backbone) as script:
+        script[:] = (
+            backbone.prompt.transcript("a")
+            + session.prefix.tolist()
+            + backbone.prompt.translation("ab cd ef")
+        )
+        full = backbone.decode([session], [Request()], frozenset())[0]
+        some = backbone.decode([session], [Request(max_words=2)], frozenset())[0]
+    assert backbone.text(full.token_ids.tolist()) == " ab cd ef"
+    assert (backbone.text(some.token_ids.tolist()), some.first_words(2), some.finished) == (
+        " ab cd ",
+        6,
+        False,
+    )
+
+
+@contextmanager
+def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
+    """The ids in the list are what the model says after the prompt of its one stream, whatever it hears."""
+    script: list[int] = []
+    model, begins = backbone.model, [0]
+    assistant = model.get_input_embeddings()(
+        torch.tensor(backbone.tokenizer.convert_tokens_to_ids("<|assistant|>"))
+    )
+
+    def place(module: Any, arguments: Any, options: dict[str, Tensor], output: Any) -> None:
+        here = (options["inputs_embeds"][0] == assistant).all(dim=1).nonzero().flatten()
+        if len(here):
+            begins[:] = [int(options["position_ids"][0, here[0]])]
+        output.last_hidden_state[..., 0] = options["position_ids"] - begins[0]
+
+    class Head(torch.nn.Module):
+        def forward(self, hidden: Tensor) -> Tensor:
+            places = hidden[..., 0].long().clamp(0, len(script) - 1)
+            return torch.nn.functional.one_hot(
+                torch.tensor(script)[places], len(backbone.tokenizer)
+            ).double()
+
+    hook, head = model.model.register_forward_hook(place, with_kwargs=True), model.lm_head
+    model.lm_head = Head()
+    try:
+        yield script
+    finally:
+        hook.remove()
+        model.lm_head = head

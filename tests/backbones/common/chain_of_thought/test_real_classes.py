@@ -1,0 +1,188 @@
+"""Streaming on the classes of Transformers: drafts and reuse say what a plain loop over the class's forward says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.backbones.phi4_multimodal.tiny import CONFIG
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.prompt import Template
+from zoo.backbones.common.text.tokenizer import train_tokenizer
+from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
+from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.types import Capability, Request, Stage
+
+LIMIT = 6
+LEAN = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
+THINKER: dict[str, Any] = {
+    "text_config": {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "initializer_range": 0.3,
+        "tie_word_embeddings": True,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "mrope_section": [2, 1, 1],
+        },
+    },
+    "audio_config": {
+        "d_model": 12,
+        "encoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "num_mel_bins": 128,
+        "n_window": 20,
+        "initializer_range": 0.2,
+    },
+}
+OPTIONS: dict[str, Any] = {
+    "embedding_std": 0.5,
+    "dtype": "float64",
+    "max_tokens": LIMIT,
+    "alignment": AlignmentConfig(layer=1),
+}
+
+
+def phi(folder: Path, **options: Any) -> ChainOfThought:
+    return Phi4Multimodal(config=CONFIG, tokenizer=str(folder), template=LEAN, **options)
+
+
+def qwen(folder: Path, **options: Any) -> ChainOfThought:
+    return Qwen25Omni(config=THINKER, tokenizer=str(folder), template=LEAN, **options)
+
+
+def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
+    """The class's own forward: scores of the next id (vocabulary,), attention (1 + said, speech) of layer 1."""
+    features = backbone.prepared(
+        backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
+    ).double()
+    count = backbone.embeddings(len(features))
+    ids = backbone.prompt.opening(count, language("de")) + said
+    if isinstance(backbone, Phi4Multimodal):
+        heard = {"audio_input_features": features[None], "audio_embed_sizes": torch.tensor([count])}
+        text: Any = backbone.model
+    else:
+        seen = torch.ones(1, len(features), dtype=torch.long)
+        heard = {"input_features": features.T[None], "feature_attention_mask": seen}
+        text = backbone.decoder.model
+    before = text.config._attn_implementation
+    text.config._attn_implementation = "eager"
+    mask = torch.ones(1, len(ids), dtype=torch.long)
+    output = backbone.model(
+        input_ids=torch.tensor([ids]), attention_mask=mask, **heard, output_attentions=True
+    )
+    text.config._attn_implementation = before
+    logits = output.logits[0, -1]
+    logits[backbone.prompt.audio] = -torch.inf
+    first = backbone.prompt.speech
+    return logits, output.attentions[1][0, :, -1 - len(said) :, first : first + count].mean(dim=0)
+
+
+def plain(backbone: ChainOfThought, audio: Tensor, said: list[int], ends: list[int]) -> list[int]:
+    new: list[int] = []
+    while (
+        len(new) < LIMIT
+        and (token := int(scores(backbone, audio, said + new)[0].argmax())) not in ends
+    ):
+        new.append(token)
+    return new
+
+
+def random(
+    kind: Callable[..., ChainOfThought],
+    folder: Path,
+    seed: int = 0,
+    ends: float = 4.0,
+    **options: Any,
+) -> ChainOfThought:
+    """A loaded one. ends: how strongly separator and end vary; from 4 on, not all answers end at the limit."""
+    special = (
+        "<|pad|>",
+        "<|begin_of_text|>",
+        "<|user|>",
+        "<|audio|>",
+        "<|end|>",
+        "<|assistant|>",
+        "<sep>",
+    )
+    train_tokenizer(["good morning"], vocabulary_size=300, special_tokens=special).save_pretrained(
+        folder
+    )
+    torch.manual_seed(seed)
+    backbone = kind(folder, **OPTIONS, **options)
+    backbone.load()
+    with torch.no_grad():
+        backbone.decoder.get_output_embeddings().weight[
+            [backbone.prompt.end, *backbone.prompt.separator]
+        ] *= ends
+    return backbone
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", [phi, qwen])
+@pytest.mark.parametrize("fast", [True, False])
+def test_streams_as_the_class_would(
+    kind: Callable[..., ChainOfThought], fast: bool, live: Callable[..., Session], tmp_path: Path
+) -> None:
+    backbone = random(kind, tmp_path, draft=fast, reuse=fast)
+    separator, end = backbone.prompt.separator, backbone.prompt.end
+    assert len(separator) == 1
+    prefix = [70, 71, 72]
+    session = live(backbone, seconds=1.28, prefix=prefix)
+    lengths = set()
+    for samples in (5_120, 10_240, 20_480):
+        audio, frames = session.audio[:samples], samples // backbone.frame_samples
+        transcript = plain(backbone, audio, [], [end, *separator])
+        translation = plain(backbone, audio, [*transcript, *separator, *prefix], [end])
+        heard = backbone.decode([session], [Request(Stage.TRANSCRIPT, frames)], frozenset())[0]
+        assert heard.token_ids.tolist() == transcript
+        needs = frozenset({Capability.ALIGNMENT})
+        said = backbone.decode(
+            [session], [Request(Stage.TRANSLATION, frames, heard.token_ids)], needs
+        )[0]
+        assert said.token_ids.tolist() == translation
+        text = [*transcript, *separator, *prefix, *translation]
+        rows = scores(backbone, audio, text)[1][len(text) - len(translation) - len(prefix) : -1]
+        torch.testing.assert_close(said.alignment, rows.to(said.alignment), rtol=0, atol=1e-5)
+        lengths |= {len(transcript), len(translation)}
+    assert len(lengths) > 1
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", [phi, qwen])
+def test_a_batch_is_each_stream_alone(
+    kind: Callable[..., ChainOfThought], live: Callable[..., Session], tmp_path: Path
+) -> None:
+    """Streams of different ages and prefixes, with drafts, and both stages in one batch."""
+    backbone, needs = random(kind, tmp_path, seed=3, ends=1.0), frozenset({Capability.ALIGNMENT})
+    transcript, translation = Request(stage=Stage.TRANSCRIPT), Request()
+    plan = [(1.28, [70, 71]), (0.64, []), (0.96, [72])]
+    together, alone = (
+        [
+            live(backbone, seconds=seconds, prefix=prefix, seed=seed)
+            for seed, (seconds, prefix) in enumerate(plan)
+        ]
+        for _ in range(2)
+    )
+    said = set()
+    for asked in ([transcript, translation, transcript], [translation, transcript, translation]):
+        for index, answer in enumerate(backbone.decode(together, asked, needs)):
+            single = backbone.decode([alone[index]], [asked[index]], needs)[0]
+            assert answer.token_ids.tolist() == single.token_ids.tolist()
+            if asked[index] is translation:
+                torch.testing.assert_close(answer.alignment, single.alignment, rtol=0, atol=1e-5)
+            said.add(tuple(answer.token_ids.tolist()))
+        for session in (*together, *alone):
+            session.audio = torch.cat([session.audio, session.audio.flip(0)[:5120]])
+    assert len(said) > 2

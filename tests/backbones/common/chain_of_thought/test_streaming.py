@@ -1,0 +1,49 @@
+"""Whole talks under StreamUni's policy: the fast form writes what the plain one writes, a batch what each talk gets."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.history.keep_all import KeepAll
+from zoo.policies.transcript_wait_k import TranscriptWaitK
+from zoo.streaming.simulate import Source, simulate
+from zoo.systems.base import StreamingSystem
+from zoo.types import Instance
+
+TALKS = (3.1, 5.0, 4.2)
+
+
+def streamed(backbone: ChainOfThought, talks: Sequence[Tensor], batch: int) -> list[Instance]:
+    system = StreamingSystem(
+        name="streamuni",
+        backbone=backbone,
+        policy=TranscriptWaitK(k=1, max_seconds=1.6),
+        history=KeepAll(),
+        source_language="en",
+        target_language="de",
+        chunk_seconds=0.32,
+    )
+    system._loaded = True
+    sources = [
+        Source(str(index), talk.split(system.chunk_samples)) for index, talk in enumerate(talks)
+    ]
+    return list(simulate(system, sources, batch_size=batch))
+
+
+@torch.inference_mode()
+def test_fast_and_plain_batched_and_alone(
+    make: Callable[..., ChainOfThought],
+    noise: Callable[..., Tensor],
+    spoken: Callable[[ChainOfThought], None],
+) -> None:
+    """Segments end at the cap, too, so that streams forget at different times; answers hold words."""
+    talks = [noise(seconds, seed) for seed, seconds in enumerate(TALKS)]
+    fast, plain = make(max_tokens=9), make(max_tokens=9, draft=False, reuse=False)
+    for backbone in (fast, plain):
+        spoken(backbone)
+    kept = [(one.text, one.delays) for one in streamed(plain, talks, 1)]
+    assert min(len(set(delays)) for _, delays in kept) > 2
+    for batch in (1, 2):
+        assert [(one.text, one.delays) for one in streamed(fast, talks, batch)] == kept

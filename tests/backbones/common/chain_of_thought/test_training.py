@@ -1,0 +1,169 @@
+"""What a chain of thought is trained on: the answer only, after audio of one length; what is trained, what is saved."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AutoTokenizer
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.data import CotBatch
+from zoo.backbones.common.chain_of_thought.network import checkpoint
+from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
+from zoo.backbones.common.search import SearchConfig
+from zoo.errors import ZooError
+from zoo.languages import Language, language
+
+Make = Callable[..., ChainOfThought]
+GERMAN = language("de")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Two words of noise."""
+
+    transcript: str
+    translation: str
+    seed: int = 0
+    seconds: float = 0.8
+    language: Language = GERMAN
+
+    def samples(self) -> Tensor:
+        return torch.randn(
+            round(self.seconds * 16_000), generator=torch.Generator().manual_seed(self.seed)
+        )
+
+
+PIECES = [Piece("Ab c.", "Xy."), Piece("", "", 1), Piece("d", "Zz zz zz.", 2)]
+
+
+def said(backbone: ChainOfThought, ids: Tensor) -> str:
+    return str(backbone.tokenizer.decode(ids, skip_special_tokens=False))
+
+
+@pytest.mark.parametrize("separated", [True, False])
+def test_the_loss_is_on_the_answer(make: Make, separated: bool) -> None:
+    backbone = make(separated=separated)
+    batch = backbone.collator()(PIECES)
+    assert batch.features.shape == (3, 78, 8)
+    assert (batch.input_ids == backbone.prompt.audio).sum(dim=1).tolist() == [10, 10, 10]
+    sep = "<sep>" if separated else " <sep>"
+    for row, piece in enumerate(PIECES):
+        labels, transcript = batch.labels[row], batch.transcript[row]
+        labelled = labels != -100
+        assert labels[labelled].tolist() == batch.input_ids[row, labelled].tolist()
+        first = int(labelled.nonzero()[0])
+        prompt = said(backbone, batch.input_ids[row, :first]).replace("<|audio|>", "")
+        assert prompt == "<|user|> To German.<|end|><|assistant|>"
+        source = f" {piece.transcript}" if piece.transcript else ""
+        target = f" {piece.translation}" if piece.translation else ""
+        assert said(backbone, labels[transcript]) == source + sep
+        assert said(backbone, labels[labelled & ~transcript]) == target + "<|end|>"
+        assert not (transcript & ~labelled).any()
+    with pytest.raises(ZooError, match="one length"):
+        backbone.collator()([*PIECES, Piece("a", "b", seconds=0.88)])
+
+
+def test_teacher_forcing_is_transformers_on_each_piece(make: Make) -> None:
+    backbone = make()
+    losses = backbone(backbone.collator()(PIECES))
+    parts: dict[bool, list[Tensor]] = {True: [], False: []}
+    right = []
+    for piece in PIECES:
+        prompt = backbone.prompt
+        source, target = prompt.transcript(piece.transcript), prompt.translation(piece.translation)
+        frames = backbone.spectrogram.look(backbone.spectrogram.open(), piece.samples(), 0)
+        speech = backbone.project(backbone.encode([backbone.prepared(frames).double()])[0][0])
+        ids = prompt.opening(len(speech), language("de"))
+        embeddings = backbone.model.get_input_embeddings()(torch.tensor(ids + source + target))
+        embeddings = torch.cat([embeddings[:1], speech, embeddings[1 + len(speech) :]])
+        logits = backbone.model(inputs_embeds=embeddings[None]).logits[0, len(ids) - 1 : -1]
+        each = F.cross_entropy(logits, torch.tensor(source + target), reduction="none")
+        parts[True].append(each[: len(source)])
+        parts[False].append(each[len(source) :])
+        right.append(logits.argmax(-1) == torch.tensor(source + target))
+    everything = torch.cat(parts[True] + parts[False])
+    close = {"rtol": 0, "atol": 1e-5}
+    torch.testing.assert_close(losses["loss"].double(), everything.mean(), **close)
+    torch.testing.assert_close(
+        losses["transcript"].double(), torch.cat(parts[True]).mean(), **close
+    )
+    torch.testing.assert_close(
+        losses["translation"].double(), torch.cat(parts[False]).mean(), **close
+    )
+    torch.testing.assert_close(losses["token_accuracy"], torch.cat(right).float().mean(), **close)
+
+
+def test_only_named_parts_are_trained(make: Make) -> None:
+    backbone = make()
+    backbone.trainable(["projector"])
+    losses = backbone(backbone.collator()(PIECES))
+    losses["loss"].backward()
+    trained = {
+        name for name, parameter in backbone.named_parameters() if parameter.grad is not None
+    }
+    assert trained == {"model.projection.weight", "model.projection.bias"}
+    backbone.trainable(["encoder"])
+    hidden, middle = backbone.encode_training(torch.stack([piece.samples() for piece in PIECES]), 1)
+    assert hidden.requires_grad
+    assert (hidden.shape, middle.shape) == ((3, 10, 12), (3, 10, 12))
+    expected, _ = backbone.encode(
+        [batch.double() for batch in backbone.collator()(PIECES).features]
+    )
+    torch.testing.assert_close(hidden, torch.stack(expected))
+    backbone.trainable(["decoder"])
+    assert not backbone.encode_training(torch.zeros(1, 1600), 1)[0].requires_grad
+    with pytest.raises(ZooError, match="adapter"):
+        backbone.trainable(["adapter"])
+
+
+def test_what_is_saved_is_of_transformers(make: Make, tmp_path: Path) -> None:
+    backbone = make()
+    backbone.save(tmp_path, torch.bfloat16)
+    again = type(backbone.model).from_pretrained(tmp_path, dtype=torch.float64)
+    for name, weight in backbone.model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], weight.to(torch.bfloat16).double()), name
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    prompt = Prompt(tokenizer=tokenizer, template=backbone.template)
+    assert prompt.transcript("Ab.") == backbone.prompt.transcript("Ab.")
+
+
+@pytest.mark.parametrize(
+    "name", ["gradient_checkpointing_enable", "activation_checkpointing_enable"]
+)
+def test_checkpointing_by_either_name(name: str) -> None:
+    """Transformers 5.17 has the first, 5.23 both, of which it warns of the first."""
+    told: list[object] = []
+    network = {name: told.append, "disable_input_require_grads": lambda: told.append("inputs")}
+    checkpoint(type("Network", (), {key: staticmethod(call) for key, call in network.items()})())
+    assert told == [{"use_reentrant": False}, "inputs"]
+
+
+def test_a_batch_moves(make: Make) -> None:
+    batch = make().collator()(PIECES)
+    moved = batch.to("meta")
+    assert isinstance(moved, CotBatch)
+    assert {moved.features.device.type, moved.labels.device.type, moved.transcript.device.type} == {
+        "meta"
+    }
+
+
+def test_what_does_not_fit_is_said(make: Make) -> None:
+    with pytest.raises(ZooError, match="no other braces"):
+        Template(instruction="{source}")
+    with pytest.raises(ZooError, match="no single token"):
+        Prompt(tokenizer=make().tokenizer, template=Template(user="", audio="<|none|>"))
+    with pytest.raises(ZooError, match="max_tokens"):
+        make(max_tokens=0)
+    with pytest.raises(ZooError, match="characters"):
+        make(words="spaces")
+    with pytest.raises(ZooError, match="suppresses what the separator '<sep>' is written with"):
+        make(separated=False, search=SearchConfig(suppress=["<"]))
+    make(search=SearchConfig(suppress=["<"]))
+    with pytest.raises(ZooError, match="layers are 0 to 2"):
+        make(alignment=AlignmentConfig(layer=7))

@@ -1,0 +1,124 @@
+"""Against ``generate`` of Transformers, with and without a forced prefix; branches, ragged batches, rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.common.encoder_decoder.continuation import Continuation
+from zoo.backbones.common.search import Answer, Context, SearchConfig, search
+
+PAD, END = 1, 2
+LAYER = 1
+PREFIX = [9, 10, 11, 9, 12]
+Remember = Callable[..., Tensor]
+
+
+@torch.inference_mode()
+def ours(
+    family: Any,
+    memories: list[Tensor],
+    prompts: list[list[int]],
+    config: SearchConfig,
+    limits: list[int],
+    heads: Any,
+) -> tuple[Continuation, list[Answer]]:
+    texts = Continuation(family.decoder, memories, prompts, heads=heads)
+    contexts = [Context(prompt, []) for prompt in prompts]
+    return texts, search(texts, config, contexts=contexts, limits=limits, end=END, never=[PAD])
+
+
+def said(answer: Answer) -> list[int]:
+    return [*answer.tokens, END] if answer.finished else answer.tokens
+
+
+@pytest.mark.parametrize("prefix", [[], PREFIX])
+@pytest.mark.parametrize(
+    "config",
+    [SearchConfig(no_repeat_ngram=2), SearchConfig(beams=4, no_repeat_ngram=2, length_penalty=0.6)],
+    ids=["greedy", "beams"],
+)
+def test_answers_are_transformers(
+    family: Any, memory: Remember, config: SearchConfig, prefix: list[int]
+) -> None:
+    lengths = set()
+    for seed in range(6):
+        heard, prompt = memory(5 + seed, seed=seed), family.opening + prefix
+        _, (answer,) = ours(family, [heard], [prompt], config, [12], {})
+        assert said(answer) == family.theirs(heard, prompt, config, 12)
+        assert len(answer.generated) == len(said(answer)) - 1
+        lengths.add(len(said(answer)))
+    assert len(lengths) > 1
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_ragged_batch_is_each_stream_alone(family: Any, memory: Remember, beams: int) -> None:
+    """Memories, prefixes and limits of different lengths."""
+    config = SearchConfig(beams=beams, no_repeat_ngram=3)
+    memories = [memory(frames, seed=frames) for frames in (3, 12, 7, 1)]
+    prompts = [family.opening + PREFIX[:size] for size in (0, 5, 2, 4)]
+    limits = [14, 9, 1, 14]
+    texts, answers = ours(family, memories, prompts, config, limits, {LAYER: None, 2: [1]})
+    for stream, answer in enumerate(answers):
+        alone, (expected,) = ours(
+            family,
+            [memories[stream]],
+            [prompts[stream]],
+            config,
+            [limits[stream]],
+            {LAYER: None, 2: [1]},
+        )
+        assert (answer.tokens, answer.finished) == (expected.tokens, expected.finished)
+        looked = texts.looked(stream, answer.generated)
+        torch.testing.assert_close(looked, alone.looked(0, expected.generated), rtol=0, atol=1e-12)
+        assert looked.shape == (
+            len(prompts[stream]) + len(answer.generated),
+            5,
+            len(memories[stream]),
+        )
+
+
+@pytest.mark.parametrize("beams", [1, 2, 4])
+def test_rows_are_those_of_the_answer(family: Any, memory: Remember, beams: int) -> None:
+    """Whatever rows the winning beam has passed through: as if it had been fed at once, by Transformers itself."""
+    config, lengths = SearchConfig(beams=beams, no_repeat_ngram=2), set()
+    memories = [memory(4 + seed, seed=seed) for seed in range(4)]
+    prompts = [family.opening + PREFIX[: seed + 1] for seed in range(4)]
+    texts, answers = ours(family, memories, prompts, config, [3, 12, 12, 12], {LAYER: [2, 0]})
+    for stream, answer in enumerate(answers):
+        fed = prompts[stream] + said(answer)[:-1]
+        expected = family.attention(memories[stream], fed)[LAYER][[2, 0]].transpose(0, 1)
+        torch.testing.assert_close(
+            texts.looked(stream, answer.generated), expected, rtol=0, atol=1e-9
+        )
+        lengths.add(len(answer.generated))
+    assert len(lengths) > 1
+
+
+def test_beams_share_memory_and_prompt(speech_to_text: Any, memory: Remember) -> None:
+    with torch.inference_mode():
+        texts = Continuation(
+            speech_to_text.decoder, [memory(5)] * 2, [[2, 7, *PREFIX]] * 2, heads={}
+        )
+        texts.fork(3)
+        texts.step([9] * 6, [0, 1, 2, 3, 4, 5])
+    assert [keys.shape[0] for keys in texts._memory.keys] == [2, 2, 2]
+    assert texts._cache.data.shape[2] == 2
+    assert texts._cache.length == 7 + 3
+
+
+def test_finished_streams_stay_within_a_learned_table(
+    make_family: Callable[[str], Any], memory: Remember
+) -> None:
+    """One stream is near the end of Whisper's table when the other has far to go."""
+    whisper = make_family("whisper")
+    prompts = [whisper.opening + [9, 10] * 29, whisper.opening]
+    config = SearchConfig()
+    _, answers = ours(whisper, [memory(5), memory(6)], prompts, config, [2, 12], {})
+    for stream, limit in enumerate([2, 12]):
+        _, (alone,) = ours(
+            whisper, [[memory(5), memory(6)][stream]], [prompts[stream]], config, [limit], {}
+        )
+        assert answers[stream].tokens == alone.tokens

@@ -1,0 +1,156 @@
+"""Hand-made matrices."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.common.alignment import AlignmentConfig, median_filter, z_score
+from zoo.errors import ZooError
+
+OPENING, PREFIX, NEW = 2, 2, 3
+FRAMES = 4
+
+
+def rows(positions: int, heads: int = 1) -> Tensor:
+    """(positions, heads, frames): whose position, head and frame it is can be read off each weight."""
+    numbers = (
+        torch.arange(positions)[:, None, None] * 100
+        + torch.arange(heads)[:, None] * 10
+        + torch.arange(FRAMES)
+    )
+    return numbers.double()
+
+
+def positions(alignment: Tensor) -> list[int]:
+    return (alignment[:, 0] / 100).tolist()
+
+
+@pytest.mark.parametrize(
+    ("query", "whole", "cut"),
+    [
+        ("predicting", [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
+        ("own", [2, 3, 4, 5, 6], [2, 3, 4, 5, 5]),  # the last token was not fed: its predicting row
+        ("mixed", [2, 3, 3, 4, 5], [2, 3, 3, 4, 5]),
+    ],
+)
+def test_whose_attention_is_a_tokens(query: Any, whole: list[int], cut: list[int]) -> None:
+    config = AlignmentConfig(query=query)
+    fed = OPENING + PREFIX + NEW
+    assert positions(config.align(rows(fed), opening=OPENING, prefix=PREFIX, new=NEW)) == whole
+    assert positions(config.align(rows(fed - 1), opening=OPENING, prefix=PREFIX, new=NEW)) == cut
+
+
+@pytest.mark.parametrize("query", ["predicting", "own", "mixed"])
+@pytest.mark.parametrize("normalisation", ["none", "z_score", "z_score_all"])
+@pytest.mark.parametrize("width", [0, 3])
+def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
+    config = AlignmentConfig(query=query, normalisation=normalisation, median_filter=width)
+    none = config.align(rows(2), opening=2, prefix=0, new=0)
+    assert none.shape == (0, FRAMES)
+    for fed, new in ((2, 1), (3, 1)):
+        one = config.align(rows(fed), opening=2, prefix=0, new=new)
+        assert one.shape == (1, FRAMES)
+        assert not one.isnan().any()
+        place = 200 if query == "own" and fed == 3 else 100
+        assert (
+            one.tolist() == [[place, place + 1, place + 2, place + 3]]
+            or width
+            or normalisation == "z_score_all"
+        )
+    only_prefix = config.align(rows(3), opening=2, prefix=1, new=0)
+    assert (only_prefix.shape, bool(only_prefix.isnan().any())) == ((1, FRAMES), False)
+
+
+def test_heads_are_averaged_first_or_last() -> None:
+    looked = torch.tensor(
+        [[[0.0, 1.0], [3.0, 1.0]], [[2.0, 1.0], [5.0, 9.0]], [[4.0, 1.0], [7.0, 8.0]]]
+    )
+    kept = {"opening": 1, "prefix": 0, "new": 3}
+    mean = AlignmentConfig().align(looked, **kept)
+    assert mean.tolist() == [[1.5, 1.0], [3.5, 5.0], [5.5, 4.5]]
+    first = AlignmentConfig(normalisation="z_score").align(looked, **kept)
+    last = AlignmentConfig(normalisation="z_score", average="last").align(looked, **kept)
+    torch.testing.assert_close(first, z_score(mean[:, None])[:, 0])
+    torch.testing.assert_close(last, z_score(looked).mean(dim=1))
+    assert not torch.allclose(first, last)
+
+
+def test_z_scores_are_over_tokens_and_never_nan() -> None:
+    looked = torch.tensor([[1.0, 5.0, 0.1], [2.0, 5.0, 0.1], [3.0, 5.0, 0.1]])[:, None]
+    assert z_score(looked)[:, 0].tolist() == [[-1, 0, 0], [0, 0, 0], [1, 0, 0]]
+    assert z_score(looked[:1]).equal(looked[:1])
+    assert z_score(looked[:2]).equal(looked[:2])  # scores of two are a tie everywhere
+    assert z_score(looked[:0]).shape == (0, 1, 3)
+
+
+def test_z_scores_over_the_opening_too() -> None:
+    looked = torch.tensor([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0], [9.0, 9.0]])[:, None]
+    kept = {"opening": 2, "prefix": 1, "new": 1}
+    everything = z_score(looked)[:, 0]
+    assert AlignmentConfig(normalisation="z_score_all").align(looked, **kept).equal(everything[1:3])
+    assert (
+        AlignmentConfig(normalisation="z_score")
+        .align(looked, **kept)
+        .equal(z_score(looked[1:3])[:, 0])
+    )
+
+
+def test_median_filter() -> None:
+    row = torch.tensor([[9.0, 1.0, 2.0, 8.0, 3.0]])
+    assert median_filter(row, 3).tolist() == [
+        [1.0, 2.0, 2.0, 3.0, 8.0]
+    ]  # 1 9 1, 9 1 2, 1 2 8, 2 8 3, 8 3 8
+    assert median_filter(row, 1).equal(row)
+    assert median_filter(row[:, :2], 5).equal(row[:, :2])  # too short to be mirrored
+    assert median_filter(row[:0], 3).shape == (0, 5)
+
+
+def test_last_frames_are_left_out_but_one_is_left() -> None:
+    kept = {"opening": 1, "prefix": 1, "new": 1}
+    assert AlignmentConfig(ignore_last=1).align(rows(2), **kept).tolist() == [
+        [0, 1, 2],
+        [100, 101, 102],
+    ]
+    assert AlignmentConfig(ignore_last=9).align(rows(2), **kept).tolist() == [[0], [100]]
+
+
+def test_chosen_heads() -> None:
+    assert AlignmentConfig(layer=2).chosen(layers=3, heads=4) == {2: None}
+    assert AlignmentConfig(layer=2, heads=[3, 0]).chosen(layers=3, heads=4) == {2: [3, 0]}
+    assert AlignmentConfig(heads=[[1, 0], [2, 3], [1, 2]]).chosen(layers=3, heads=4) == {
+        1: [0, 2],
+        2: [3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layer": 3}, r"names layer 3, but the decoder's layers are 0 to 2\."),
+        ({"layer": -1}, "names layer -1"),
+        ({"heads": [1, 4]}, r"names head 4 of layer 0, but its heads are 0 to 3\."),
+        ({"heads": [[5, 0]]}, "names layer 5"),
+        ({"heads": [[1, 7]]}, "names head 7 of layer 1"),
+    ],
+)
+def test_a_layer_or_head_that_is_not_there_is_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        AlignmentConfig(**settings).chosen(layers=3, heads=4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"heads": []}, "at least one head"),
+        ({"heads": [[1, 2, 3]]}, "heads"),
+        ({"heads": [1, [2, 3]]}, "heads"),
+        ({"median_filter": 4}, "odd number of frames"),
+        ({"median_filter": -3}, "odd number of frames"),
+        ({"ignore_last": -1}, "ignore_last"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        AlignmentConfig(**settings)

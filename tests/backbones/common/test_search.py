@@ -1,0 +1,161 @@
+"""By hand, over a table of scores.
+
+Against Hugging Face's: tests/backbones/infinisst and tests/backbones/common/encoder_decoder.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from zoo.backbones.common.search import Answer, Context, SearchConfig, search
+from zoo.errors import ZooError
+
+END = 0
+Script = dict[tuple[int, ...], list[float]]
+
+
+class Table:
+    """A continuation whose next token depends on the last two of a row: ``script`` has their scores.
+
+    What is kept of a token is its id and the row's first, so that rows cannot be confused.
+    """
+
+    def __init__(self, script: Script, streams: int) -> None:
+        self.script = script
+        self.beams = 1
+        self.texts: list[list[int]] = [[] for _ in range(streams)]
+        self.steps = 0
+
+    @property
+    def log_probs(self) -> Tensor:
+        return torch.tensor([self.script[tuple(text[-2:])] for text in self.texts]).log_softmax(
+            dim=-1
+        )
+
+    def fork(self, beams: int) -> None:
+        self.beams = beams
+        self.texts = [list(text) for text in self.texts for _ in range(beams)]
+
+    def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
+        self.steps += 1
+        rows = list(range(len(tokens))) if rows is None else rows
+        self.texts = [[*self.texts[row], token] for row, token in zip(rows, tokens, strict=True)]
+
+    def generated(self, row: int) -> Tensor:
+        return torch.tensor(self.texts[row])
+
+
+def counting(last: int) -> Script:
+    """1, 2, 3 and so on up to ``last``, then the end."""
+    script: Script = {}
+    for token in range(last + 1):
+        for before in [(), *((other,) for other in range(last + 1))]:
+            follows = END if token == last else token + 1
+            script[(*before, token)] = [float(other == follows) * 5 for other in range(last + 1)]
+    script[()] = [float(other == 1) * 5 for other in range(last + 1)]
+    return script
+
+
+def run(
+    script: Script, config: SearchConfig, *, limits: list[int], **options: Any
+) -> tuple[Table, list[Answer]]:
+    table = Table(script, len(limits))
+    contexts = [Context([], []) for _ in limits]
+    answers = search(table, config, contexts=contexts, limits=limits, end=END, **options)
+    return table, answers
+
+
+def test_greedy_search_ends_at_the_end_at_a_limit_or_when_it_is_enough() -> None:
+    _, answers = run(
+        counting(6),
+        SearchConfig(),
+        limits=[9, 9, 4, 9],
+        stops=[None, lambda said: len(said) == 2, None, None],
+    )
+    assert [answer.tokens for answer in answers] == [
+        [1, 2, 3, 4, 5, 6],
+        [1, 2],
+        [1, 2, 3, 4],
+        [1, 2, 3, 4, 5, 6],
+    ]
+    assert [answer.finished for answer in answers] == [True, False, False, True]
+    assert [answer.generated.tolist() for answer in answers] == [
+        [1, 2, 3, 4, 5, 6],
+        [1],
+        [1, 2, 3],
+        [1, 2, 3, 4, 5, 6],
+    ]
+
+
+def test_nothing_is_computed_beyond_what_is_enough() -> None:
+    table, _ = run(
+        counting(6), SearchConfig(), limits=[9, 9], stops=[lambda said: len(said) == 2] * 2
+    )
+    assert table.steps == 1
+
+
+def test_beams_go_on_and_keep_the_rows_of_the_winner() -> None:
+    _, (answer,) = run(counting(5), SearchConfig(beams=2), limits=[9], stops=[lambda said: True])
+    assert (answer.tokens, answer.finished) == ([1, 2, 3, 4, 5], True)
+    assert answer.generated.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_beam_overtakes_the_greedy_answer() -> None:
+    """1 is likelier than 2, but what follows 2 is sure."""
+    sure, unsure = [9.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+    script = {
+        (): [-9.0, 0.5, 0.0],
+        (1,): unsure,
+        (2,): sure,
+        (1, 1): sure,
+        (1, 2): sure,
+        (2, 1): sure,
+        (2, 2): sure,
+    }
+    assert run(script, SearchConfig(), limits=[3])[1][0].tokens[:1] == [1]
+    answer = run(script, SearchConfig(beams=2), limits=[3])[1][0]
+    assert (answer.tokens, answer.finished, answer.generated.tolist()) == ([2], True, [2])
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_ids_that_are_never_said_at_all_or_first(beams: int) -> None:
+    """The end would come at once, and 1 after that; each stream has rules of its own for the first id."""
+    scores = [9.0, 5.0, 4.0, 0.0]
+    script: Script = {(): scores} | {(token,): scores for token in range(4)}
+    script |= {(before, token): scores for before in range(4) for token in range(4)}
+    config = SearchConfig(beams=beams, length_penalty=0.0)
+    assert [answer.tokens for answer in run(script, config, limits=[3, 3])[1]] == [[], []]
+    answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]])[1]
+    assert [answer.tokens for answer in answers] == [[1], [], [2]]
+    answers = run(script, config, limits=[3, 3], never_first=[[], [END]])[1]
+    assert [answer.tokens for answer in answers] == [
+        [],
+        [1],
+    ]  # the first stream ends at once, the second one later
+    answers = run(script, config, limits=[3, 3, 3], never_first=[[END], [], [END, 1]], never=[1])[1]
+    assert [answer.tokens for answer in answers] == [[2], [], [2]]
+
+
+def test_controls_look_at_what_stands_before_and_at_the_answer() -> None:
+    log_probs = torch.full((1, 6), -1.0)
+    config = SearchConfig(no_repeat_ngram=2, repetition_penalty=3.0)
+    scores = config.scores(log_probs, [Context(earlier=[4, 5], prompt=[1])], [[2, 4]])
+    assert scores.tolist() == [[-1.0, -1.0, -3.0, -1.0, -3.0, -torch.inf]]
+    assert log_probs.eq(-1).all()
+    assert SearchConfig().scores(log_probs, [Context([4], [])], [[2]]) is log_probs
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beams": 0}, "beams of at least 1"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty above 0"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram of at least 0"),
+        ({"suppress": ["(", ""]}, "empty text"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        SearchConfig(**settings)

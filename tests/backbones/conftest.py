@@ -1,0 +1,29 @@
+"""One thread for all tests of backbones, and tiny checkpoints as Transformers writes them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.tiny_checkpoints import KINDS
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of a tiny checkpoint by its kind and options (benchmarks/tiny_checkpoints.py)."""
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def folder(kind: str, **options: Any) -> Path:
+        made = root / "-".join([kind, *(f"{key}={value}" for key, value in options.items())])
+        if not made.exists():
+            KINDS[kind](made, **options)
+        return made
+
+    return folder

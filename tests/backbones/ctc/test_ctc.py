@@ -1,0 +1,186 @@
+"""CTC: batches as if alone, what was written is not said again, weights there and back, the loss by hand, mistakes."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoModelForCTC, Wav2Vec2FeatureExtractor
+
+from zoo.backbones.ctc.ctc import CTC, Heard
+from zoo.errors import ZooError
+from zoo.history.base import History
+from zoo.history.keep_all import KeepAll
+from zoo.history.reference_segments import ReferenceSegments
+from zoo.languages import language
+from zoo.policies.base import Policy
+from zoo.policies.local_agreement import LocalAgreement
+from zoo.policies.read_all import ReadAll
+from zoo.policies.transcript_wait_k import TranscriptWaitK
+from zoo.policies.wait_k import WaitK
+from zoo.streaming.session import Session
+from zoo.streaming.simulate import Source, simulate
+from zoo.streaming.text import TextStream
+from zoo.systems.base import StreamingSystem
+from zoo.types import Request, SpeechChunk, Stage
+
+Make = Any
+
+
+def wave(samples: int, seed: int = 0) -> Tensor:
+    return torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+
+
+def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> Session:
+    german = language("de")
+    made = Session(
+        "talk",
+        german,
+        german,
+        backbone.frame_samples,
+        TextStream(decode=backbone.text, separator=" "),
+    )
+    made.receive(SpeechChunk(samples))
+    made.prefix = torch.tensor(prefix or [], dtype=torch.long)
+    return made
+
+
+def test_a_batch_says_what_each_says_alone(make: Make) -> None:
+    backbone = make()
+    streams = [
+        session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))
+    ]
+    requests = [Request(stage=Stage.TRANSCRIPT)] * 3
+    together = backbone.decode(streams, requests, frozenset())
+    alone = [backbone.decode([stream], requests[:1], frozenset())[0] for stream in streams]
+    assert [one.transcript for one in together] == [one.transcript for one in alone]
+    assert len(together[1].transcript or "") > 5
+    assert together[0].transcript != together[1].transcript
+
+
+def test_what_was_written_is_not_said_again(make: Make) -> None:
+    backbone = make()
+    samples = wave(16_000)
+    [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
+    ids = whole.token_ids.tolist()
+    [rest] = backbone.decode([session(backbone, samples, ids[:3])], [Request()], frozenset())
+    assert rest.prefix == 3
+    assert rest.token_ids.tolist() == ids[3:]
+    space = backbone.spelling.space
+    assert rest.word_starts.tolist() == [
+        place == 0 or label == space for place, label in enumerate(ids)
+    ]
+    [short] = backbone.decode([session(backbone, samples, [*ids, 3])], [Request()], frozenset())
+    assert short.new == 0
+    [transcript] = backbone.decode(
+        [session(backbone, samples, ids[:3])], [Request(stage=Stage.TRANSCRIPT)], frozenset()
+    )
+    assert transcript.prefix == 0
+    assert transcript.token_ids.tolist() == ids
+
+
+def streaming(backbone: CTC, policy: Policy, history: History) -> StreamingSystem:
+    system = StreamingSystem(
+        name="letters",
+        backbone=backbone,
+        policy=policy,
+        history=history,
+        source_language="de",
+        target_language="de",
+        chunk_seconds=0.5,
+    )
+    return system.eval()
+
+
+@pytest.mark.parametrize(
+    "policy", [LocalAgreement(n=2), ReadAll(), WaitK(k=2), TranscriptWaitK(k=1, max_seconds=2)]
+)
+@pytest.mark.parametrize("history", [KeepAll(), ReferenceSegments()])
+def test_it_streams_in_company_as_alone(make: Make, policy: Policy, history: History) -> None:
+    system = streaming(make(), policy, history)
+    waves = [wave(32_000), wave(41_000, 1)]
+    talks = [
+        Source(f"{place}", samples.split(system.chunk_samples), segments=((0.1, 1.2), (1.3, 2.0)))
+        for place, samples in enumerate(waves)
+    ]
+    together = {one.talk: one.text for one in simulate(system, talks, batch_size=2)}
+    assert together == {one.talk: one.text for talk in talks for one in simulate(system, [talk])}
+    assert len(set(together.values())) == 2
+    assert min(map(len, together.values())) > 3
+
+
+def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
+    backbone = make()
+    backbone.save(tmp_path)
+    again = make(seed=1, name=str(tmp_path), config=None)
+    samples = wave(16_000)
+    said = [
+        model.decode([session(model, samples)], [Request()], frozenset())[0].transcript
+        for model in (backbone, again)
+    ]
+    assert said[0] == said[1]
+    halved = tmp_path / "halved"
+    backbone.save(halved, torch.bfloat16)
+    assert {tensor.dtype for tensor in load_file(halved / "model.safetensors").values()} == {
+        torch.bfloat16
+    }
+    assert AutoModelForCTC.from_pretrained(halved).config.vocab_size == 8
+
+
+def test_forward_hears_what_decode_hears(make: Make) -> None:
+    backbone = make()
+    waves = [wave(8_000), wave(6_000, 1)]
+    given = backbone.extractor(
+        [one.numpy() for one in waves], sampling_rate=16_000, return_tensors="pt"
+    )
+    with torch.no_grad():
+        heard = backbone(given["input_features"].double(), given["attention_mask"])
+    for row, samples in enumerate(waves):
+        ids = backbone.spelling.collapsed(heard.logits[row, : heard.lengths[row]].argmax(-1))
+        [answer] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
+        assert ids.tolist() == answer.token_ids.tolist()
+    assert len(heard.hidden) == 3  # before the first layer, and after each of two
+
+
+def test_the_loss_is_that_of_all_paths_per_letter(make: Make) -> None:
+    """Two frames, one letter: the paths are a blank, blank a and a a."""
+    backbone = make()
+    scores = torch.tensor([[0.5, 0.1, 0.1, 0.3], [0.2, 0.1, 0.1, 0.6]]).log()
+    heard = Heard(torch.tensor([2]), scores[None], ())
+    loss = backbone.loss(heard, torch.tensor([3]), torch.tensor([1]))
+    assert float(loss) == pytest.approx(-math.log(0.3 * 0.2 + 0.5 * 0.6 + 0.3 * 0.6))
+
+
+def test_what_a_frame_hears(make: Make) -> None:
+    """Two spectra: that many frames fit into a wave, and a sample less has one less."""
+    backbone = make()
+    heard, hop = backbone.span
+    for samples, frames in ((heard + 4 * hop, 5), (heard + 4 * hop - 1, 4)):
+        given = backbone.extractor(wave(samples).numpy(), sampling_rate=16_000, return_tensors="pt")
+        assert int(given["attention_mask"].sum()) == frames
+
+
+def test_phases_are_not_heard(make: Make) -> None:
+    backbone = make()
+    samples = wave(16_000)
+    said = [
+        backbone.decode([session(backbone, one)], [Request()], frozenset())[0]
+        for one in (samples, -samples)
+    ]
+    assert said[0].transcript == said[1].transcript
+
+
+def test_mistakes(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(ZooError, match="different letters in lower case, not 'aab'"):
+        make(letters="aab")
+    with pytest.raises(ZooError, match=r"Unknown field of backbone\.config 'layers'"):
+        make(config={"layers": 2})
+    with pytest.raises(ZooError, match="tokenizer"):
+        make(name=str(tmp_path), config=None)
+    make().save(tmp_path)
+    Wav2Vec2FeatureExtractor().save_pretrained(tmp_path)
+    with pytest.raises(ZooError, match="hears no filterbanks"):
+        make(name=str(tmp_path), config=None)

@@ -1,0 +1,93 @@
+"""A tiny SeamlessM4T that speaks, in a folder as Transformers saves it, and in double precision."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import SeamlessM4TModel
+
+from benchmarks.tiny_checkpoints import KINDS
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.types import SpeechChunk
+
+Opened = Callable[..., Session]
+Load = Callable[..., SeamlessM4TSpeech]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the checkpoint."""
+    made = tmp_path_factory.mktemp("checkpoints") / "speech"
+    KINDS["seamless_m4t_speech"](made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def theirs(folder: Path) -> Any:
+    """The same checkpoint as Transformers loads it."""
+    network = SeamlessM4TModel.from_pretrained(folder, dtype=torch.float64).eval()
+    network.set_attn_implementation("eager")
+    return network
+
+
+@pytest.fixture(scope="session")
+def load(folder: Path) -> Load:
+    """The checkpoint, loaded anew; arguments change how."""
+
+    def make(**options: Any) -> SeamlessM4TSpeech:
+        told = {
+            "name": str(folder),
+            "search": SearchConfig(no_repeat_ngram=2),
+            "max_tokens": 12,
+            "max_units": 40,
+        }
+        backbone = SeamlessM4TSpeech(
+            alignment=AlignmentConfig(layer=1), dtype="float64", **{**told, **options}
+        )
+        backbone.load()
+        return backbone
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def backbone(load: Load) -> SeamlessM4TSpeech:
+    """Shared: not to be changed."""
+    return load()
+
+
+def noise(features: int, seed: int = 0) -> Tensor:
+    """A wave of so many feature frames; where they are even, Transformers fills nothing up."""
+    return 0.1 * torch.randn(
+        400 + 160 * (features - 1), generator=torch.Generator().manual_seed(seed)
+    )
+
+
+def opened(
+    backbone: SeamlessM4TSpeech,
+    features: int = 182,
+    *,
+    seed: int = 0,
+    target: str = "de",
+    prefix: tuple[int, ...] = (),
+) -> Session:
+    """A stream that has heard noise, and has written ``prefix``."""
+    session = Session(
+        talk=f"talk {seed}",
+        source=language("en"),
+        target=language(target),
+        frame_samples=backbone.frame_samples,
+        text=TextStream(decode=backbone.text, separator=" "),
+        prefix=torch.tensor(prefix, dtype=torch.long),
+    )
+    session.backbone = backbone.open(session)
+    session.receive(SpeechChunk(noise(features, seed)))
+    return session

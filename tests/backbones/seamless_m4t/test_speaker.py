@@ -1,0 +1,132 @@
+"""Units and waves by Transformers' own modules: attention of the query that predicts a unit, limits, no leaks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.backbones.seamless_m4t.conftest import Load
+from zoo.backbones.base import Units
+from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.errors import ZooError
+from zoo.languages import language
+
+GERMAN = language("de")
+LENGTHS = (9, 4, 17, 3)
+
+
+def random_states(positions: int) -> Tensor:
+    return torch.randn(
+        positions, 16, generator=torch.Generator().manual_seed(positions), dtype=torch.float64
+    )
+
+
+@torch.inference_mode()
+def spoken(speaker: UnitSpeaker, *lengths: int, layer: int | None = 1) -> list[Units]:
+    return speaker.units([random_states(n) for n in lengths], [GERMAN] * len(lengths), layer=layer)
+
+
+@pytest.mark.parametrize("layer", [0, 1, None])
+@torch.inference_mode()
+def test_units_and_their_attention_are_transformers(
+    backbone: SeamlessM4TSpeech, theirs: Any, layer: int | None
+) -> None:
+    """Row i is of the position that was fed unit i - 1 (the language for the first)."""
+    for length, units in zip(LENGTHS, spoken(backbone.speaker, *LENGTHS, layer=layer), strict=True):
+        assert len(units.ids)
+        fed = [2, 4 + 12 + 1, *(units.ids + 4).tolist()]
+        out = theirs.t2u_model(
+            inputs_embeds=random_states(length)[None],
+            decoder_input_ids=torch.tensor([fed]),
+            output_attentions=True,
+        )
+        best = out.logits[0, 1:].argmax(-1).tolist()
+        assert best[: len(units.ids)] == fed[2:]
+        assert units.truncated == (best[-1] != 2)
+        chosen = out.cross_attentions if layer is None else [out.cross_attentions[layer]]
+        expected = torch.stack(list(chosen)).mean(dim=(0, 2))[0]
+        torch.testing.assert_close(
+            units.attention, expected[1 : 1 + len(units.ids)], rtol=0, atol=1e-9
+        )
+        assert units.opening == 2
+
+
+def test_a_batch_of_texts_is_each_alone(backbone: SeamlessM4TSpeech) -> None:
+    together = spoken(backbone.speaker, *LENGTHS)
+    for length, units in zip(LENGTHS, together, strict=True):
+        [alone] = spoken(backbone.speaker, length)
+        assert units.ids.tolist() == alone.ids.tolist()
+        torch.testing.assert_close(units.attention, alone.attention, rtol=0, atol=1e-9)
+    assert len({len(units.ids) for units in together}) > 1
+
+
+def test_a_limit_cuts_units_and_says_so(load: Load, backbone: SeamlessM4TSpeech) -> None:
+    whole = [units for units in spoken(backbone.speaker, *LENGTHS) if not units.truncated]
+    longest = max(len(units.ids) for units in whole)
+    for limit in (longest - 1, longest):
+        for length, units in zip(
+            LENGTHS, spoken(load(max_units=limit).speaker, *LENGTHS), strict=True
+        ):
+            [expected] = spoken(backbone.speaker, length)
+            assert units.ids.tolist() == expected.ids[:limit].tolist()
+            assert len(units.attention) == len(units.ids)
+            assert units.truncated == (expected.truncated or len(expected.ids) > limit)
+
+
+def test_control_symbols_are_never_said(load: Load) -> None:
+    """Neither padding, which would be unit -3, nor a language."""
+    speaker = load().speaker
+    with torch.no_grad():
+        speaker.t2u.lm_head.weight[[0, 1, 3, *range(16, 25)]] = 10 * torch.randn(
+            12, 16, dtype=torch.float64
+        )
+    for units in spoken(speaker, *LENGTHS):
+        assert all(0 <= unit < 12 for unit in units.ids.tolist())
+
+
+def test_a_layer_that_is_not_there_is_refused(backbone: SeamlessM4TSpeech) -> None:
+    with pytest.raises(ZooError, match="the layers 0 to 1, not 2"):
+        spoken(backbone.speaker, 5, layer=2)
+
+
+@torch.inference_mode()
+def test_waves_are_transformers_without_what_a_batch_is_filled_up_with(
+    backbone: SeamlessM4TSpeech, theirs: Any
+) -> None:
+    units = [torch.tensor(ids) for ids in ([3, 1, 4, 1, 5, 9, 2, 6], [5], [8, 8, 0], [])]
+    voiced = backbone.vocode(units, GERMAN)
+    for ids, speech in zip(units, voiced, strict=True):
+        assert len(speech.samples) == backbone.unit_samples * int(speech.durations.sum())
+        assert len(speech.durations) == len(ids)
+        if len(ids):
+            wave, _ = theirs.vocoder(
+                ids[None], spkr_id=torch.tensor([[0]]), lang_id=torch.tensor([[1]])
+            )
+            torch.testing.assert_close(speech.samples, wave[0].float(), rtol=0, atol=1e-6)
+            assert int(speech.durations.min()) >= 1
+    assert backbone.unit_samples == 320
+    assert int(voiced[0].durations.max()) > 1
+
+
+def test_voices_and_languages_sound_different(load: Load, backbone: SeamlessM4TSpeech) -> None:
+    units = [torch.tensor([3, 1, 4])]
+    [first], [second] = backbone.vocode(units, GERMAN), load(voice=1).vocode(units, GERMAN)
+    [french] = backbone.vocode(units, language("fr"))
+    assert not torch.allclose(first.samples, second.samples)
+    assert not torch.allclose(first.samples, french.samples)
+
+
+def test_a_vocoder_that_does_not_fit_is_refused(load: Load) -> None:
+    speaker = load().speaker
+    told = {"languages": replace(speaker.languages, name="X"), "voice": 0, "max_units": 9}
+    speaker.vocoder.config.upsample_kernel_sizes = [20, 16, 7]
+    with pytest.raises(ZooError, match="vocoder of X must speak at 16 kHz"):
+        UnitSpeaker(speaker.t2u, speaker.vocoder, **told)
+    speaker.vocoder.config.unit_hifi_gan_vocab_size = 22
+    with pytest.raises(
+        ZooError, match="vocoder of X knows 22 units; its text-to-unit model says at most 21"
+    ):
+        UnitSpeaker(speaker.t2u, speaker.vocoder, **told)

@@ -1,0 +1,251 @@
+"""Against Transformers on a full utterance: same text, units, wave; states are reused, and are what they would be."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import SeamlessM4TFeatureExtractor, SeamlessM4TForSpeechToSpeech
+
+from benchmarks.tiny_checkpoints import KINDS
+from tests.backbones.seamless_m4t.conftest import Load, noise, opened
+from zoo.backbones.base import Speaking
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.streaming.session import Session, Write
+from zoo.types import Capability, Hypothesis, Request
+
+SPEECH = frozenset({Capability.SPEECH})
+GERMAN = language("de")
+UNIT_ONE = torch.tensor([1])
+
+
+def looked(backbone: SeamlessM4TSpeech, *sessions: Session) -> list[Hypothesis]:
+    return backbone.decode(sessions, [Request()] * len(sessions), SPEECH)
+
+
+def written(session: Session, hypothesis: Hypothesis, tokens: int | None = None) -> Write:
+    return Write(session, hypothesis, hypothesis.new if tokens is None else tokens, "")
+
+
+@torch.inference_mode()
+def test_a_full_utterance_is_what_generate_says(folder: Path, load: Load) -> None:
+    backbone = load(max_tokens=30)
+    network = SeamlessM4TForSpeechToSpeech.from_pretrained(folder, dtype=torch.float64).eval()
+    extractor = SeamlessM4TFeatureExtractor.from_pretrained(folder)
+    assert isinstance(backbone, Speaking)
+    closed, ended = set(), set()
+    for seed in range(5):
+        features = 182 + 20 * seed
+        heard = extractor(noise(features, seed).numpy(), sampling_rate=16_000, return_tensors="pt")[
+            "input_features"
+        ]
+        expected: Any = network.generate(
+            heard.double(),
+            tgt_lang="deu",
+            return_intermediate_token_ids=True,
+            text_max_new_tokens=30,
+            text_no_repeat_ngram_size=2,
+            text_suppress_tokens=[0],
+            speech_max_new_tokens=41,
+        )
+        session = opened(backbone, features, seed=seed)
+        [hypothesis] = looked(backbone, session)
+        text = [backbone.start, 227, *hypothesis.token_ids.tolist()]
+        close = not hypothesis.truncated
+        assert [*text, *([backbone.end] if close else [])] == expected.sequences[0].tolist()
+        [units] = backbone.generate_units([written(session, hypothesis)], layer=1, close=close)
+        said = expected.unit_sequences[0, 2:] - 4
+        assert units.ids.tolist() == [unit for unit in said.tolist() if unit != -2][:40]
+        assert units.truncated == (said[-1] != -2)
+        # Transformers makes the end unit 1, and speaks it
+        [voiced] = backbone.vocode([torch.where(said == -2, 1, said)], GERMAN)
+        torch.testing.assert_close(voiced.samples, expected.waveform[0].float(), rtol=0, atol=1e-5)
+        assert len(voiced.samples) == 320 * int(voiced.durations.sum())
+        closed.add(close)
+        ended.add(units.truncated)
+    assert closed == {True, False}
+    assert False in ended
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@torch.inference_mode()
+def test_states_are_those_of_the_whole_text_in_one_pass(
+    load: Load, theirs: Any, beams: int
+) -> None:
+    """Of streams of different lengths, of answers that ended and that were cut, with and without the end of a text."""
+    backbone = load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_tokens=7)
+    prefixes = [(), (11, 39, 77, 12), (100, 40), (152,)]
+    sessions = [
+        opened(backbone, 120 + 30 * seed, seed=seed, prefix=prefix)
+        for seed, prefix in enumerate(prefixes)
+    ]
+    sessions.append(opened(backbone, 200, seed=9, target="fr"))
+    for session, hypothesis in zip(sessions, looked(backbone, *sessions), strict=True):
+        fed = [
+            *backbone.opening(session, Request().stage),
+            *session.prefix.tolist(),
+            *hypothesis.token_ids.tolist(),
+        ]
+        assert hypothesis.states is not None
+        assert len(hypothesis.states) == len(fed)
+        for tokens in range(1, hypothesis.new + 1):
+            before = fed[: len(fed) - hypothesis.new + tokens]
+            [end] = backbone._ends([written(session, hypothesis, tokens)])
+            expected = theirs.text_decoder(
+                input_ids=torch.tensor([[*before, backbone.end]]),
+                encoder_hidden_states=session.backbone.memory[None],
+            ).last_hidden_state[0]
+            torch.testing.assert_close(
+                hypothesis.states[: len(before)], expected[:-1], rtol=0, atol=1e-9
+            )
+            torch.testing.assert_close(end, expected[-1:], rtol=0, atol=1e-9)
+
+
+def test_states_cost_nothing_where_nobody_speaks(backbone: SeamlessM4TSpeech) -> None:
+    session = opened(backbone)
+    [hypothesis] = backbone.decode([session], [Request()], frozenset({Capability.ALIGNMENT}))
+    assert hypothesis.states is None
+    assert session.backbone.branch is None
+
+
+def test_speaking_runs_neither_encoder_nor_text_again(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for one position of the text decoder: the end."""
+    backbone = load()
+    sessions = [opened(backbone, seed=seed) for seed in range(3)]
+    writes = [written(*pair, 2) for pair in zip(sessions, looked(backbone, *sessions), strict=True)]
+    heard, fed = [], []
+    backbone.encoder.register_forward_pre_hook(lambda *_: heard.append(1))
+    for layer in backbone.encoder.encoder.layers:
+        layer.register_forward_pre_hook(lambda *_: heard.append(1))
+    backbone.decoder.register_forward_pre_hook(lambda _, args: fed.append(tuple(args[0].shape)))
+    backbone.generate_units(writes, layer=None, close=False)
+    assert (heard, fed) == ([], [])
+    backbone.generate_units(writes, layer=None, close=True)
+    assert (heard, fed) == ([], [(3, 1)])
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) -> None:
+    """Decoded together or apart, with different lengths, languages and writes."""
+    shapes: list[tuple[int, str, tuple[int, ...]]] = [
+        (182, "de", ()),
+        (90, "fr", (11, 39)),
+        (240, "de", (152, 6, 10)),
+    ]
+    sessions = [
+        opened(backbone, features, seed=seed, target=target, prefix=prefix)
+        for seed, (features, target, prefix) in enumerate(shapes)
+    ]
+    first, *others = sessions
+    hypotheses = [*looked(backbone, first), *looked(backbone, *others)]
+    writes = [
+        written(*pair, 3 + i) for i, pair in enumerate(zip(sessions, hypotheses, strict=True))
+    ]
+    together = backbone.generate_units(writes, layer=0, close=close)
+    for write, units in zip(writes, together, strict=True):
+        session = opened(backbone, seed=0)
+        session.audio, session.target, session.prefix = (
+            write.session.audio,
+            write.session.target,
+            write.session.prefix,
+        )
+        [hypothesis] = looked(backbone, session)
+        [alone] = backbone.generate_units(
+            [written(session, hypothesis, write.tokens)], layer=0, close=close
+        )
+        assert units.ids.tolist() == alone.ids.tolist()
+        assert units.truncated == alone.truncated
+        torch.testing.assert_close(units.attention, alone.attention, rtol=0, atol=1e-9)
+        assert units.attention.shape == (
+            len(units.ids),
+            2 + write.hypothesis.prefix + write.tokens + close,
+        )
+        torch.testing.assert_close(units.attention.sum(1), torch.ones(len(units.ids)).double())
+    assert len({tuple(units.ids.tolist()) for units in together}) == 3
+
+
+def test_a_language_that_is_written_but_not_spoken_is_refused(backbone: SeamlessM4TSpeech) -> None:
+    russian = r"does not speak Russian; choose one of: de, en, es, fr, it, nl, pt, ro, zh\."
+    backbone.check_speech(language("ro"), layer=1)
+    with pytest.raises(ZooError, match=russian):
+        backbone.check_speech(language("ru"), layer=None)
+    with pytest.raises(ZooError, match="the layers 0 to 1, not 2"):
+        backbone.check_speech(language("ro"), layer=2)
+    session = opened(backbone, target="ru")
+    [hypothesis] = looked(backbone, session)
+    with pytest.raises(ZooError, match=russian):
+        backbone.generate_units([written(session, hypothesis)], layer=None, close=False)
+    with pytest.raises(ZooError, match=russian):
+        backbone.vocode([UNIT_ONE], language("ru"))
+
+
+def test_the_second_version_and_nonsense_are_refused(
+    tmp_path: Path, folder: Path, load: Load
+) -> None:
+    KINDS["seamless_m4t_v2"](tmp_path / "v2")
+    with pytest.raises(
+        ZooError, match=r"is a SeamlessM4T v2, whose text-to-unit model .* needs a SeamlessM4T v1"
+    ):
+        load(name=str(tmp_path / "v2"))
+    with pytest.raises(
+        ZooError, match=r"backbone\.name, or backbone\.config and backbone\.tokenizer"
+    ):
+        SeamlessM4TSpeech(config={})
+    with pytest.raises(ZooError, match="has the voices 0 to 1, not 2"):
+        load(voice=2)
+    with pytest.raises(ZooError, match="max_units of at least 1, not 0"):
+        load(max_units=0)
+    KINDS["seamless_m4t"](tmp_path / "text")
+    with pytest.raises(ZooError, match="lacks weights of a SeamlessM4TForSpeechToSpeech"):
+        load(name=str(tmp_path / "text"))
+
+
+def test_another_vocoder_is_taken_and_saved(
+    tmp_path: Path, folder: Path, load: Load, backbone: Any
+) -> None:
+    KINDS["seamless_m4t_speech"](tmp_path / "other", seed=3)
+    mixed, other = load(vocoder=str(tmp_path / "other")), load(name=str(tmp_path / "other"))
+    mixed.save(tmp_path / "saved")
+    units = [torch.tensor([3, 1, 4, 1, 5])]
+    [spoken], [theirs], [ours], [read] = (
+        made.vocode(units, GERMAN)
+        for made in (mixed, other, backbone, load(name=str(tmp_path / "saved")))
+    )
+    assert torch.equal(spoken.samples, theirs.samples)
+    assert torch.equal(read.samples, theirs.samples)
+    assert not torch.equal(ours.durations, theirs.durations) or not torch.allclose(
+        ours.samples, theirs.samples
+    )
+    sessions = [opened(made) for made in (mixed, backbone)]
+    tokens = [
+        looked(made, session)[0].token_ids
+        for made, session in zip((mixed, backbone), sessions, strict=True)
+    ]
+    assert tokens[0].tolist() == tokens[1].tolist()
+
+
+def test_a_vocoder_of_other_units_is_refused(tmp_path: Path, folder: Path, load: Load) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"unit_hifi_gan_vocab_size": 13}))
+    with pytest.raises(ZooError, match="knows 13 units, not the 12"):
+        load(vocoder=str(tmp_path))
+
+
+def test_the_text_encoder_is_read_where_it_is_asked_for(
+    load: Load, backbone: SeamlessM4TSpeech, caplog: pytest.LogCaptureFixture
+) -> None:
+    load()
+    assert caplog.text == ""  # Transformers would list the weights that are left out
+    assert {name for name, _ in backbone.named_children()} == {"encoder", "decoder", "speaker"}
+    assert {name for name, _ in load(reader=True).named_children()} == {
+        "encoder",
+        "decoder",
+        "speaker",
+        "reader",
+    }

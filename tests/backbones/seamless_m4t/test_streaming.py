@@ -1,0 +1,62 @@
+"""Talks streamed by SimulU on the tiny network: a batch speaks what each stream speaks alone; nothing is kept."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from tests.backbones.seamless_m4t.conftest import Load, noise
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
+from zoo.history.recent_words import RecentWords
+from zoo.policies.alignatt import AlignAtt
+from zoo.streaming.simulate import Source, simulate
+from zoo.synthesizers.simulu import SimulU
+from zoo.systems.base import StreamingSystem
+from zoo.types import Instance, SpeechChunk
+
+
+def system(backbone: SeamlessM4TSpeech) -> StreamingSystem:
+    made = StreamingSystem(
+        name="simulu",
+        backbone=backbone,
+        policy=AlignAtt(frames=1),
+        history=RecentWords(words=2),
+        synthesizer=SimulU(close="at_end"),
+        source_language="en",
+        target_language="de",
+        chunk_seconds=0.64,
+    )
+    made.configure_model()
+    return made
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_a_batch_speaks_what_each_stream_speaks_alone(load: Load, beams: int) -> None:
+    made = system(load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_units=20))
+    sources = [
+        Source(f"{i}", noise(n, i).split(made.chunk_samples)) for i, n in enumerate((300, 150, 420))
+    ]
+
+    def streamed(batch_size: int) -> Sequence[Instance]:
+        done = list(simulate(made, sources, batch_size=batch_size))
+        return sorted(done, key=lambda instance: instance.index)
+
+    alone, together = streamed(1), streamed(2)
+    for one, other in zip(alone, together, strict=True):
+        assert (one.text, one.delays) == (other.text, other.delays)
+        assert len(one.speech) == len(other.speech)
+        for ours, theirs in zip(one.speech, other.speech, strict=True):
+            assert ours.delay == theirs.delay
+            torch.testing.assert_close(ours.samples, theirs.samples, rtol=0, atol=1e-5)
+    spoken = [speech for instance in alone for speech in instance.speech]
+    assert sum(len(speech.samples) > 0 for speech in spoken) > 3
+
+
+def test_what_the_end_of_a_text_needs_goes_with_the_write(load: Load) -> None:
+    made = system(load(max_units=20))
+    session = made.open("talk")
+    for part in noise(300).split(made.chunk_samples):
+        made.step([session], [SpeechChunk(part)])
+        assert session.backbone.branch is None
+    assert session.prefix.numel()

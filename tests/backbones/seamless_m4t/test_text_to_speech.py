@@ -1,0 +1,73 @@
+"""Texts read aloud: forced through Transformers' own modules, batches, languages."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.tiny_checkpoints import KINDS
+from zoo.backbones.seamless_m4t.text_to_speech import TextToSpeech
+from zoo.errors import ZooError
+from zoo.languages import language
+
+GERMAN = language("de")
+TEXTS = ["Guten Morgen.", "Wir reden heute über das Wetter, und das Wetter ist schön!", "so"]
+
+
+@pytest.fixture(scope="module")
+def voice(folder: Path) -> TextToSpeech:
+    made = TextToSpeech(name=str(folder), max_units=40, dtype="float64")
+    made.load()
+    return made
+
+
+@torch.inference_mode()
+def test_a_text_is_forced_as_it_is(voice: TextToSpeech, theirs: Any) -> None:
+    """Read with its language and end, written after start and language, and closed."""
+    for text, states in zip(TEXTS, voice.states(TEXTS, GERMAN), strict=True):
+        voice.tokenizer.src_lang = "deu"
+        ids = voice.tokenizer(text, return_tensors="pt").input_ids
+        assert voice.tokenizer.decode(ids[0, 1:-1]) == text
+        expected = theirs.text_decoder(
+            input_ids=torch.cat([torch.tensor([[3]]), ids], dim=1),
+            encoder_hidden_states=theirs.text_encoder(input_ids=ids).last_hidden_state,
+        ).last_hidden_state[0]
+        torch.testing.assert_close(states, expected, rtol=0, atol=1e-9)
+
+
+@torch.inference_mode()
+def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> None:
+    together = voice.speak(TEXTS, GERMAN)
+    for text, speech in zip(TEXTS, together, strict=True):
+        [alone] = voice.speak([text], GERMAN)
+        assert torch.equal(speech.samples, alone.samples)
+        assert torch.equal(speech.durations, alone.durations)
+        assert len(speech.samples) == 320 * int(speech.durations.sum())
+        assert speech.samples.dtype == torch.float32
+        [units] = voice.speaker.units(voice.states([text], GERMAN), [GERMAN], layer=0)
+        assert len(speech.durations) == len(units.ids)
+    assert len({len(speech.samples) for speech in together}) > 1
+    assert voice.speak([], GERMAN) == []
+
+
+def test_what_it_does_not_speak_is_refused_before_weights_are_read(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    (tmp_path / "generation_config.json").write_text(
+        (folder / "generation_config.json").read_text()
+    )
+    voice = TextToSpeech(name=str(tmp_path))
+    voice.check(GERMAN)
+    with pytest.raises(
+        ZooError,
+        match=r"does not speak Japanese; choose one of: de, en, es, fr, it, nl, pt, ro, zh\.",
+    ):
+        voice.check(language("ja"))
+
+
+def test_the_second_version_is_refused(tmp_path: Path) -> None:
+    KINDS["seamless_m4t_v2"](tmp_path / "v2")
+    with pytest.raises(ZooError, match="is a SeamlessM4T v2"):
+        TextToSpeech(name=str(tmp_path / "v2")).check(GERMAN)

@@ -1,0 +1,114 @@
+"""What is Speech2Text's own: models of several languages, frames of 40 ms."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import Speech2TextForConditionalGeneration, Speech2TextProcessor
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.speech_to_text import SpeechToText
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.types import Capability, Request, SpeechChunk, Stage
+
+Folders = Callable[..., Path]
+
+
+def load(folder: Path) -> SpeechToText:
+    backbone = SpeechToText(
+        name=str(folder),
+        alignment=AlignmentConfig(layer=1, ignore_last=1),
+        search=SearchConfig(no_repeat_ngram=2),
+        dtype="float64",
+        max_tokens=12,
+    )
+    backbone.load()
+    return backbone
+
+
+def opened(backbone: SpeechToText, target: str) -> Session:
+    session = Session(
+        talk="talk",
+        source=language("en"),
+        target=language(target),
+        frame_samples=backbone.frame_samples,
+        text=TextStream(decode=backbone.text, separator=" "),
+    )
+    session.backbone = backbone.open(session)
+    session.receive(
+        SpeechChunk(0.1 * torch.randn(32_000, generator=torch.Generator().manual_seed(2)))
+    )
+    return session
+
+
+def test_a_model_of_one_pair_is_told_nothing(folders: Folders) -> None:
+    backbone = load(folders("speech_to_text"))
+    assert backbone.opening(opened(backbone, "de"), Stage.TRANSLATION) == [backbone.end]
+
+
+@torch.inference_mode()
+def test_a_model_of_several_is_told_the_target_language(folders: Folders) -> None:
+    folder = folders("speech_to_text", languages=True)
+    backbone = load(folder)
+    processor = Speech2TextProcessor.from_pretrained(folder)
+    model = Speech2TextForConditionalGeneration.from_pretrained(folder, dtype=torch.float64).eval()
+    for target in ("de", "es"):
+        session = opened(backbone, target)
+        [hypothesis] = backbone.decode([session], [Request()], frozenset())
+        features = processor.feature_extractor(
+            session.audio.numpy(), sampling_rate=16_000, return_tensors="pt"
+        )
+        ids = model.generate(
+            features["input_features"].double(),
+            forced_bos_token_id=processor.tokenizer.lang_code_to_id[target],
+            max_new_tokens=13,
+            no_repeat_ngram_size=2,
+            suppress_tokens=[model.config.pad_token_id],
+        )[0].tolist()
+        said = backbone.opening(session, Stage.TRANSLATION) + hypothesis.token_ids.tolist()
+        assert ids[: len(said)] == said
+        assert hypothesis.new
+    with pytest.raises(
+        ZooError,
+        match=r"does not write Chinese; choose target_language from: de, es, fr, it, nl, pt, ro, ru",
+    ):
+        opened(backbone, "zh")
+
+
+def test_the_last_frame_is_left_out_of_alignments_by_default(folders: Folders) -> None:
+    backbone = load(folders("speech_to_text"))
+    [hypothesis] = backbone.decode(
+        [opened(backbone, "de")], [Request()], frozenset({Capability.ALIGNMENT})
+    )
+    assert hypothesis.frames == 32_000 // 640 - 1
+    default = SpeechToText(name="anything")
+    assert (default.alignment.layer, default.alignment.ignore_last, default.search.beams) == (
+        3,
+        1,
+        5,
+    )
+
+
+def test_frames_of_another_length_and_a_layer_that_is_not_there_are_refused(
+    folders: Folders, tmp_path: Path
+) -> None:
+    folder = folders("speech_to_text")
+    with pytest.raises(ZooError, match="layer 4, but the decoder's layers are 0 to 3"):
+        SpeechToText(name=str(folder), alignment=AlignmentConfig(layer=4)).load()
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    settings = json.loads((copy / "config.json").read_text())
+    changed = {"num_conv_layers": 1, "conv_kernel_sizes": [5]}
+    Speech2TextForConditionalGeneration(
+        type(Speech2TextForConditionalGeneration.from_pretrained(copy).config)(
+            **(settings | changed)
+        )
+    ).save_pretrained(copy)
+    with pytest.raises(ZooError, match=r"1 subsampling layers; only 2 \(frames of 40 ms\)"):
+        load(copy)

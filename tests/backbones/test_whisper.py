@@ -1,0 +1,184 @@
+"""What is Whisper's own: tasks and languages, alignment heads, 30 s."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import WhisperForConditionalGeneration, WhisperTokenizer
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.whisper import SPAN, Whisper
+from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.types import Capability, Request, SpeechChunk, Stage
+
+Folders = Callable[..., Path]
+PLAIN = frozenset[Capability]()
+
+
+def load(folder: Path, **options: Any) -> Whisper:
+    backbone = Whisper(name=str(folder), **({"dtype": "float64", "max_tokens": 12} | options))
+    backbone.load()
+    return backbone
+
+
+def opened(backbone: Whisper, source: str, target: str, samples: int = 0) -> Session:
+    """A stream that has heard so many samples of noise."""
+    session = Session(
+        talk="talk",
+        source=language(source),
+        target=language(target),
+        frame_samples=backbone.frame_samples,
+        text=TextStream(decode=backbone.text, separator=" "),
+    )
+    session.backbone = backbone.open(session)
+    noise = torch.randn(samples, generator=torch.Generator().manual_seed(samples))
+    session.receive(SpeechChunk(0.1 * noise))
+    return session
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "stage", "task"),
+    [
+        ("de", "en", Stage.TRANSLATION, "translate"),
+        ("de", "en", Stage.TRANSCRIPT, "transcribe"),
+        ("de", "de", Stage.TRANSLATION, "transcribe"),
+        ("en", "en", Stage.TRANSLATION, "transcribe"),
+    ],
+)
+def test_the_opening_tells_language_and_task(
+    source: str, target: str, stage: Stage, task: str, folders: Folders
+) -> None:
+    folder = folders("whisper")
+    tokenizer = WhisperTokenizer.from_pretrained(
+        folder, language=language(source).name.lower(), task=task
+    )
+    backbone = load(folder)
+    assert backbone.opening(opened(backbone, source, target), stage) == tokenizer.prefix_tokens
+
+
+def test_a_transcript_is_in_the_source_language_and_has_no_prefix(folders: Folders) -> None:
+    backbone = load(folders("whisper"))
+    session, same = opened(backbone, "de", "en", 32_000), opened(backbone, "de", "de", 32_000)
+    session.prefix = torch.tensor([5, 6])
+    [translation, transcript] = [
+        backbone.decode([session], [Request(stage=stage)], PLAIN)[0]
+        for stage in (Stage.TRANSLATION, Stage.TRANSCRIPT)
+    ]
+    [expected] = backbone.decode([same], [Request()], PLAIN)
+    assert (translation.prefix, transcript.prefix) == (2, 0)
+    assert (
+        transcript.token_ids.tolist()
+        == expected.token_ids.tolist()
+        != translation.token_ids.tolist()
+    )
+    assert transcript.transcript == backbone.text(expected.token_ids.tolist()).strip()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (
+            "en",
+            "de",
+            r"translates into English only, not en-de; choose target_language=en for a transcript\.$",
+        ),
+        (
+            "de",
+            "es",
+            r"not de-es; choose target_language=en or target_language=de for a transcript\.$",
+        ),
+        ("ko", "en", r"does not hear Korean; choose source_language from: de, en, es, ja, zh\.$"),
+    ],
+)
+def test_a_direction_that_it_cannot_do_is_refused(
+    source: str, target: str, message: str, folders: Folders
+) -> None:
+    with pytest.raises(ZooError, match=message):
+        opened(load(folders("whisper")), source, target)
+
+
+def test_a_model_of_english_alone_is_told_neither_language_nor_task(folders: Folders) -> None:
+    backbone = load(folders("whisper", multilingual=False))
+    opening = backbone.opening(opened(backbone, "en", "en"), Stage.TRANSLATION)
+    assert backbone.tokenizer.convert_ids_to_tokens(opening) == [
+        "<|startoftranscript|>",
+        "<|notimestamps|>",
+    ]
+    with pytest.raises(ZooError, match="knows English only, not de-en; choose source_language=en"):
+        opened(backbone, "de", "en")
+
+
+def test_what_the_model_is_told_not_to_say_is_not_said(folders: Folders) -> None:
+    backbone = load(folders("whisper"))
+    exclamation, space = backbone.tokenizer.convert_tokens_to_ids(["!", "Ġ"])
+    assert exclamation in backbone.never
+    assert backbone.never_first == [space, backbone.end]
+    session = opened(backbone, "de", "en", 8_000)
+    [usual] = backbone.decode([session], [Request()], PLAIN)
+    backbone.never_first = [int(usual.token_ids[0])]
+    [other] = backbone.decode([session], [Request()], PLAIN)
+    assert other.token_ids[0] != usual.token_ids[0]
+    session.prefix = usual.token_ids[:0]
+    backbone.never = [*backbone.never, int(other.token_ids[0])]
+    [third] = backbone.decode([session], [Request()], PLAIN)
+    assert not {*third.token_ids.tolist()} & {int(other.token_ids[0])}
+
+
+def test_alignment_heads_are_the_models_own_then_the_upper_half_of_its_layers(
+    folders: Folders, tmp_path: Path
+) -> None:
+    assert load(folders("whisper")).alignment.heads == [[0, 1], [1, 0], [1, 1]]
+    chosen = AlignmentConfig(heads=[[0, 0]])
+    assert load(folders("whisper"), alignment=chosen).alignment == chosen
+    folder = Path(shutil.copytree(folders("whisper"), tmp_path / "none"))
+    told = json.loads((folder / "generation_config.json").read_text())
+    del told["alignment_heads"]
+    (folder / "generation_config.json").write_text(json.dumps(told))
+    assert load(folder).alignment.heads == [[1, 0], [1, 1]]
+    del told["lang_to_id"]
+    (folder / "generation_config.json").write_text(json.dumps(told))
+    with pytest.raises(ZooError, match="tells no languages and tasks"):
+        load(folder)
+
+
+def test_more_than_30_seconds_are_refused(folders: Folders) -> None:
+    backbone = load(folders("whisper"))
+    session = opened(backbone, "de", "en", SPAN + 16_000)
+    with pytest.raises(
+        ZooError,
+        match=r"at most 30 s at once, but 31 s are kept; .* room for one chunk within 30 s",
+    ):
+        backbone.decode([session], [Request()], PLAIN)
+
+
+@torch.inference_mode()
+def test_without_padding_the_encoder_hears_what_is_there(folders: Folders) -> None:
+    """As an encoder whose table of positions is as short, on the first features of the 30 s."""
+    backbone = load(folders("whisper"), pad_to_30_seconds=False)
+    sessions = [opened(backbone, "de", "en", samples) for samples in (16_000, 30_001, SPAN)]
+    memories = backbone.listen(sessions, [session.audio for session in sessions])
+    assert [len(memory) for memory in memories] == [50, 94, 1500]
+    model = WhisperForConditionalGeneration.from_pretrained(
+        folders("whisper"), dtype=torch.float64
+    ).eval()
+    encoder = model.model.encoder
+    for session, memory in zip(sessions, memories, strict=True):
+        features = backbone._features(session, session.audio)
+        encoder.config.max_source_positions = len(memory)
+        encoder.embed_positions = torch.nn.Embedding.from_pretrained(
+            backbone.encoder.embed_positions.weight[: len(memory)]
+        )
+        expected = encoder(features.T[None]).last_hidden_state[0]
+        torch.testing.assert_close(memory, expected, rtol=0, atol=1e-10)
+    padded = load(folders("whisper"))
+    whole = opened(padded, "de", "en", SPAN)
+    torch.testing.assert_close(
+        memories[-1], padded.listen([whole], [whole.audio])[0], rtol=0, atol=1e-10
+    )

@@ -1,0 +1,338 @@
+"""A cascade: one network transcribes, a text LLM translates the transcript (StreamUni, section 4.2, Phi-4-Cascaded).
+
+Knows no policy, and of the network that transcribes nothing but the contract of every backbone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from zoo.backbones.base import Backbone, dtype_named
+from zoo.backbones.cascade import translator
+from zoo.backbones.cascade.data import IGNORED, Collator, TextBatch
+from zoo.backbones.cascade.prompt import Prompt, Template, Written
+from zoo.backbones.common.encoder_decoder.encoder_decoder import Text
+from zoo.backbones.common.search import Answer, Context, SearchConfig, search
+from zoo.backbones.common.text.vocabulary import Vocabulary, containing
+from zoo.errors import ZooError, unknown
+from zoo.streaming.session import Session
+from zoo.streaming.text import TextStream
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage, UnitKind
+
+TRANSCRIBERS = (
+    "whisper",
+    "seamless_m4t",
+    "seamless_m4t_v2",
+    "seamless_m4t_speech",
+    "simulu_minitalks",
+    "recogniser_minitalks",
+    "offline_minitalks",
+    "phi4_multimodal",
+    "phi4_minitalks",
+    "qwen2_5_omni",
+    "qwen_minitalks",
+)
+NEEDED = frozenset({Capability.TRANSCRIPT, Capability.RECUT})  # of what transcribes
+TOLD = ("source", "target")
+CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # what no space stands before
+
+
+@dataclass(slots=True)
+class StreamState:
+    """Of a stream. listening: the session of what transcribes. texts: of the transcripts it gave, by their ids.
+
+    heard: first sample and number of samples of the newest ``transcript``.
+    """
+
+    listening: Session
+    texts: dict[tuple[int, ...], str] = field(default_factory=dict)
+    heard: tuple[Samples, Samples] | None = None
+    transcript: Hypothesis | None = None
+
+
+class Cascade(Backbone):
+    """A transcriber, any backbone that exposes TRANSCRIPT, and a translator, a text LLM.
+
+    name: the translator, hub id or folder; None: random weights, from ``config``, the fields of a Transformers config.
+    tokenizer: hub id or folder; None: name's. template: the prompt. written: where in it the translation written so far
+    stands, see ``Prompt``; prompt (paper), answer or both. transcriber_target: the target language that the transcriber
+    is told: ``source``, as Whisper needs it to transcribe, or ``target``, for one that names it in its instruction.
+    search: how an answer is generated. max_tokens: an answer has at most so many new ids, its end included. dtype: of
+    the translator. plain: in training, the share of transcripts without case and punctuation, see ``Collator``.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = NEEDED | {Capability.PREFIX}
+
+    transcriber: Backbone
+    translator: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    prompt: Prompt
+    never: list[int]  # ids that are never said
+    vocabularies: dict[UnitKind, Vocabulary]
+
+    def __init__(
+        self,
+        *,
+        transcriber: Backbone,
+        name: str | None,
+        config: Mapping[str, Any] | None = None,
+        tokenizer: str | None = None,
+        template: Template = Template(),  # noqa: B008 (frozen)
+        written: Written = "prompt",
+        transcriber_target: Literal["source", "target"] = "source",
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 200,
+        dtype: str = "float32",
+        plain: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if missing := NEEDED - transcriber.exposes:
+            raise ZooError(
+                f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not expose "
+                f"{' and '.join(sorted(missing))}; choose another with backbone@backbone.transcriber=..., one of: "
+                f"{', '.join(TRANSCRIBERS)}."
+            )
+        if written not in get_args(Written):
+            raise unknown("place of what was written", written, get_args(Written))
+        if transcriber_target not in TOLD:
+            raise unknown("transcriber_target", transcriber_target, TOLD)
+        if written != "answer" and not template.quotes:
+            raise ZooError(
+                "An instruction without {translation} goes with backbone.written=answer only."
+            )
+        if max_tokens < 1 or not 0 <= plain <= 1:
+            raise ZooError(
+                f"A cascade needs max_tokens of at least 1 and plain, a share, from 0 to 1; not {max_tokens}, {plain}."
+            )
+        if name is None and tokenizer is None:
+            raise ZooError(
+                "A cascade's translator needs a tokenizer: name a folder that has one, or a trained model."
+            )
+        self.transcriber = transcriber
+        self.frame_samples = transcriber.frame_samples
+        self.name = name
+        self.config = config
+        self.tokenizer_source = str(name if tokenizer is None else tokenizer)
+        self.template = template
+        self.written = written
+        self.transcriber_target = transcriber_target
+        self.search = search
+        self.max_tokens = max_tokens
+        self.dtype = dtype_named(dtype)
+        self.plain = plain
+
+    def load(self) -> None:
+        """Load both networks. Raises ZooError on what cannot be had, before weights are read where it can."""
+        translator.check(self.name, self.config)
+        self.tokenizer = translator.read_tokenizer(self.tokenizer_source)
+        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
+        special = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
+        self.never = [*sorted(special), *containing(self.tokenizer, self.search.suppress)]
+        self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
+        self.transcriber.load()
+        self.translator = translator.build(
+            self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype
+        )
+        self.eval()
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write the translator (in ``dtype``; None: as it is) and its tokenizer, as Transformers lays them out."""
+        weights = {
+            name: tensor.to(dtype or tensor.dtype)
+            for name, tensor in self.translator.state_dict().items()
+        }
+        self.translator.save_pretrained(folder, state_dict=weights)
+        self.tokenizer.save_pretrained(folder)
+
+    def text(self, token_ids: list[int]) -> str:
+        """Plain detokenisation, special tokens left out."""
+        return str(
+            self.tokenizer.decode(
+                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def open(self, session: Session) -> StreamState:
+        """Nothing heard yet. Raises ZooError where the transcriber does not hear the source language."""
+        target = session.source if self.transcriber_target == "source" else session.target
+        listening = Session(
+            talk=session.talk,
+            source=session.source,
+            target=target,
+            frame_samples=self.frame_samples,
+            text=TextStream(decode=self.transcriber.text, separator=target.separator),
+            multiplier=session.multiplier,
+            segments=session.segments,
+        )
+        listening.backbone = self.transcriber.open(listening)
+        return StreamState(listening)
+
+    @torch.inference_mode()
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        """Transcribe what was not transcribed before, then translate.
+
+        A transcript that a request gives must be one that was answered since audio was last forgotten, else ValueError.
+        """
+        heard = [
+            i
+            for i, one in enumerate(requests)
+            if one.stage is Stage.TRANSCRIPT or one.transcript is None
+        ]
+        hypotheses = self._transcripts(sessions, requests, heard)
+        asked = [i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION]
+        sources = [
+            _text(hypotheses[i]) if i in hypotheses else _given(sessions[i], requests[i])
+            for i in asked
+        ]
+        texts = [self._text(sessions[i], source) for i, source in zip(asked, sources, strict=True)]
+        limits = [requests[i].max_words for i in asked]
+        hypotheses |= dict(zip(asked, self._translate(texts, sources, limits), strict=True))
+        return [hypotheses[i] for i in range(len(requests))]
+
+    def _transcripts(
+        self, sessions: Sequence[Session], requests: Sequence[Request], asked: Sequence[int]
+    ) -> dict[int, Hypothesis]:
+        """Transcripts of the looks ``asked``, by index; the newest look of a stream is not transcribed twice."""
+        looks = {
+            i: (sessions[i].audio_start, len(sessions[i].look(requests[i].audio_end)))
+            for i in asked
+        }
+        new = [i for i in asked if sessions[i].backbone.heard != looks[i]]
+        if new:
+            listening = [_mirrored(sessions[i]) for i in new]
+            given = [Request(stage=Stage.TRANSCRIPT, audio_end=requests[i].audio_end) for i in new]
+            for i, answer in zip(
+                new, self.transcriber.decode(listening, given, frozenset()), strict=True
+            ):
+                state: StreamState = sessions[i].backbone
+                state.heard, state.transcript = looks[i], answer
+                state.texts[_key(answer.token_ids)] = _text(answer)
+        return {i: sessions[i].backbone.transcript for i in asked}
+
+    def _translate(
+        self, texts: Sequence[Text], sources: Sequence[str], max_words: Sequence[int | None]
+    ) -> list[Hypothesis]:
+        """Search what follows the prompts; nothing new where there is no word to translate."""
+        hypotheses = [text.hypothesis(Answer([], True, torch.empty(0)), limit=1) for text in texts]
+        live = [i for i, source in enumerate(sources) if source]
+        if not live:
+            return hypotheses
+        prompts = [texts[i].opening + (texts[i].prefix if self.prompt.forces else []) for i in live]
+        answers = search(
+            translator.look(self.translator, prompts),
+            self.search,
+            contexts=[
+                Context(texts[i].prefix, prompt) for i, prompt in zip(live, prompts, strict=True)
+            ],
+            limits=[self.max_tokens] * len(live),
+            end=self.prompt.end,
+            never=self.never,
+            stops=[texts[i].stop(max_words[i]) for i in live],
+        )
+        for i, answer in zip(live, answers, strict=True):
+            hypotheses[i] = self._hypothesis(texts[i], answer)
+        return hypotheses
+
+    def _hypothesis(self, text: Text, answer: Answer) -> Hypothesis:
+        """The answer as what follows the written ids."""
+        said = text.hypothesis(answer, limit=self.max_tokens)
+        tokens = self._joined(text, answer.tokens)
+        if tokens == answer.tokens:
+            return said
+        joined = text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
+        return replace(joined, finished=said.finished, truncated=said.truncated)
+
+    def _joined(self, text: Text, tokens: list[int]) -> list[int]:
+        """An answer that goes on with what only the prompt says begins without a space: its first word, spelled with
+        one."""
+        if (
+            self.prompt.forces
+            or not text.prefix
+            or not tokens
+            or text.vocabulary is self.vocabularies["char"]
+        ):
+            return tokens
+        if bool(text.vocabulary.starts[tokens[0]]):
+            return tokens
+        starts = text.vocabulary.word_starts(torch.tensor(tokens)).tolist()
+        first = starts.index(True, 1) if True in starts[1:] else len(tokens)
+        word = self.text(tokens[:first])
+        return tokens if word[:1] in CLOSING else [*self.prompt.ids(f" {word}"), *tokens[first:]]
+
+    def _text(self, session: Session, source: str) -> Text:
+        prefix = session.prefix.tolist()
+        opening = self.prompt.opening(
+            source=session.source,
+            target=session.target,
+            transcript=source,
+            translation=self.text(prefix),
+        )
+        return Text(
+            opening=opening,
+            prefix=prefix,
+            vocabulary=self.vocabularies[session.target.unit],
+            frames=0,
+        )
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Audio that goes takes its transcripts with it."""
+        if cut.frames:
+            state: StreamState = session.backbone
+            self.transcriber.forget(_mirrored(session), Cut(frames=cut.frames))
+            state.heard, state.transcript = None, None
+            state.texts.clear()
+
+    def collator(self) -> Collator:
+        """Makes training batches of excerpts."""
+        return Collator(self.prompt, self.plain)
+
+    def forward(self, batch: TextBatch) -> dict[str, Tensor]:
+        """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` over what is left to be written."""
+        hidden = self.translator.model(input_ids=batch.input_ids, use_cache=False).last_hidden_state
+        targets = batch.labels[:, 1:]
+        labelled = targets != IGNORED
+        logits = self.translator.get_output_embeddings()(hidden[:, :-1][labelled])
+        loss = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled]
+        )
+        return {
+            "loss": loss,
+            "token_accuracy": (logits.argmax(-1) == targets[labelled]).float().mean(),
+        }
+
+
+def _mirrored(session: Session) -> Session:
+    """What the transcriber listens to: the same audio, with nothing written."""
+    listening: Session = session.backbone.listening
+    listening.audio, listening.audio_start = session.audio, session.audio_start
+    listening.source_ended, listening.last_samples = session.source_ended, session.last_samples
+    listening.horizon = session.horizon
+    return listening
+
+
+def _key(token_ids: Tensor) -> tuple[int, ...]:
+    return tuple(token_ids.tolist())
+
+
+def _text(transcript: Hypothesis) -> str:
+    return (transcript.transcript or "").strip()
+
+
+def _given(session: Session, request: Request) -> str:
+    """The text of the transcript that a request gives."""
+    assert request.transcript is not None
+    texts: dict[tuple[int, ...], str] = {(): "", **session.backbone.texts}
+    key = _key(request.transcript)
+    if key not in texts:
+        raise ValueError(
+            "The request gives a transcript that the transcriber has not answered for the kept audio."
+        )
+    return texts[key]

@@ -1,0 +1,1 @@
+"""Features of the source audio, computed incrementally."""

@@ -1,0 +1,1 @@
+"""Causal language models: attention, rotary positions, and branches over one cache."""

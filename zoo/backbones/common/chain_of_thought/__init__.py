@@ -1,0 +1,1 @@
+"""Speech LLMs that transcribe, then translate (StreamUni)."""

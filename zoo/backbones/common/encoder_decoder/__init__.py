@@ -1,0 +1,1 @@
+"""Offline encoder-decoders whose cross-attention is the alignment."""

@@ -1,0 +1,1 @@
+"""Tokenizers, configurations and weights by name."""

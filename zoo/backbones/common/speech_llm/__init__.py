@@ -1,0 +1,1 @@
+"""Speech encoder, adapter and causal LM: the network that InfiniSST and LST share."""

@@ -1,0 +1,334 @@
+"""From a checkpoint of InfiniSST's authors, one file, to a folder that ``SpeechLLM.load`` reads.
+
+Their file holds a flat mapping of names to tensors: the language model under its names in Transformers, and under
+``model.speech_encoder`` fairseq's wav2vec 2.0 and the adapter. Two things are more than names. Their rotary positions
+turn neighbouring values of a head, ours its two halves, so rows of the query and key projections change places. And
+their frequencies are tensors, ours are computed, so they are compared.
+"""
+
+import argparse
+import json
+import pickle
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from rich.progress import track
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
+
+from zoo.backbones.common.causal.decoder import decoder_config
+from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.wav2vec2.adapter import Adapter
+from zoo.backbones.common.wav2vec2.encoder import (
+    KERNELS,
+    EncoderConfig,
+    StreamingEncoder,
+    frequencies,
+)
+from zoo.backbones.common.wav2vec2.weights import WEIGHTS
+from zoo.errors import ZooError, some
+
+LLM = "meta-llama/Llama-3.1-8B-Instruct"
+SPEECH_TOKENS = ("<sp_patch>", "<sp_start>", "<sp_end>")
+LATENCY_TOKEN = "<latency_{}>"
+WAV2VEC2 = "model.speech_encoder.speech_encoder."
+NAMES = (  # ours and theirs; # is a number
+    ("decoder.", ""),
+    ("adapter.first.", "model.speech_encoder.length_shrink.conv_layers.0.0."),
+    ("adapter.second.", "model.speech_encoder.length_shrink.conv_layers.1.0."),
+    ("adapter.norms.#.", "model.speech_encoder.length_shrink.conv_layers.#.2.1."),
+    ("adapter.projection.", "model.speech_encoder.proj."),
+    (
+        "encoder.feature_extractor.conv_layers.#.conv.",
+        f"{WAV2VEC2}feature_extractor.conv_layers.#.0.",
+    ),
+    (
+        "encoder.feature_extractor.conv_layers.#.layer_norm.",
+        f"{WAV2VEC2}feature_extractor.conv_layers.#.2.1.",
+    ),
+    ("encoder.feature_projection.layer_norm.", f"{WAV2VEC2}layer_norm."),
+    ("encoder.feature_projection.projection.", f"{WAV2VEC2}post_extract_proj."),
+    ("encoder.encoder.layers.#.attention.", f"{WAV2VEC2}encoder.layers.#.self_attn."),
+    ("encoder.encoder.layers.#.layer_norm.", f"{WAV2VEC2}encoder.layers.#.self_attn_layer_norm."),
+    (
+        "encoder.encoder.layers.#.feed_forward.intermediate_dense.",
+        f"{WAV2VEC2}encoder.layers.#.fc1.",
+    ),
+    ("encoder.encoder.layers.#.feed_forward.output_dense.", f"{WAV2VEC2}encoder.layers.#.fc2."),
+    ("encoder.", WAV2VEC2),
+)
+FREQUENCIES = f"{WAV2VEC2}encoder.layers.{{}}.self_attn.rotary_emb.freqs"
+UNUSED = (
+    tuple(  # positions that rotary ones replace, and what only wav2vec 2.0's pre-training needs
+        WAV2VEC2 + name
+        for name in ("encoder.pos_conv.", "mask_emb", "quantizer.", "project_q.", "final_proj.")
+    )
+)
+ROTATED = re.compile(r"encoder\.encoder\.layers\.\d+\.attention\.[qk]_proj\.")
+TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.float64: "F64"}
+
+
+def convert(
+    file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torch.dtype | None = None
+) -> EncoderConfig:
+    """Write ``model.safetensors``, ``config.json`` and the tokenizer to ``folder``; the shape of the encoder found.
+
+    llm: hub id or folder of the language model that was trained further; its config and tokenizer are read, no weights.
+    dtype: of the weights written; None: as they are. One tensor at a time is in memory. Raises ZooError for a folder
+    that is not empty and for a file that is not such a checkpoint.
+    """
+    file, folder = Path(file), Path(folder)
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise ZooError(f"{folder} is there already and not empty; name a new folder.")
+    found = Released(file)
+    hub.check("base model", llm)
+    rows = found.shape("model.embed_tokens.weight")[0]
+    tokenizer = extended_tokenizer(llm, rows)
+    config = decoder_config(llm, vocabulary=rows)
+    config.vocab_size = rows
+    names = found.matched(config)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save_pretrained(folder)
+    config.save_pretrained(folder)
+    _write(
+        folder / WEIGHTS,
+        {name: found.tensors[theirs] for name, theirs in names.items()},
+        found.encoder.heads,
+        dtype,
+    )
+    return found.encoder
+
+
+class Released:
+    """The tensors of one file and what they say about the network. Raises ZooError for a file of another kind."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.tensors = read(file)
+        self.encoder = self._encoder()
+        for layer in range(self.encoder.layers):
+            self._check_frequencies(layer)
+
+    def shape(self, name: str) -> torch.Size:
+        """Shape of a tensor that every such checkpoint has."""
+        if name not in self.tensors:
+            raise ZooError(f"{self.file} is no released InfiniSST: it has no tensor {name}.")
+        return self.tensors[name].shape
+
+    def matched(self, config: PreTrainedConfig) -> dict[str, str]:
+        """Our names to theirs, for every weight of the network. Raises ZooError where names or shapes differ."""
+        network = _network(self.encoder, config)
+        expected = {ours: released_name(ours) for ours in network}
+        present = {name for name in self.tensors if not name.startswith(UNUSED)}
+        present -= {FREQUENCIES.format(layer) for layer in range(self.encoder.layers)}
+        if config.tie_word_embeddings:
+            present.discard("lm_head.weight")
+        _refuse(f"{self.file} lacks", set(expected.values()) - present)
+        _refuse(f"{self.file} has what the network lacks:", present - set(expected.values()))
+        for ours, theirs in expected.items():
+            if self.shape(theirs) != network[ours]:
+                raise ZooError(
+                    f"{theirs} in {self.file} has shape {list(self.shape(theirs))}, not {list(network[ours])}; "
+                    "was it trained from another --llm?"
+                )
+        return expected
+
+    def _encoder(self) -> EncoderConfig:
+        hidden = self.shape(f"{WAV2VEC2}post_extract_proj.weight")[0]
+        convolution = f"{WAV2VEC2}feature_extractor.conv_layers.{{}}.0.{{}}"
+        layers = 0
+        while f"{WAV2VEC2}encoder.layers.{layers}.fc1.weight" in self.tensors:
+            layers += 1
+        return EncoderConfig(
+            conv_channels=[
+                self.shape(convolution.format(layer, "weight"))[0] for layer in range(len(KERNELS))
+            ],
+            conv_bias=convolution.format(0, "bias") in self.tensors,
+            hidden=hidden,
+            layers=layers,
+            heads=hidden // (2 * self.shape(FREQUENCIES.format(0)).numel()),
+            ff=self.shape(f"{WAV2VEC2}encoder.layers.0.fc1.weight")[0],
+        )
+
+    def _check_frequencies(self, layer: int) -> None:
+        name = FREQUENCIES.format(layer)
+        self.shape(name)
+        base = self.encoder.rope_base
+        if not torch.equal(
+            self.tensors[name].bfloat16(), frequencies(self.encoder.head_size, base).bfloat16()
+        ):
+            raise ZooError(
+                f"{name} in {self.file} are not the frequencies of base {base:g}; only those are supported."
+            )
+
+
+def read(file: Path) -> dict[str, Tensor]:
+    """Named tensors of a file, left on disk until they are used; nothing else is ever unpickled.
+
+    Raises ZooError for a file that is missing, unreadable, or holds anything else.
+    """
+    if not file.is_file():
+        raise ZooError(
+            f"There is no file {file}; the authors' README links to their pytorch_model.bin files."
+        )
+    try:
+        if file.suffix == ".safetensors":
+            tensors = load_file(file)
+        else:
+            tensors = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        pickle.UnpicklingError,
+        SafetensorError,
+    ) as error:
+        raise ZooError(
+            f"{file} is no file of weights alone (safetensors, or torch.save of named tensors)."
+        ) from error
+    named = isinstance(tensors, Mapping) and all(
+        isinstance(tensor, Tensor) and tensor.dtype in TYPES for tensor in tensors.values()
+    )
+    if not named or not tensors:
+        raise ZooError(
+            f"{file} does not hold named weights and nothing else, as a released checkpoint does."
+        )
+    nested = (
+        "model.lm_head.weight" in tensors
+    )  # as the training script leaves it, before its last step
+    return {
+        name.removeprefix("model.") if nested else name: tensor for name, tensor in tensors.items()
+    }
+
+
+def released_name(name: str) -> str:
+    """The authors' name of one of our weights."""
+    for ours, theirs in NAMES:
+        pattern = re.escape(ours).replace(r"\#", r"(\d+)")
+        if match := re.match(pattern, name):
+            number = match.group(1) if match.groups() else ""
+            return theirs.replace("#", number) + name[match.end() :]
+    raise ValueError(name)
+
+
+def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
+    """The language model's tokenizer with the authors' tokens, ``rows`` in all: as many latencies as there is room."""
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(llm)
+    except (OSError, ValueError) as error:
+        raise ZooError(
+            f"No tokenizer could be loaded from {llm}; it must be a folder or a hub name."
+        ) from error
+    latencies = rows - len(tokenizer) - len(SPEECH_TOKENS)
+    tokens = [*SPEECH_TOKENS, *(LATENCY_TOKEN.format(m) for m in range(1, latencies + 1))]
+    if latencies < 1 or tokenizer.add_tokens(tokens, special_tokens=True) != len(tokens):
+        raise ZooError(
+            f"The checkpoint has {rows} token embeddings and {llm} {len(tokenizer)} tokens, to which the released code "
+            f"adds {len(SPEECH_TOKENS)} and one per latency; was it trained from another --llm?"
+        )
+    return tokenizer
+
+
+def half_split(projection: Tensor, heads: int) -> Tensor:
+    """Rows (or biases) of a projection whose heads hold pairs side by side, to heads of two halves."""
+    return projection.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+
+
+def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torch.Size]:
+    """Names and shapes of all weights, without memory for them."""
+    with torch.device("meta"):
+        decoder = AutoModelForCausalLM.from_config(config)
+        adapter = Adapter(hidden=encoder.hidden, embedding=config.hidden_size, norm=True)
+        parts = nn.ModuleDict(
+            {"encoder": StreamingEncoder(encoder), "adapter": adapter, "decoder": decoder}
+        )
+    shapes = {name: tensor.shape for name, tensor in parts.state_dict().items()}
+    if config.tie_word_embeddings:
+        del shapes["decoder.lm_head.weight"]
+    return shapes
+
+
+def _refuse(what: str, names: set[str]) -> None:
+    if names:
+        raise ZooError(f"{what} {some(sorted(names))}.")
+
+
+def _write(
+    path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.dtype | None
+) -> None:
+    """A safetensors file, tensor by tensor: a length, a JSON header and the bytes."""
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, tensor in tensors.items():
+        kind = dtype or tensor.dtype
+        start, end = end, end + tensor.numel() * kind.itemsize
+        header[name] = {
+            "dtype": TYPES[kind],
+            "shape": list(tensor.shape),
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    part = path.with_suffix(".part")
+    try:
+        with part.open("wb") as out:
+            out.write(len(text).to_bytes(8, "little") + text)
+            for name, tensor in track(
+                tensors.items(), description=f"Writing {path}", total=len(tensors)
+            ):
+                ours = half_split(tensor, heads) if ROTATED.match(name) else tensor
+                ours.to(dtype or tensor.dtype).contiguous().flatten().view(
+                    torch.uint8
+                ).numpy().tofile(out)
+    except OSError as error:
+        raise ZooError(f"{path} ({end / 1e9:.1f} GB) could not be written: {error}.") from error
+    part.replace(path)
+
+
+def command(
+    arguments: Sequence[str] | None,
+    *,
+    name: str,
+    title: str,
+    convert: Callable[..., EncoderConfig],
+    use: str,
+) -> int:
+    """A converter's command. name: its package among the backbones. use: what to evaluate; {0} is the folder."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m zoo.backbones.{name}.convert", description=title
+    )
+    parser.add_argument("file", help="the authors' pytorch_model.bin")
+    parser.add_argument("folder", help="new folder, which the backbone then names")
+    parser.add_argument(
+        "--llm",
+        default=LLM,
+        help="base model: hub id or folder (config and tokenizer); default %(default)s",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=[str(kind).removeprefix("torch.") for kind in TYPES],
+        help="of the weights written; default: as they are",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        dtype = getattr(torch, given.dtype) if given.dtype else None
+        encoder = convert(given.file, given.folder, llm=given.llm, dtype=dtype)
+    except ZooError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, {encoder.heads} heads."
+    )
+    print(f"Use it: python evaluate.py {use.format(given.folder)}")
+    return 0

@@ -1,0 +1,170 @@
+"""The network that InfiniSST and its offline form share: encoder, adapter, causal LM. Knows no window and no search."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from zoo.backbones.base import Backbone, dtype_named
+from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.pretrained import hub, weights
+from zoo.backbones.common.speech_llm.data import Batch, Output
+from zoo.backbones.common.speech_llm.prompt import IGNORED, Prompt, Template, template_named
+from zoo.backbones.common.wav2vec2.adapter import Adapter
+from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
+from zoo.backbones.common.wav2vec2.weights import load_encoder
+from zoo.errors import ZooError
+
+
+class SpeechLLM(Backbone):
+    """Speech embeddings among a language model's words (InfiniSST, section 3.2).
+
+    encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights); with a checkpoint, which
+    has all weights, only the config is read. adapter_norm: see ``Adapter``. tokenizer: hub id or local folder; None:
+    the checkpoint's. template: strings of the dialogue, or the name of some (``prompt.TEMPLATES``). checkpoint: folder
+    with ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the
+    encoder starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random
+    decoder. suppress: texts; no token that contains one is ever said.
+    """
+
+    experiment: ClassVar[str]  # that trains a small one
+    weights_key: ClassVar[str] = "checkpoint"  # of the configuration: names trained weights
+
+    encoder: StreamingEncoder
+    adapter: Adapter
+    decoder: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    prompt: Prompt
+    never: list[int]  # ids that are never said
+
+    def __init__(
+        self,
+        *,
+        encoder: EncoderConfig,
+        decoder: str | Mapping[str, Any],
+        template: Template | str,
+        tokenizer: str | None = None,
+        checkpoint: str | None = None,
+        encoder_weights: str | None = None,
+        adapter_norm: bool = False,
+        embedding_std: float | None = None,
+        dtype: str = "float32",
+        suppress: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        if tokenizer is None and checkpoint is None:
+            raise ZooError(
+                f"{type(self).__name__} needs a tokenizer: name one (hub id or folder) or a checkpoint that has it."
+            )
+        self.encoder_config = encoder
+        self.decoder_source = decoder
+        self.template = template_named(template)
+        self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
+        self.checkpoint = checkpoint
+        self.encoder_weights = encoder_weights
+        self.adapter_norm = adapter_norm
+        self.embedding_std = embedding_std
+        self.dtype = dtype_named(dtype)
+        self.suppress = suppress
+
+    def load(self) -> None:
+        """Create the three children and read what the constructor named. Raises ZooError on weights that do not fit."""
+        if self.checkpoint is not None and not (Path(self.checkpoint) / weights.WEIGHTS).is_file():
+            raise ZooError(
+                f"There is no trained {type(self).__name__} in {self.checkpoint} (no {weights.WEIGHTS}); train one for "
+                f"this language pair with python train.py experiment={self.experiment} target_language=..., or name "
+                f"another folder with backbone.{self.weights_key}=..."
+            )
+        for noun, name in self._named():
+            hub.check(noun, name)
+        self.tokenizer = self._tokenizer()
+        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.never = [self.prompt.speech, *self.prompt.containing(self.suppress)]
+        self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
+        if self.checkpoint is None and self.encoder_weights is not None:
+            load_encoder(self.encoder, self.encoder_weights)
+        self.decoder = build_decoder(
+            self.decoder_source,
+            vocabulary=len(self.tokenizer),
+            embedding_std=self.embedding_std,
+            dtype=self.dtype,
+            empty=self.checkpoint is not None,
+        )
+        adapter = Adapter(
+            hidden=self.encoder_config.hidden,
+            embedding=self.decoder.config.hidden_size,
+            norm=self.adapter_norm,
+        )
+        self.adapter = adapter.to(self.dtype)
+        if self.checkpoint is not None:
+            weights.read(self, Path(self.checkpoint))
+
+    def _tokenizer(self) -> PreTrainedTokenizerBase:
+        try:
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                self.tokenizer_source
+            )
+        except (OSError, ValueError) as error:
+            raise ZooError(
+                f"No tokenizer could be loaded from {self.tokenizer_source}; it must be a folder or a name on the hub."
+            ) from error
+        return tokenizer
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """What comes from a folder or the hub: noun and name."""
+        yield "tokenizer", str(self.tokenizer_source)
+        if self.checkpoint is None and self.encoder_weights is not None:
+            yield "encoder", self.encoder_weights
+        if isinstance(self.decoder_source, str):
+            yield "decoder", self.decoder_source
+
+    def save(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
+        """Write ``model.safetensors`` (in ``dtype``; None: as they are) and the tokenizer to ``folder``."""
+        weights.write(self, Path(folder), dtype)
+        self.tokenizer.save_pretrained(folder)
+
+    def text(self, token_ids: list[int]) -> str:
+        """Plain detokenisation, special tokens left out."""
+        return str(
+            self.tokenizer.decode(
+                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def teach(self, batch: Batch, frames: Tensor) -> Output:
+        """Teacher forcing over dialogues that hear ``frames`` (batch, frames, hidden); the loss covers all labels."""
+        embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
+        speech = self.adapter(frames.to(self.dtype)).to(embeddings.dtype)
+        rows, places = (batch.speech_positions >= 0).nonzero(as_tuple=True)
+        positions = batch.speech_positions[rows, places]
+        embeddings = embeddings.index_put((rows, positions), speech[rows, places])
+        hidden = self.decoder.model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
+        targets = batch.labels[:, 1:]
+        labelled = targets != IGNORED
+        logits = self.decoder.get_output_embeddings()(hidden[:, :-1][labelled])
+        loss = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled]
+        )
+        return Output(loss, logits, targets[labelled])
+
+    def encode_training(
+        self, samples: Tensor, multiplier: int, lengths: Tensor | None = None
+    ) -> Encoded:
+        """(batch, n) samples from the start of a stream to (batch, n / 320, hidden), no gradients when frozen.
+
+        lengths: (batch,) frames that are no padding (None: all).
+        """
+        trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
+        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+            return self.encoder(samples.to(self.dtype), multiplier, lengths)
+
+    def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
+        """(len(ids), embedding): embeddings of the tokens, and ``speech`` (n, embedding) where the ids say so."""
+        tokens = torch.tensor(ids, device=speech.device)
+        embeddings = self.decoder.get_input_embeddings()(tokens)
+        embeddings[tokens == self.prompt.speech] = speech.to(embeddings.dtype)
+        return embeddings

@@ -1,0 +1,1 @@
+"""Tokens and words: vocabularies and small tokenizers."""

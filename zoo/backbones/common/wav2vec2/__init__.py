@@ -1,0 +1,1 @@
+"""The streaming wav2vec 2.0 encoder: features, layers, adapter and published weights."""

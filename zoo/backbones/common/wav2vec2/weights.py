@@ -1,0 +1,152 @@
+"""Where an encoder can start from: a wav2vec 2.0 of Hugging Face, or another InfiniSST's encoder. Knows no text."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
+from transformers.utils import logging
+
+from zoo.backbones.common.pretrained import weights as checkpoint
+from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
+from zoo.errors import ZooError, some
+
+WEIGHTS = "model.safetensors"
+OWN = "encoder."  # in front of the encoder's names in an InfiniSST checkpoint
+LEFT_OUT = (
+    "encoder.pos_conv_embed.",
+    "masked_spec_embed",
+)  # rotary positions replace the one; training needs the other
+
+
+def load_encoder(encoder: StreamingEncoder, source: str) -> None:
+    """Fill ``encoder`` with the weights that ``source`` names.
+
+    source: hub id or folder of a Wav2Vec2 model with layer norms, whose heads and quantizer are left out; or folder of
+    an InfiniSST checkpoint, of which only the encoder is read. Raises ZooError where nothing is found or fits.
+    """
+    own = Path(source) / WEIGHTS
+    weights = (
+        _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)
+    )
+    expected = encoder.state_dict()
+    wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
+    if wrong:
+        raise ZooError(
+            f"encoder_weights {source!r} and the encoder do not have the same layers: {some(wrong)}."
+        )
+    for name, tensor in weights.items():
+        if tensor.shape != expected[name].shape:
+            there, here = list(tensor.shape), list(expected[name].shape)
+            raise ZooError(
+                f"encoder_weights {source!r} do not fit: {name} has shape {there}, the encoder needs {here}."
+            )
+    encoder.load_state_dict(weights)
+
+
+def _is_infinisst(path: Path) -> bool:
+    """Whether the file holds an InfiniSST: its encoder stands beside a decoder, under a name of its own."""
+    if not path.is_file():
+        return False
+    if OWN.removesuffix(".") in checkpoint.shared(path.parent):
+        return True
+    return any(name.startswith(f"{OWN}feature_extractor.") for name in _open(path).keys())  # noqa: SIM118
+
+
+def _open(path: Path) -> safe_open:
+    try:
+        return safe_open(path, framework="pt")
+    except SafetensorError as error:
+        raise ZooError(f"{path} is damaged or no safetensors file ({error}).") from error
+
+
+def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
+    """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time grid."""
+    described = _described(path.with_name("config.yaml"))
+    for name in (
+        "heads",
+        "left_pad",
+        "rope_base",
+        "rope_angles",
+    ):  # no shape of a weight would tell
+        _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
+    weights = checkpoint.load(path.parent)
+    return {
+        name.removeprefix(OWN): tensor for name, tensor in weights.items() if name.startswith(OWN)
+    }
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """The keys under ``backbone.encoder``."""
+    try:
+        described: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]["encoder"]
+        return described
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ZooError(
+            f"{path} is missing or damaged; an exported InfiniSST has one beside its weights."
+        ) from error
+
+
+def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
+    """The weights of Hugging Face's model, with its names, less LEFT_OUT."""
+    try:
+        described = AutoConfig.from_pretrained(source)
+        if not isinstance(described, Wav2Vec2Config):
+            raise ZooError(
+                f"encoder_weights {source!r} is a {described.model_type!r}; it must be a wav2vec2."
+            )
+        _check(source, described, config)
+        model, report = _from_pretrained(source)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ZooError(
+            f"No encoder could be loaded from {source!r}: it must be a folder with a Wav2Vec2 model or an InfiniSST "
+            "checkpoint, or the name of a Wav2Vec2 model on the hub, which must be reachable or in the local cache."
+        ) from error
+    absent = sorted(name for name in report["missing_keys"] if not name.startswith(LEFT_OUT))
+    if absent:  # Transformers fills them with random numbers
+        raise ZooError(
+            f"encoder_weights {source!r} lacks {len(absent)} weights of a wav2vec2, such as {absent[0]}."
+        )
+    return {
+        name: tensor for name, tensor in model.state_dict().items() if not name.startswith(LEFT_OUT)
+    }
+
+
+def _from_pretrained(source: str) -> tuple[Wav2Vec2Model, dict[str, list[str]]]:
+    """Without the warning about the head that is left out."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        loaded: Any = Wav2Vec2Model.from_pretrained(
+            source, dtype=torch.float32, output_loading_info=True
+        )
+        return loaded[0], loaded[1]
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> None:
+    """What shapes of weights do not tell, or tell late."""
+    if not (described.do_stable_layer_norm and described.feat_extract_norm == "layer"):
+        raise ZooError(
+            f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 (do_stable_layer_norm, "
+            "feat_extract_norm=layer), as the large lv60 models are."
+        )
+    _agree(source, "heads", described.num_attention_heads, config)
+    if (tuple(described.conv_kernel), tuple(described.conv_stride)) != (KERNELS, STRIDES):
+        raise ZooError(
+            f"encoder_weights {source!r} has other convolutions than the encoder's 20 ms grid."
+        )
+    if (described.hidden_act, described.feat_extract_activation) != ("gelu", "gelu"):
+        raise ZooError(f"encoder_weights {source!r} has other activations than GELU.")
+
+
+def _agree(source: str, name: str, there: object, config: EncoderConfig) -> None:
+    here = getattr(config, name)
+    if there != here:
+        raise ZooError(
+            f"encoder_weights {source!r} was trained with {name}={there}, but backbone.encoder.{name}={here}."
+        )

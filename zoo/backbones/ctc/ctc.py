@@ -1,0 +1,184 @@
+"""A recogniser of Transformers with a CTC head (Graves et al., 2006) on log-mel filterbanks. Knows no translation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import (
+    AutoFeatureExtractor,
+    AutoModelForCTC,
+    AutoTokenizer,
+    SeamlessM4TFeatureExtractor,
+    Wav2Vec2BertConfig,
+    Wav2Vec2BertForCTC,
+)
+
+from zoo.backbones.base import Backbone, dtype_named
+from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import check_extractor, check_fields, part, weights
+from zoo.backbones.ctc.best_path import best_paths
+from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
+from zoo.errors import ZooError
+from zoo.streaming.session import Session
+from zoo.types import Capability, Hypothesis, Request, Samples
+
+WINDOW: Samples = 400  # of a spectrum of SeamlessM4TFeatureExtractor
+HOP: Samples = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a batch sounds like. lengths: (B,) frames that are no padding.
+
+    logits: (B, frames, tokens). hidden: (B, frames, width) after each layer, before the first one first.
+    """
+
+    lengths: Tensor
+    logits: Tensor
+    hidden: tuple[Tensor, ...]
+
+
+class CTC(Backbone):
+    """``name``: hub id or folder of a Wav2Vec2-BERT for CTC, or another that hears the same filterbanks.
+
+    None: random weights from ``config``, the fields of Transformers' ``Wav2Vec2BertConfig``, with a token for each of
+    ``letters``. It hears the magnitudes of bands in spectra of 10 ms, two spectra to a frame, and no phases, as people
+    do. It transcribes, so the source language is the target language. What was written is not forced: an answer is the
+    best path of all kept audio from where the written tokens end.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+    )
+    frame_samples: Samples = 320
+
+    network: Any
+    spelling: Spelling
+
+    def __init__(
+        self,
+        *,
+        name: str | None,
+        config: Mapping[str, Any] | None = None,
+        letters: str = "abcdefghijklmnopqrstuvwxyz",
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__()
+        if name is None and (
+            not letters or len(set(letters)) < len(letters) or letters != letters.lower()
+        ):
+            raise ZooError(
+                f"backbone.letters are different letters in lower case, not {letters!r}."
+            )
+        check_fields("backbone.config", config or {}, Wav2Vec2BertConfig)
+        self.name = name
+        self.config = dict(config or {})
+        self.letters = letters
+        self.dtype = dtype_named(dtype)
+
+    def load(self) -> None:
+        """Read or create the network. Raises ZooError for what is missing, damaged or no such network."""
+        tokenizer: Any
+        if self.name is None:
+            tokenizer = character_tokenizer(self.letters)
+            self.extractor = SeamlessM4TFeatureExtractor()
+            config = Wav2Vec2BertConfig(
+                **self.config, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id
+            )
+            self.network = Wav2Vec2BertForCTC(config)
+            self.to(self.dtype)
+        else:
+            hub.check("recogniser", self.name)
+            tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.name)
+            self.extractor = part(
+                "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
+            )
+            check_extractor(self.extractor, self.name)
+            self.network = weights(AutoModelForCTC, self.name, self.dtype)
+        if (
+            not isinstance(self.extractor, SeamlessM4TFeatureExtractor)
+            or tokenizer.word_delimiter_token is None
+        ):
+            raise ZooError(
+                f"{self.name} hears no filterbanks or has no token between words; it is no CTC here."
+            )
+        self.network.set_attn_implementation(
+            "eager"
+        )  # the fastest on CPU at these lengths, in training by far
+        self.spelling = Spelling(tokenizer)
+        self.eval()
+
+    @property
+    def span(self) -> tuple[Samples, Samples]:
+        """How much a frame hears before attention, and from one to the next."""
+        return WINDOW + (self.extractor.stride - 1) * HOP, self.extractor.stride * HOP
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write weights (in ``dtype``; None: as they are) and tokenizer as Transformers lays them out."""
+        state = {
+            name: tensor.to(dtype or tensor.dtype)
+            for name, tensor in self.network.state_dict().items()
+        }
+        self.network.save_pretrained(folder, state_dict=state)
+        self.spelling.tokenizer.save_pretrained(folder)
+        self.extractor.save_pretrained(folder)
+
+    @torch.inference_mode()
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        """Transcripts of what may be looked at; of a translation, those are the same words."""
+        waves = [
+            session.look(one.audio_end) for session, one in zip(sessions, requests, strict=True)
+        ]
+        paths = best_paths(self.network, self.extractor, waves)
+        answers = []
+        for session, request, path in zip(sessions, requests, paths, strict=True):
+            ids = self.spelling.collapsed(path.cpu())
+            prefix = 0 if request.stage is request.stage.TRANSCRIPT else session.prefix.numel()
+            answers.append(self._hypothesis(ids, session.prefix[:prefix]))
+        return answers
+
+    def _hypothesis(self, ids: Tensor, prefix: Tensor) -> Hypothesis:
+        new = ids[prefix.numel() :]
+        whole = torch.cat([prefix.to(ids), new])
+        starts = whole == self.spelling.space
+        starts[:1] = True
+        return Hypothesis(
+            token_ids=new,
+            word_starts=starts,
+            prefix=prefix.numel(),
+            finished=True,
+            transcript=self.spelling.text(ids.tolist()),
+        )
+
+    def text(self, token_ids: list[int]) -> str:
+        """Letters, and a space between words."""
+        return self.spelling.text(token_ids)
+
+    def forward(self, values: Tensor, mask: Tensor) -> Heard:
+        """What the network makes of a batch. values: (B, frames, bands), as its feature extractor gives them. mask:
+        (B, frames), 1 where there is speech, 0 in padding."""
+        output = self.network.base_model(values, attention_mask=mask, output_hidden_states=True)
+        logits = self.network.lm_head(self.network.dropout(output.last_hidden_state))
+        return Heard(mask.sum(dim=1), logits, output.hidden_states)
+
+    def loss(self, heard: Heard, labels: Tensor, counts: Tensor) -> Tensor:
+        """CTC per letter. labels: the letters of all rows, one after the other. counts: (B,) of each."""
+        scores = heard.logits.to(
+            torch.promote_types(heard.logits.dtype, torch.float32)
+        ).log_softmax(dim=-1)
+        total = F.ctc_loss(
+            scores.transpose(0, 1),
+            labels,
+            heard.lengths,
+            counts,
+            blank=self.spelling.blank,
+            reduction="sum",
+            zero_infinity=True,
+        )
+        return total / counts.sum()

@@ -1,0 +1,22 @@
+"""From a checkpoint of InfiniSST's authors, one file, to a folder that ``InfiniSST.load`` reads.
+
+``python -m zoo.backbones.infinisst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
+"""
+
+import sys
+from collections.abc import Sequence
+
+from zoo.backbones.common.speech_llm.released import command, convert
+
+USE = "backbone=infinisst convention=released backbone.checkpoint={0} backbone.decoder={0}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code, 2 for a mistake of the user."""
+    return command(
+        arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=USE
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""InfiniSST: streaming encoder, adapter and multi-turn decoder behind the backbone contract. Knows no clock."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.speech_llm.data import Batch, Output
+from zoo.backbones.common.speech_llm.prompt import Template
+from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
+from zoo.backbones.infinisst.search import Answer, Context, SearchConfig, search
+from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, recent, slide
+from zoo.errors import ZooError
+from zoo.languages import Language
+from zoo.streaming.session import Session
+from zoo.types import Capability, Cut, Hypothesis, Request
+
+
+class InfiniSST(SpeechLLM):
+    """The network of InfiniSST (sections 3.2 to 3.5): it takes turns with the speaker.
+
+    Arguments are those of ``SpeechLLM`` but ``suppress``, and window: the decoder's; search: how a turn is generated.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
+    frame_samples = FRAME_SAMPLES
+    experiment = "infinisst_minitalks"
+
+    def __init__(
+        self,
+        *,
+        encoder: EncoderConfig,
+        decoder: str | Mapping[str, Any],
+        template: Template | str,
+        tokenizer: str | None = None,
+        checkpoint: str | None = None,
+        encoder_weights: str | None = None,
+        adapter_norm: bool = False,
+        embedding_std: float | None = None,
+        dtype: str = "float32",
+        window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(
+            encoder=encoder,
+            decoder=decoder,
+            template=template,
+            tokenizer=tokenizer,
+            checkpoint=checkpoint,
+            encoder_weights=encoder_weights,
+            adapter_norm=adapter_norm,
+            embedding_std=embedding_std,
+            dtype=dtype,
+            suppress=search.suppress,
+        )
+        self.window = window
+        self.search = search
+
+    def forward(self, batch: Batch) -> Output:
+        """Teacher forcing over whole trajectories (section 3.4): the loss covers each turn's text and its end."""
+        samples = batch.heard.dim() == 2
+        return self.teach(
+            batch,
+            self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard,
+        )
+
+    @torch.inference_mode()
+    def decode(
+        self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
+    ) -> list[Hypothesis]:
+        """One turn per stream: all audio not heard yet, then words until its end. Requests ask for nothing else.
+
+        Heard audio leaves the session (the window lives here). Audio short of a whole chunk waits for more, or is
+        filled up with zeros when the source has ended; a stream without a chunk says nothing.
+        """
+        hypotheses = [
+            self._hypothesis(session, Answer([], True, session.backbone.cache))
+            for session in sessions
+        ]
+        blocks = [heard(session) for session in sessions]
+        live = [index for index, block in enumerate(blocks) if block.numel()]
+        if live:
+            answers = self._turns(
+                [sessions[index] for index in live], [blocks[index] for index in live]
+            )
+            for index, answer in zip(live, answers, strict=True):
+                hypotheses[index] = self._hypothesis(sessions[index], answer)
+        return hypotheses
+
+    def _turns(self, sessions: Sequence[Session], blocks: Sequence[Tensor]) -> list[Answer]:
+        states: list[StreamState] = [session.backbone for session in sessions]
+        chunks = [block.numel() // CHUNK_SAMPLES for block in blocks]
+        encoded = self.encoder.stream([state.encoder for state in states], blocks)
+        for state in states:
+            slide(state, self.window, self.decoder)
+        prompts = [
+            self._opening(session) + self.prompt.turn(size)
+            for session, size in zip(sessions, chunks, strict=True)
+        ]
+        turn = Turn(
+            self.decoder,
+            states,
+            [
+                self.embed(ids, self.adapter(frames[None])[0])
+                for ids, frames in zip(prompts, encoded, strict=True)
+            ],
+        )
+        earlier = [recent(state, self.search.lookback) for state in states]
+        answers = search(
+            turn,
+            self.search,
+            contexts=[Context(*before) for before in zip(earlier, prompts, strict=True)],
+            limits=[
+                self.search.tokens_per_chunk * max(size, session.multiplier)
+                for session, size in zip(sessions, chunks, strict=True)
+            ],
+            end=self.prompt.end_of_turn,
+            never=self.never,
+        )
+        for index, (state, answer) in enumerate(zip(states, answers, strict=True)):
+            close(state, turn.prefilled(index), answer, end=self.prompt.end_of_turn)
+        return answers
+
+    def _opening(self, session: Session) -> list[int]:
+        """Ids in front of a turn: the instruction at first, then the end of the turn before."""
+        state: StreamState = session.backbone
+        return self._instruction(session) if state.anchor is None else state.pending
+
+    def _instruction(self, session: Session) -> list[int]:
+        return self.prompt.instruction(
+            source=session.source, target=session.target, multiplier=session.multiplier
+        )
+
+    def _hypothesis(self, session: Session, answer: Answer) -> Hypothesis:
+        starts = [self._starts_word(token, session.target) for token in answer.tokens]
+        starts[:1] = [True] * len(starts[:1])
+        return Hypothesis(
+            token_ids=torch.tensor(answer.tokens, dtype=torch.long),
+            word_starts=torch.tensor(starts, dtype=torch.bool),
+            finished=True,
+            truncated=not answer.finished,
+        )
+
+    def _starts_word(self, token: int, target: Language) -> bool:
+        piece = str(self.tokenizer.convert_ids_to_tokens(token))
+        return target.unit == "char" or piece.startswith(
+            ("\u0120", "\u2581")
+        )  # the signs for a space in front
+
+    def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
+        """Nothing to do: the turn is in the window already. Raises ZooError unless it was written in full."""
+        if tokens != hypothesis.new:
+            raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
+
+    def open(self, session: Session) -> StreamState:
+        """Empty caches. Raises ZooError when the prompt cannot tell the session's multiplier."""
+        kept = len(self._instruction(session)) if self.window.keep_instruction else 0
+        return StreamState(
+            encoder=self.encoder.open(), cache=empty_cache(self.decoder), instruction=kept
+        )
+
+
+def heard(session: Session) -> Tensor:
+    """Take the whole chunks out of the session's audio, (chunks x 15 360,); a last piece is filled up with zeros.
+
+    The last turn's text goes too: a turn is a text of its own.
+    """
+    samples = session.audio.numel()
+    whole = samples if session.source_ended else samples - samples % CHUNK_SAMPLES
+    block = session.audio[:whole]
+    session.forget(Cut(tokens=session.prefix.numel(), frames=-(-whole // FRAME_SAMPLES)))
+    return F.pad(block, (0, -whole % CHUNK_SAMPLES))

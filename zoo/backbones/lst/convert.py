@@ -1,0 +1,57 @@
+"""From an "Offline" checkpoint of InfiniSST's authors, one file, to a folder that ``LST.load`` reads. Knows no audio.
+
+``python -m zoo.backbones.lst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
+
+The file is laid out as their streaming ones, and is converted as those are. What the network was trained to be, which
+their scripts say and not the file, goes to ``config.yaml``: one block over all speech, no silence in front of it.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+import yaml
+
+from zoo.backbones.common.speech_llm import released
+from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
+from zoo.backbones.lst.description import DESCRIPTION, LAYER
+
+USE = "system=streamatt backbone=lst backbone.search.repetition=prompt backbone.name={0}"
+
+
+def convert(
+    file: str | Path,
+    folder: str | Path,
+    *,
+    llm: str = released.LLM,
+    dtype: torch.dtype | None = None,
+) -> EncoderConfig:
+    """As ``infinisst.released.convert``, and ``config.yaml``."""
+    encoder = replace(
+        released.convert(file, folder, llm=llm, dtype=dtype),
+        window_unit="chunks",
+        left_pad=0,
+        rope_angles="bfloat16",
+    )
+    backbone = {
+        "encoder": {**asdict(encoder), "conv_channels": list(encoder.conv_channels)},
+        "template": "offline",
+        "adapter_norm": True,
+        "block_chunks": 0,
+        "alignment": {"layer": LAYER, "query": "predicting"},
+    }
+    (Path(folder) / DESCRIPTION).write_text(yaml.safe_dump({"backbone": backbone}, sort_keys=False))
+    return encoder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code, 2 for a mistake of the user."""
+    return released.command(
+        arguments, name="lst", title=__doc__.splitlines()[0], convert=convert, use=USE
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

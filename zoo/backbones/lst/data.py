@@ -1,0 +1,73 @@
+"""From excerpts to what LST is trained on. Runs in a data worker; knows no network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from zoo.backbones.common.speech_llm.data import Batch, collate
+from zoo.backbones.common.speech_llm.prompt import IGNORED, Prompt, Trajectory
+from zoo.backbones.common.wav2vec2.adapter import MERGED, filled
+from zoo.data.excerpts import Excerpt
+from zoo.languages import Language, language
+from zoo.types import Samples
+
+EMBEDDING_SAMPLES: Samples = 1280  # 80 ms
+
+
+@dataclass(frozen=True, slots=True)
+class Collator:
+    """Excerpts to a batch of dialogues of one turn, shorter ones padded."""
+
+    prompt: Prompt
+
+    def __call__(
+        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
+    ) -> Batch:
+        """The loss is on the text that is not given, and on its end.
+
+        frames: (frames, hidden) each, where the encoder has been run.
+        """
+        size = EMBEDDING_SAMPLES if frames is None else MERGED
+        heard = [excerpt.samples() for excerpt in excerpts] if frames is None else list(frames)
+        heard = [filled(one, size) for one in heard]
+        dialogues = [
+            dialogue(
+                self.prompt,
+                excerpt.text,
+                given=excerpt.prefix,
+                embeddings=len(one) // size,
+                source=language(excerpt.talk.source_language),
+                target=excerpt.language,
+            )
+            for excerpt, one in zip(excerpts, heard, strict=True)
+        ]
+        padding = self.prompt.tokenizer.pad_token_id
+        return collate(
+            heard,
+            dialogues,
+            multiplier=1,
+            padding=self.prompt.end_of_turn if padding is None else padding,
+        )
+
+
+def dialogue(
+    prompt: Prompt,
+    text: str,
+    *,
+    embeddings: int,
+    source: Language,
+    target: Language,
+    given: str = "",
+) -> Trajectory:
+    """Instruction, so many speech embeddings, and the text with its end. given: its begin, which is not learned."""
+    before = prompt.instruction(source=source, target=target, multiplier=1)
+    first = len(before) + prompt.spoken(embeddings).index(prompt.speech)
+    before = before + prompt.spoken(embeddings)
+    answer = prompt.answer(text)
+    forced = len(prompt.answer(given)) - 1
+    return Trajectory(
+        input_ids=before + answer,
+        labels=[IGNORED] * (len(before) + forced) + answer[forced:],
+        speech_positions=list(range(first, first + embeddings)),
+    )

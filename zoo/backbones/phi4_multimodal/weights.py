@@ -1,0 +1,243 @@
+"""Weights of a Phi-4-Multimodal in a folder, in either of two layouts, without running what lies beside them.
+
+transformers: as ``save_pretrained`` leaves it; an adapter may lie in ``speech-lora``. original: Microsoft's, and what
+the authors of StreamUni trained: names of their own, both adapters within. Knows no stream and no text.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from transformers import Phi4MultimodalConfig
+
+from zoo.backbones.common.lora import ADAPTER, FOLDER, LoraConfig
+from zoo.backbones.common.pretrained import hub
+from zoo.errors import ZooError
+
+NOUN = "Phi-4-Multimodal"
+KINDS = ("phi4_multimodal", "phi4mm")  # by config.json: of transformers, original
+FILES = ("*.json", "*.txt", "*.jinja", "*.safetensors")
+LEFT = ("vision-lora/*", "onnx/*", "figures/*", "examples/*")
+AUDIO = r"model\.embed_tokens_extend\.audio_embed\."
+NAMES = (  # Transformers' and the original's
+    (
+        rf"({AUDIO}encoder\.encoders\.\d+\.feed_forward_(?:in|out)\.)gate_up_proj\.",
+        r"\1net.0.linear.",
+    ),
+    (rf"({AUDIO}encoder\.encoders\.\d+\.feed_forward_(?:in|out)\.)down_proj\.", r"\1net.2."),
+    (rf"({AUDIO}encoder\.encoders\.\d+\.self_attn\.)([qkv])_proj\.", r"\1linear_\2."),
+    (rf"({AUDIO}encoder\.encoders\.\d+\.self_attn\.)o_proj\.", r"\1linear_out."),
+    (rf"({AUDIO})up_proj_for_speech\.", r"\1audio_projection.speech.0."),
+    (rf"({AUDIO})down_proj_for_speech\.", r"\1audio_projection.speech.2."),
+)
+FIELDS = {  # of the audio encoder: Transformers' and the original's
+    "hidden_size": "attention_dim",
+    "num_attention_heads": "attention_heads",
+    "intermediate_size": "linear_units",
+    "depthwise_separable_out_channel": "depthwise_seperable_out_channel",
+    **{
+        name: name
+        for name in (
+            "num_blocks",
+            "activation",
+            "chunk_size",
+            "left_chunk",
+            "dropout_rate",
+            "kernel_size",
+        )
+    },
+    **{
+        name: name
+        for name in ("ext_pw_out_channel", "depthwise_multiplier", "conv_activation", "input_size")
+    },
+    **{name: name for name in ("conv_glu_type", "time_reduction")},
+}
+TEXT_FIELDS = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("num_key_value_heads", "resid_pdrop", "embd_pdrop", "attention_dropout", "hidden_act"),
+    *(
+        "max_position_embeddings",
+        "original_max_position_embeddings",
+        "initializer_range",
+        "rms_norm_eps",
+    ),
+    *(
+        "tie_word_embeddings",
+        "rope_theta",
+        "rope_scaling",
+        "partial_rotary_factor",
+        "sliding_window",
+    ),
+    *("bos_token_id", "eos_token_id", "pad_token_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """config: of the network. files: of each weight, by its name there. lora: the adapter, if there is one."""
+
+    name: str
+    config: Phi4MultimodalConfig
+    original: bool
+    files: Mapping[str, Path]
+    adapter: Mapping[str, Path]
+    lora: LoraConfig | None
+
+    def tensor(self, name: str) -> Tensor | None:
+        """A weight by Transformers' name, without an adapter; None where there is none."""
+        for there in (
+            self._there(name),
+            self._there(name).replace(".weight", ".base_layer.weight"),
+        ):
+            if there in self.files:
+                return read(self.files[there], there)
+        return None
+
+    def adapters(self, name: str) -> tuple[Tensor, Tensor] | None:
+        """(rank, in) and (out, rank) that are added to a weight; None where nothing is."""
+        stem = name.removesuffix(".weight")
+        for form in (
+            f"{stem}.lora_{{}}.{ADAPTER}.weight",
+            f"base_model.model.{stem}.lora_{{}}.weight",
+        ):
+            names = [form.format(letter) for letter in "AB"]
+            if self.lora is not None and all(there in self.adapter for there in names):
+                first, second = (read(self.adapter[there], there) for there in names)
+                return first, second
+        return None
+
+    def _there(self, name: str) -> str:
+        if self.original:
+            for ours, theirs in NAMES:
+                name = re.sub(rf"^{ours}", theirs, name)
+        return name
+
+
+def published(name: str) -> Published:
+    """What lies in a folder, or what the hub has by that name. Raises ZooError for what is missing or another model."""
+    folder = Path(name)
+    if not folder.is_dir():
+        hub.check(NOUN, name)
+        folder = Path(
+            snapshot_download(name, allow_patterns=list(FILES), ignore_patterns=list(LEFT))
+        )
+    settings = _json(folder / "config.json", name)
+    kind = settings.get("model_type")
+    if kind not in KINDS:
+        raise ZooError(
+            f"{name} is a {kind!r} by its config.json; as {NOUN} it must be a {' or '.join(KINDS)}."
+        )
+    files = _weights(folder, name)
+    adapter, lora = _adapter(folder, name, settings, files)
+    try:
+        config = (
+            Phi4MultimodalConfig.from_dict(settings) if kind == KINDS[0] else converted(settings)
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, StrictDataclassError) as error:
+        raise ZooError(
+            f"The config.json of {name} makes no {NOUN}: {' '.join(str(error).split())}"
+        ) from error
+    return Published(name, config, kind == KINDS[1], files, adapter, lora)
+
+
+def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
+    """Transformers' config from the original's."""
+    heard = settings["audio_processor"]["config"]
+    bias = heard["relative_attention_bias_args"]
+    audio = {ours: heard[theirs] for ours, theirs in FIELDS.items() if theirs in heard}
+    audio |= {
+        "nemo_conv_channels": heard["nemo_conv_settings"]["conv_channels"],
+        "bias_max_distance": bias["t5_bias_max_distance"],
+        "bias_symmetric": bias.get("t5_bias_symmetric", False),
+        "downsample_rate": settings["embd_layer"]["audio_embd_layer"].get("downsample_rate", 1),
+    }
+    text = {field: settings[field] for field in TEXT_FIELDS if settings.get(field) is not None}
+    return Phi4MultimodalConfig(**text, audio_config=audio)
+
+
+def read(path: Path, name: str) -> Tensor:
+    """One tensor of a file; the others stay on disk. Raises ZooError for a damaged file."""
+    with _open(path) as file:
+        tensor: Tensor = file.get_tensor(name)
+    return tensor
+
+
+def _open(path: Path) -> Any:
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise ZooError(f"{path} is missing, damaged or no safetensors file ({error}).") from error
+
+
+def _names(paths: Iterable[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in paths:
+        with _open(path) as file:
+            found |= dict.fromkeys(file.keys(), path)
+    return found
+
+
+def _weights(folder: Path, name: str) -> dict[str, Path]:
+    """Files by what they hold: those of the index, or the only one."""
+    index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
+    if index.is_file():
+        shards = set(_json(index, name).get("weight_map", {}).values())
+        return _names(folder / shard for shard in sorted(shards))
+    if not single.is_file():
+        raise ZooError(
+            f"{name} has no model.safetensors, whole or in parts; pickled weights are never opened."
+        )
+    return _names([single])
+
+
+def _adapter(
+    folder: Path, name: str, settings: Mapping[str, Any], files: Mapping[str, Path]
+) -> tuple[dict[str, Path], LoraConfig | None]:
+    """Files by what of an adapter they hold: among the weights, else in a folder beside them."""
+    within = {
+        there: path
+        for there, path in files.items()
+        if f".{ADAPTER}." in there and ".lora_" in there
+    }
+    if within:
+        told = settings.get("speech_lora", {})
+        return within, _lora(
+            told.get("r"), told.get("lora_alpha"), told.get("dp", 0.0), f"config.json of {name}"
+        )
+    beside = folder / FOLDER
+    if not beside.is_dir():
+        return {}, None
+    told = _json(beside / "adapter_config.json", name)
+    lora = _lora(
+        told.get("r"), told.get("lora_alpha"), told.get("lora_dropout", 0.0), f"{FOLDER} of {name}"
+    )
+    return _names([beside / "adapter_model.safetensors"]), lora
+
+
+def _lora(rank: object, alpha: object, dropout: object, where: str) -> LoraConfig:
+    if (
+        not isinstance(rank, int)
+        or not isinstance(alpha, int | float)
+        or not isinstance(dropout, int | float)
+    ):
+        raise ZooError(
+            f"The {where} does not tell rank and alpha of the speech adapter (r, lora_alpha)."
+        )
+    return LoraConfig(rank=rank, alpha=int(alpha), dropout=dropout)
+
+
+def _json(path: Path, name: str) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ZooError(f"{name} has no {path.name} that could be read; is it a {NOUN}?") from error
+    if not isinstance(told, dict):
+        raise ZooError(f"{path} is damaged.")
+    return told

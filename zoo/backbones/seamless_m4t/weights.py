@@ -1,0 +1,64 @@
+"""Published SeamlessM4T models that speak: is it one, and another one's vocoder. Knows no stream."""
+
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, SeamlessM4TCodeHifiGan, SeamlessM4TConfig
+
+from zoo.backbones.common.pretrained.loading import model_type, part, weights
+from zoo.backbones.seamless_m4t.seamless_m4t import NETWORKS
+from zoo.backbones.seamless_m4t.speaker import Languages
+from zoo.errors import ZooError
+
+NOUN = "SeamlessM4T"
+VOCODER = (  # the fields of a SeamlessM4TConfig that make one
+    "upsample_initial_channel",
+    "upsample_rates",
+    "upsample_kernel_sizes",
+    "resblock_kernel_sizes",
+    "resblock_dilation_sizes",
+    "leaky_relu_slope",
+    "unit_hifi_gan_vocab_size",
+    "unit_embed_dim",
+    "lang_embed_dim",
+    "spkr_embed_dim",
+    "vocoder_num_langs",
+    "vocoder_num_spkrs",
+    "variance_predictor_kernel_size",
+    "var_pred_dropout",
+    "sampling_rate",
+)
+
+
+def check_version(name: str) -> None:
+    """Raise ZooError unless ``name`` is a SeamlessM4T of the first version."""
+    if model_type(name, wanted=tuple(NETWORKS), noun=NOUN) == "seamless_m4t_v2":
+        raise ZooError(
+            f"{name} is a SeamlessM4T v2, whose text-to-unit model says all units at once and attends to no text; "
+            "speech needs a SeamlessM4T v1: facebook/hf-seamless-m4t-medium or -large, or a folder that has one."
+        )
+
+
+def spoken(name: str) -> Languages:
+    """What the model ``name`` speaks, by its generation_config.json alone. Raises ZooError where nothing is told."""
+    return Languages.told(
+        name, part("generation_config.json", GenerationConfig.from_pretrained, name)
+    )
+
+
+def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
+    """Give a network the vocoder of the model ``name``, with the settings that belong to it.
+
+    Raises ZooError where there is none, and where it knows another number of units.
+    """
+    check_version(name)
+    config = part("config", SeamlessM4TConfig.from_pretrained, name)
+    ours, theirs = network.config.unit_hifi_gan_vocab_size, config.unit_hifi_gan_vocab_size
+    if ours != theirs:
+        raise ZooError(
+            f"The vocoder of {name} knows {theirs} units, not the {ours} that the text-to-unit model says."
+        )
+    network.vocoder = weights(SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""})
+    for field in VOCODER:
+        setattr(network.config, field, getattr(config, field))
+    network.generation_config.vocoder_lang_code_to_id = dict(spoken(name).voices)

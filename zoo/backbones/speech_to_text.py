@@ -1,0 +1,123 @@
+"""Speech2Text, fairseq's small models of MuST-C (Wang et al., 2020), by hub id or folder. Knows no policy."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from transformers import (
+    Speech2TextFeatureExtractor,
+    Speech2TextForConditionalGeneration,
+    Speech2TextTokenizer,
+)
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
+from zoo.backbones.common.offline import StreamState
+from zoo.backbones.common.pretrained.loading import (
+    check_extractor,
+    check_tokenizer,
+    model_type,
+    part,
+    through,
+    weights,
+)
+from zoo.backbones.common.search import SearchConfig
+from zoo.errors import ZooError
+from zoo.streaming.session import Session
+from zoo.types import Stage
+
+SUBSAMPLING = 4  # features per frame, by two convolutions of stride 2
+
+
+class SpeechToText(Seq2Seq):
+    """``name``: a Speech2Text of the hub (facebook/s2t-small-mustc-en-de-st), or a folder that has one.
+
+    A model of one language pair cannot tell which; one of several is told the target language by a token.
+    alignment, search, max_tokens: by default as FBK-fairseq's AlignAtt has them for models of this kind (layer 3, mean
+    of its heads, the last frame left out; beam 5).
+    """
+
+    frame_samples = SUBSAMPLING * HOP  # 40 ms
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        alignment: AlignmentConfig = AlignmentConfig(layer=3, ignore_last=1),  # noqa: B008 (frozen)
+        search: SearchConfig = SearchConfig(beams=5),  # noqa: B008 (frozen)
+        max_tokens: int = 200,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        self.name = name
+
+    def build(self) -> None:
+        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
+        model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
+        extractor = part(
+            "feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name
+        )
+        check_extractor(extractor, self.name)
+        self.tokenizer = part("tokenizer", Speech2TextTokenizer.from_pretrained, self.name)
+        network = weights(Speech2TextForConditionalGeneration, self.name, self.dtype)
+        encoder = network.model.encoder
+        if 2 ** len(encoder.conv.conv_layers) != SUBSAMPLING:
+            raise ZooError(
+                f"{self.name} has {len(encoder.conv.conv_layers)} subsampling layers; only 2 (frames of 40 ms) are "
+                "supported."
+            )
+        self.end = int(network.config.eos_token_id)
+        known = {str(self.tokenizer.eos_token): self.end}
+        check_tokenizer(
+            self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=known
+        )
+        self.spectrogram = Filterbank(extractor.num_mel_bins)
+        normal = extractor.do_ceptral_normalize
+        self.normalisation = {
+            "mean": normal and extractor.normalize_means,
+            "deviation": normal and extractor.normalize_vars,
+        }
+        self.start = int(network.config.decoder_start_token_id)
+        self.encoder = encoder
+        self.decoder = Decoder(network.model.decoder, network.lm_head)
+
+    def open(self, session: Session) -> StreamState:
+        """Nothing heard yet. Raises ZooError for a target language that the model does not write."""
+        self.opening(session, Stage.TRANSLATION)
+        return StreamState(features=self.spectrogram.open())
+
+    def opening(self, session: Session, stage: Stage) -> list[int]:
+        """Start, and the target language's token where the model has some."""
+        languages = self.tokenizer.lang_code_to_id
+        if languages and session.target.code not in languages:
+            raise ZooError(
+                f"{self.name} does not write {session.target.name}; choose target_language from: "
+                f"{', '.join(sorted(languages))}."
+            )
+        return [self.start, languages[session.target.code]] if languages else [self.start]
+
+    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """(frames, width) of each wave (n,): ``ceil(n / 640)`` frames or one less; none under 25 ms."""
+        hidden = [
+            self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
+        ]
+        heard = [frames for frames in hidden if len(frames)]
+        if not heard:
+            return hidden
+        memories = iter(
+            through(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, heard)
+        )
+        return [next(memories) if len(frames) else frames for frames in hidden]
+
+    def _subsample(self, session: Session, wave: Tensor) -> Tensor:
+        """(frames, width) with positions: convolutions see the ends of each stream, so they are not batched."""
+        encoder = self.encoder
+        features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+        device = encoder.layer_norm.weight.device
+        if not len(features):
+            return features.new_zeros(0, encoder.config.d_model, dtype=self.dtype, device=device)
+        normal = standardised(features, **self.normalisation).to(device, self.dtype)
+        hidden = encoder.conv(normal[None]) * encoder.embed_scale
+        everywhere = hidden.new_zeros(hidden.shape[:2]).long()
+        return (hidden + encoder.embed_positions(everywhere))[0]

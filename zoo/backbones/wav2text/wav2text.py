@@ -1,0 +1,269 @@
+"""The small offline model: InfiniSST's streaming encoder and adapter under a decoder with cross-attention.
+
+It is trained here (objective ``offline``); a linear head on the encoder gives transcripts.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoTokenizer, Speech2TextConfig
+from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
+from zoo.backbones.common.offline import StreamState
+from zoo.backbones.common.pretrained import hub, weights
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, filled
+from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.backbones.common.wav2vec2.features import Heard, analyse
+from zoo.backbones.common.wav2vec2.weights import load_encoder
+from zoo.backbones.wav2text.data import IGNORED, Collator, OfflineBatch
+from zoo.backbones.wav2text.transcript import SourceWords, greedy
+from zoo.errors import ZooError, some
+from zoo.streaming.session import Session
+from zoo.types import Capability, Hypothesis, Request, Samples, Stage
+
+POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
+
+
+@dataclass(slots=True)
+class HeardState(StreamState):
+    """Of a stream. features: ``Analysed``. hidden: (4 n, hidden), the encoder's frames under the memory."""
+
+    hidden: Tensor | None = None
+
+
+class Wav2Text(Seq2Seq):
+    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens.
+
+    encoder: shape of the streaming encoder, which hears all kept audio from its start, in blocks of ``block_chunks``
+    chunks. decoder: fields of Transformers' ``Speech2TextConfig``. tokenizer: folder with a tokenizer and the source
+    words of transcripts; None: the checkpoint's. checkpoint: folder with trained weights; None: random ones.
+    encoder_weights: where the encoder starts from without a checkpoint, see ``infinisst.pretrained.load_encoder``.
+    The rest is told of every encoder-decoder, see ``Seq2Seq``.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
+    frame_samples: Samples = FRAME_SAMPLES * MERGED
+
+    encoder: StreamingEncoder
+    adapter: Adapter
+    norm: nn.LayerNorm
+    transcriber: nn.Linear
+    source_words: SourceWords
+
+    def __init__(
+        self,
+        *,
+        encoder: EncoderConfig,
+        decoder: Mapping[str, Any],
+        block_chunks: int = 4,
+        tokenizer: str | None = None,
+        checkpoint: str | None = None,
+        encoder_weights: str | None = None,
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 200,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(search=search, alignment=alignment, max_tokens=max_tokens, dtype=dtype)
+        if tokenizer is None and checkpoint is None:
+            raise ZooError(
+                "Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint."
+            )
+        if block_chunks < 1:
+            raise ZooError(f"Wav2Text needs block_chunks of at least 1, not {block_chunks}.")
+        self.encoder_config = encoder
+        self.decoder_fields = dict(decoder)
+        if unknown := sorted(self.decoder_fields.keys() - Speech2TextConfig().to_dict().keys()):
+            raise ZooError(
+                f"backbone.decoder has fields that a Speech2Text decoder lacks: {some(unknown)}."
+            )
+        self.block_chunks = block_chunks
+        self.folder = Path(str(tokenizer if tokenizer is not None else checkpoint))
+        self.checkpoint = checkpoint
+        self.encoder_weights = encoder_weights
+
+    def build(self) -> None:
+        """Create all children and read what the constructor named. Raises ZooError on weights that do not fit."""
+        if self.checkpoint is not None and not (Path(self.checkpoint) / weights.WEIGHTS).is_file():
+            raise ZooError(
+                f"There is no trained Wav2Text in {self.checkpoint} (no {weights.WEIGHTS}); train one for this "
+                "language pair with python train.py experiment=offline_minitalks target_language=..., or name another "
+                "folder with backbone.checkpoint=..."
+            )
+        hub.check("tokenizer", str(self.folder))
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
+        except (OSError, ValueError) as error:
+            raise ZooError(
+                f"No tokenizer could be loaded from the folder {self.folder}."
+            ) from error
+        self.source_words = SourceWords.read(self.folder)
+        self.end = self.tokenizer.eos_token_id
+        self.encoder = StreamingEncoder(self.encoder_config)
+        if self.checkpoint is None and self.encoder_weights is not None:
+            hub.check("encoder", self.encoder_weights)
+            load_encoder(self.encoder, self.encoder_weights)
+        self.decoder = self._decoder()
+        self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.width)
+        self.norm = nn.LayerNorm(self.decoder.width)
+        self.transcriber = nn.Linear(self.encoder_config.hidden, len(self.source_words) + 1)
+        self.to(self.dtype)
+        if self.checkpoint is not None:
+            weights.read(self, Path(self.checkpoint))
+
+    def _decoder(self) -> Decoder:
+        """With random weights; its output is tied to its embeddings."""
+        fields = {
+            **self.decoder_fields,
+            "vocab_size": len(self.tokenizer),
+            "pad_token_id": self.tokenizer.pad_token_id,
+            "attn_implementation": "eager",  # of training
+        }
+        config = Speech2TextConfig(**fields)
+        module = Speech2TextDecoder(config)
+        nn.init.normal_(module.embed_tokens.weight, std=config.d_model**-0.5)
+        head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        head.weight = module.embed_tokens.weight
+        return Decoder(module, head)
+
+    def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
+        """Write weights (in ``dtype``; None: as they are), tokenizer and source words to ``folder``."""
+        weights.write(self, folder, dtype)
+        self.tokenizer.save_pretrained(folder)
+        self.source_words.write(folder)
+
+    def open(self, session: Session) -> HeardState:
+        """Nothing heard yet."""
+        return HeardState(
+            features=Analysed(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
+        )
+
+    def opening(self, session: Session, stage: Stage) -> list[int]:
+        """The id that begins a text."""
+        return [self.tokenizer.bos_token_id]
+
+    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
+        states: list[HeardState] = [session.backbone for session in sessions]
+        heard = [
+            Heard(
+                filled(wave.to(self.norm.weight), self.frame_samples),
+                wave.numel(),
+                session.audio_start,
+            )
+            for session, wave in zip(sessions, waves, strict=True)
+        ]
+        features = analyse(self.encoder, [state.features for state in states], heard)
+        lengths = torch.tensor(
+            [len(frames) // MERGED for frames in features], device=features[0].device
+        )
+        padded = pad_sequence(features, batch_first=True)
+        hidden = self.encoder.contextualise(padded, self.block_chunks, lengths * MERGED).hidden
+        memory = self.memorise(hidden)
+        for row, (state, length) in enumerate(zip(states, lengths.tolist(), strict=True)):
+            state.hidden = hidden[row, : MERGED * length]
+        return [memory[row, :length] for row, length in enumerate(lengths.tolist())]
+
+    def transcribe(
+        self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
+    ) -> list[Hypothesis]:
+        """The head's best path; tokens are words. The last one may still be going on."""
+        answers = []
+        for session in sessions:
+            labels = torch.tensor(
+                greedy(self.transcriber(session.backbone.hidden)), dtype=torch.long
+            )
+            starts = torch.ones(labels.numel(), dtype=torch.bool)
+            text = self.source_words.text(labels.tolist())
+            answers.append(
+                Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text)
+            )
+        return answers
+
+    def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
+        """(B, 1280 n) samples to (B, 4 n, hidden), no gradients when frozen.
+
+        lengths: (B,) frames of the memory that are no padding.
+        """
+        trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
+        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+            return self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
+
+    def memorise(self, hidden: Tensor) -> Tensor:
+        """What the decoder attends to: (B, 4 n, hidden) to (B, n, width)."""
+        memory = self.norm(self.adapter(hidden))
+        places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
+        return memory + POSITION_SCALE * places.to(memory.dtype)
+
+    def collator(self) -> Collator:
+        """Makes what ``forward`` takes."""
+        return Collator(
+            tokenizer=self.tokenizer,
+            source_words=self.source_words,
+            opening=(self.tokenizer.bos_token_id,),
+            end=self.end,
+            padding=self.tokenizer.pad_token_id,
+            frame_samples=self.frame_samples,
+        )
+
+    def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
+        """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
+        hidden = (
+            self.encode(batch.heard, batch.lengths)
+            if batch.heard.dim() == 2
+            else batch.heard.to(self.dtype)
+        )
+        memory = self.memorise(hidden)
+        real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
+        states = self.decoder.module(
+            input_ids=batch.inputs,
+            encoder_hidden_states=memory,
+            encoder_attention_mask=real.long(),
+            use_cache=False,
+        ).last_hidden_state
+        labelled = batch.labels != IGNORED
+        labels, logits = batch.labels[labelled], self.decoder.head(states[labelled])
+        translation = F.cross_entropy(
+            logits.to(torch.promote_types(logits.dtype, torch.float32)), labels
+        )
+        transcript = self._transcript_loss(hidden, batch)
+        return {
+            "loss": translation + transcript,
+            "translation": translation,
+            "transcript": transcript,
+            "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
+        }
+
+    def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
+        """CTC per frame. It trains the head alone, so no weight is needed."""
+        logits = self.transcriber(hidden.detach())
+        scores = (
+            logits.to(torch.promote_types(logits.dtype, torch.float32))
+            .log_softmax(dim=-1)
+            .transpose(0, 1)
+        )
+        frames = batch.lengths * MERGED
+        total = F.ctc_loss(
+            scores, batch.words, frames, batch.word_counts, reduction="sum", zero_infinity=True
+        )
+        return total / frames.sum()
+
+
+def sinusoids(positions: int, width: int, *, device: torch.device | None = None) -> Tensor:
+    """(positions, width): sines, then cosines of geometric wavelengths (Vaswani et al., 2017, section 3.5)."""
+    half = width // 2
+    wavelengths = torch.exp(torch.arange(half, device=device) * (-math.log(10_000.0) / half))
+    angles = torch.arange(positions, device=device)[:, None] * wavelengths
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)

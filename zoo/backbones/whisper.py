@@ -1,0 +1,174 @@
+"""Whisper (Radford et al., 2023) by hub id or folder: transcribes, and translates into English. Knows no policy."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, limited
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
+from zoo.backbones.common.offline import StreamState
+from zoo.backbones.common.pretrained.loading import (
+    check_extractor,
+    check_tokenizer,
+    model_type,
+    part,
+    through,
+    weights,
+)
+from zoo.backbones.common.search import SearchConfig
+from zoo.errors import ZooError
+from zoo.streaming.session import Session
+from zoo.types import SAMPLE_RATE, Capability, Samples, Stage
+
+SPAN_SECONDS = 30  # what the encoder hears, no more and, as it was trained, no less
+SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
+FEATURES_PER_FRAME = 2
+
+ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, average="last")
+
+
+class Whisper(Seq2Seq):
+    """``name``: a Whisper of the hub (openai/whisper-large-v3), or a folder that has one.
+
+    It translates any of its languages into English; where source and target are the same language, it transcribes.
+    pad_to_30_seconds: fill up what is kept with silence, as it was trained; false: encode only what is there, which is
+    faster the less is kept, and not what it has learned.
+    alignment, search: by default as SimulStreaming has them (greedy; per head a z-score over tokens and a median filter
+    of 7 frames, then the mean). alignment.heads=null: the model's own alignment heads; all heads of the upper half of
+    its layers where it names none, as OpenAI's code has it.
+    """
+
+    exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
+    frame_samples = FEATURES_PER_FRAME * HOP  # 20 ms
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        pad_to_30_seconds: bool = True,
+        alignment: AlignmentConfig = ALIGNMENT,
+        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        max_tokens: int = 200,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        self.name = name
+        self.pad_to_30_seconds = pad_to_30_seconds
+
+    def build(self) -> None:
+        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
+        model_type(self.name, wanted=("whisper",), noun="Whisper")
+        extractor = part("feature extractor", WhisperFeatureExtractor.from_pretrained, self.name)
+        check_extractor(
+            extractor, self.name, hop_length=HOP, n_fft=WINDOW, chunk_length=SPAN_SECONDS
+        )
+        self.tokenizer = part("tokenizer", WhisperTokenizer.from_pretrained, self.name)
+        network = weights(WhisperForConditionalGeneration, self.name, self.dtype)
+        self.spectrogram = CentredSpectrogram(network.config.num_mel_bins, SPAN)
+        self.encoder = network.model.encoder
+        self.decoder = Decoder(network.model.decoder, network.proj_out)
+        self._tell(network.generation_config)
+        known = {str(self.tokenizer.eos_token): self.end} | self.languages
+        check_tokenizer(
+            self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=known
+        )
+
+    def _tell(self, told: Any) -> None:
+        """Take over what generation_config.json tells: ids, what is never said and which heads align.
+
+        Raises ZooError where a multilingual model does not tell its languages and tasks.
+        """
+        self.start, self.end = int(told.decoder_start_token_id), int(told.eos_token_id)
+        facts = told.to_dict()
+        self.languages: dict[str, int] = facts.get("lang_to_id") or {}
+        self.tasks: dict[str, int] = facts.get("task_to_id") or {}
+        self.without_timestamps: int | None = facts.get("no_timestamps_token_id")
+        self.multilingual = bool(facts.get("is_multilingual", self.languages))
+        if self.multilingual and not (self.languages and self.tasks):
+            raise ZooError(
+                f"The generation_config.json of {self.name} tells no languages and tasks (lang_to_id, task_to_id); "
+                "take it from the Whisper on the hub that this one comes from."
+            )
+        self.never = list(facts.get("suppress_tokens") or [])
+        self.never_first = list(facts.get("begin_suppress_tokens") or [])
+        if self.alignment.heads is None:
+            depth, heads = self.decoder.depth, self.decoder.heads
+            upper = [[layer, head] for layer in range(depth // 2, depth) for head in range(heads)]
+            self.alignment = replace(self.alignment, heads=facts.get("alignment_heads") or upper)
+
+    def open(self, session: Session) -> StreamState:
+        """Nothing heard yet. Raises ZooError for a language direction that the model does not have."""
+        self.opening(session, Stage.TRANSLATION)
+        return StreamState(features=self.spectrogram.open())
+
+    def opening(self, session: Session, stage: Stage) -> list[int]:
+        """Start, language of the source, task, no timestamps; a model of English alone is told neither of the two."""
+        transcribed = stage is Stage.TRANSCRIPT or session.source == session.target
+        self._check(session, translated=not transcribed)
+        told = [self.languages[f"<|{session.source.code}|>"]] if self.multilingual else []
+        told += (
+            [self.tasks["transcribe" if transcribed else "translate"]] if self.multilingual else []
+        )
+        return [
+            self.start,
+            *told,
+            *([] if self.without_timestamps is None else [self.without_timestamps]),
+        ]
+
+    def _check(self, session: Session, *, translated: bool) -> None:
+        source, target = session.source.code, session.target.code
+        if not self.multilingual and (source, target) != ("en", "en"):
+            raise ZooError(
+                f"{self.name} knows English only, not {source}-{target}; choose source_language=en and "
+                "target_language=en, or a multilingual Whisper."
+            )
+        if translated and target != "en":
+            choice = (
+                f" or target_language={source} for a transcript"
+                if source != "en"
+                else " for a transcript"
+            )
+            raise ZooError(
+                f"Whisper translates into English only, not {source}-{target}; choose target_language=en{choice}."
+            )
+        if self.multilingual and f"<|{source}|>" not in self.languages:
+            codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
+            raise ZooError(
+                f"{self.name} does not hear {session.source.name}; choose source_language from: {codes}."
+            )
+
+    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """(frames, width) of each wave (n,): 1500 frames, of which the first ``ceil(n / 320)`` are its own, or those.
+
+        Raises ZooError for waves of more than 30 s.
+        """
+        inputs = [
+            self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
+        ]
+        if self.pad_to_30_seconds:
+            return list(self.encoder(torch.stack(inputs).transpose(1, 2)).last_hidden_state)
+        hidden = [self._convolve(features) for features in inputs]
+        return through(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, hidden)
+
+    def _features(self, session: Session, wave: Tensor) -> Tensor:
+        """(features, bins) as the encoder hears them."""
+        if len(wave) > SPAN:
+            raise ZooError(
+                f"Whisper hears at most {SPAN_SECONDS} s at once, but {len(wave) / SAMPLE_RATE:g} s are kept; choose a "
+                f"history that forgets; its max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
+            )
+        span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
+        features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+        return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
+
+    def _convolve(self, features: Tensor) -> Tensor:
+        """(frames, width) with positions: convolutions see the ends of each stream, so they are not batched."""
+        hidden = F.gelu(self.encoder.conv2(F.gelu(self.encoder.conv1(features.T[None]))))[0].T
+        return hidden + self.encoder.embed_positions.weight[: len(hidden)]
