@@ -1,6 +1,6 @@
 """python benchmarks/simulu_units.py [--clips N] [override ...]: which attention tells the word that a unit says?
 
-Held-out clips of target speech. First table: share of the units, those of the speech itself, whose assigned token
+Held-out clips of target speech. First table: share of the units, those of the speech itself, whose assign_units token
 belongs to the word that is spoken then, by the synthesiser's word times; the text decoder hears the source, and the
 text has no end, as in the middle of a talk. Second table: word error rate of the recogniser on speech that is made of
 the texts, by their number of words. The last line is one JSON object.
@@ -32,7 +32,7 @@ from zoo.languages import Language, language
 from zoo.metrics.asr import recogniser_errors
 from zoo.objectives.text_to_unit import UnitBatch, UnitCollator, text_states
 from zoo.recognisers.base import Recogniser
-from zoo.synthesizers.assignment import Assignment, Normalisation, assigned, scored
+from zoo.synthesizers.assignment import Assignment, Normalisation, assign_units, unit_token_scores
 
 AT_ONCE = 20  # clips
 SEED = 1  # of the clips: those of the training have 0, and other talks
@@ -93,7 +93,7 @@ def assignments(backbone: SeamlessM4TSpeech, clips: Sequence[Clip]) -> dict[Choi
                 attention, said, batch.texts.tolist(), batch.spoken, strict=True
             ):
                 for offset, normalisation in itertools.product((0, -1), NORMALISATIONS):
-                    scores = scored(
+                    scores = unit_token_scores(
                         row[queries, :length],
                         opening=OPENING,
                         tokens=length - OPENING,
@@ -101,7 +101,7 @@ def assignments(backbone: SeamlessM4TSpeech, clips: Sequence[Clip]) -> dict[Choi
                         normalisation=normalisation,
                     )
                     for assignment in ASSIGNMENTS:
-                        tokens = assigned(scores, assignment=assignment)
+                        tokens = assign_units(scores, assignment=assignment)
                         told = spoken[queries, OPENING:].gather(1, tokens[:, None])
                         right[layer, offset, normalisation, assignment] += int(told.sum())
     return {choice: count / units for choice, count in right.items()}

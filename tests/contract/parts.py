@@ -32,7 +32,7 @@ class UnitSynthesizer(Synthesizer):
     def __init__(self) -> None:
         self.batches: list[int] = []
 
-    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
         self.batches.append(len(writes))
         return [self.wave(write) for write in writes]
 

@@ -43,7 +43,7 @@ class Pronouncer(Synthesizer):
     def __init__(self, slow: int = 1) -> None:
         self.slow = slow
 
-    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
         return [pronounce(write.text).repeat_interleave(self.slow) for write in writes]
 
 

@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.synthesizers.assignment import Discard, assigned, cut, kept, monotone, scored
+from zoo.synthesizers.assignment import (
+    Discard,
+    assign_units,
+    monotone_assignment,
+    new_unit_mask,
+    select_samples,
+    unit_token_scores,
+)
 
 
 def looks(*positions: int, among: int) -> Tensor:
@@ -16,8 +23,10 @@ def looks(*positions: int, among: int) -> Tensor:
 
 
 def tokens_of(attention: Tensor, *, opening: int = 2, tokens: int, offset: int = 0) -> list[int]:
-    scores = scored(attention, opening=opening, tokens=tokens, offset=offset, normalisation="none")
-    return assigned(scores, assignment="argmax").tolist()
+    scores = unit_token_scores(
+        attention, opening=opening, tokens=tokens, offset=offset, normalisation="none"
+    )
+    return assign_units(scores, assignment="argmax").tolist()
 
 
 def test_a_unit_belongs_to_the_token_whose_state_it_attends_to_most() -> None:
@@ -35,15 +44,19 @@ def test_opening_and_closing_belong_to_the_nearest_token(offset: int, last: list
 
 def test_one_token_takes_every_unit() -> None:
     assert tokens_of(looks(0, 2, 3, among=4), tokens=1) == [0, 0, 0]
-    assert monotone(torch.rand(4, 1)).tolist() == [0, 0, 0, 0]
+    assert monotone_assignment(torch.rand(4, 1)).tolist() == [0, 0, 0, 0]
 
 
 def test_no_unit_is_no_unit() -> None:
     for assignment in ("argmax", "monotone"):
-        scores = scored(torch.zeros(0, 5), opening=2, tokens=3, offset=0, normalisation="none")
-        assert assigned(scores, assignment=assignment).tolist() == []
+        scores = unit_token_scores(
+            torch.zeros(0, 5), opening=2, tokens=3, offset=0, normalisation="none"
+        )
+        assert assign_units(scores, assignment=assignment).tolist() == []
     assert (
-        cut(torch.ones(0), torch.ones(0).bool(), torch.ones(0).long(), unit_samples=320).numel()
+        select_samples(
+            torch.ones(0), torch.ones(0).bool(), torch.ones(0).long(), unit_samples=320
+        ).numel()
         == 0
     )
 
@@ -55,23 +68,25 @@ def test_a_position_that_every_unit_attends_to_is_divided_out() -> None:
         ("share", [1, 2, 2]),
         ("z_score", [1, 2, 2]),
     ):
-        scores = scored(attention, opening=0, tokens=3, offset=0, normalisation=normalisation)
-        assert assigned(scores, assignment="argmax").tolist() == expected, normalisation
+        scores = unit_token_scores(
+            attention, opening=0, tokens=3, offset=0, normalisation=normalisation
+        )
+        assert assign_units(scores, assignment="argmax").tolist() == expected, normalisation
 
 
 def test_weights_of_half_precision_and_of_zero_are_scored() -> None:
-    scores = scored(
+    scores = unit_token_scores(
         torch.eye(3, dtype=torch.bfloat16), opening=0, tokens=3, offset=0, normalisation="none"
     )
     assert scores.dtype == torch.float32
-    assert monotone(scores).tolist() == [0, 1, 2]
+    assert monotone_assignment(scores).tolist() == [0, 1, 2]
 
 
 def test_monotone_overrules_a_unit_that_looks_back() -> None:
     attention = looks(0, 0, 2, 0, 1, 1, 3, among=4)
-    scores = scored(attention, opening=0, tokens=4, offset=0, normalisation="none")
-    assert assigned(scores, assignment="argmax").tolist() == [0, 0, 2, 0, 1, 1, 3]
-    assert assigned(scores, assignment="monotone").tolist() == [0, 0, 0, 0, 1, 1, 3]
+    scores = unit_token_scores(attention, opening=0, tokens=4, offset=0, normalisation="none")
+    assert assign_units(scores, assignment="argmax").tolist() == [0, 0, 2, 0, 1, 1, 3]
+    assert assign_units(scores, assignment="monotone").tolist() == [0, 0, 0, 0, 1, 1, 3]
 
 
 def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
@@ -83,7 +98,7 @@ def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
             paths,
             key=lambda path: sum(float(scores[unit, token]) for unit, token in enumerate(path)),
         )
-        assert tuple(monotone(scores).tolist()) == best
+        assert tuple(monotone_assignment(scores).tolist()) == best
 
 
 @pytest.mark.parametrize(
@@ -107,38 +122,48 @@ def test_monotone_is_the_best_of_all_never_falling_sequences() -> None:
     ],
 )
 def test_units_of_history_are_cut(tokens: list[int], discard: Discard, expected: str) -> None:
-    keep = kept(torch.tensor(tokens, dtype=torch.long), old=1, discard=discard)
+    keep = new_unit_mask(torch.tensor(tokens, dtype=torch.long), old=1, discard=discard)
     assert "".join("#" if unit else "." for unit in keep.tolist()) == expected
 
 
 @pytest.mark.parametrize("discard", ["count", "last", "first", "keep_new"])
 def test_without_history_nothing_is_cut(discard: Discard) -> None:
-    assert kept(torch.tensor([0, 1, 0]), old=0, discard=discard).all()
+    assert new_unit_mask(torch.tensor([0, 1, 0]), old=0, discard=discard).all()
 
 
 def test_the_cut_is_exact_where_durations_are_not_one() -> None:
     wave = torch.arange(7 * 4).float()
     durations = torch.tensor([2, 1, 3, 1])
     keep = torch.tensor([False, False, True, True])
-    assert cut(wave, keep, durations, unit_samples=4).tolist() == wave[3 * 4 :].tolist()
+    assert select_samples(wave, keep, durations, unit_samples=4).tolist() == wave[3 * 4 :].tolist()
     # "discarded units x 320" cuts a frame less here: some of the history is heard again
-    assert cut(wave, keep, torch.ones(4).long(), unit_samples=4).tolist() == wave[2 * 4 :].tolist()
+    assert (
+        select_samples(wave, keep, torch.ones(4).long(), unit_samples=4).tolist()
+        == wave[2 * 4 :].tolist()
+    )
 
 
 def test_units_kept_here_and_there_are_joined() -> None:
     wave = torch.arange(12).float()
     keep = torch.tensor([True, False, True])
-    assert cut(wave, keep, torch.tensor([1, 2, 1]), unit_samples=3).tolist() == [0, 1, 2, 9, 10, 11]
+    assert select_samples(wave, keep, torch.tensor([1, 2, 1]), unit_samples=3).tolist() == [
+        0,
+        1,
+        2,
+        9,
+        10,
+        11,
+    ]
 
 
 def test_samples_beyond_the_units_belong_to_the_last() -> None:
     wave = torch.arange(5).float()
-    assert cut(
+    assert select_samples(
         wave, torch.tensor([False, True]), torch.tensor([1, 1]), unit_samples=2
     ).tolist() == [2, 3, 4]
-    assert cut(
+    assert select_samples(
         wave, torch.tensor([True, False]), torch.tensor([1, 1]), unit_samples=2
     ).tolist() == [0, 1]
-    assert cut(
+    assert select_samples(
         wave[:3], torch.tensor([False, True]), torch.tensor([1, 1]), unit_samples=2
     ).tolist() == [2]

@@ -12,7 +12,7 @@ from zoo.synthesizers.espeak import Espeak
 
 
 def test_text_is_spoken_and_punctuation_is_silent() -> None:
-    waves = Espeak().speak(texts("Guten Tag", ".", " der Wind", ""))
+    waves = Espeak().synthesize(texts("Guten Tag", ".", " der Wind", ""))
     assert [wave.dtype for wave in waves] == [torch.float32] * 4
     assert [0.2 < len(wave) / 16_000 < 1.5 for wave in waves] == [True, False, True, False]
     assert [len(waves[index]) for index in (1, 3)] == [0, 0]
@@ -21,14 +21,14 @@ def test_text_is_spoken_and_punctuation_is_silent() -> None:
 
 def test_a_batch_says_what_each_text_says_alone() -> None:
     espeak = Espeak()
-    both = espeak.speak(texts("Guten Tag", "der Wind"))
-    alone = [espeak.speak(texts(text))[0] for text in ("Guten Tag", "der Wind")]
+    both = espeak.synthesize(texts("Guten Tag", "der Wind"))
+    alone = [espeak.synthesize(texts(text))[0] for text in ("Guten Tag", "der Wind")]
     assert all(torch.equal(left, right) for left, right in zip(both, alone, strict=True))
 
 
 def test_rate_pitch_and_voice_are_heard() -> None:
     usual, fast, high, female = (
-        espeak.speak(texts("Guten Tag"))[0]
+        espeak.synthesize(texts("Guten Tag"))[0]
         for espeak in (Espeak(), Espeak(rate=300), Espeak(pitch=90), Espeak(voice="de+f2"))
     )
     assert len(fast) < 0.8 * len(usual)
@@ -39,7 +39,7 @@ def test_rate_pitch_and_voice_are_heard() -> None:
 def test_every_language_has_a_voice() -> None:
     for known in LANGUAGES.values():
         Espeak().check(known)
-    [wave] = Espeak().speak(texts("你好。", target="zh"))
+    [wave] = Espeak().synthesize(texts("你好。", target="zh"))
     assert len(wave) > 4_000
 
 
@@ -56,9 +56,9 @@ def test_what_cannot_be_spoken_is_refused_first() -> None:
 
 def test_its_process_starts_with_the_first_word_and_ends_with_it() -> None:
     espeak = Espeak()
-    espeak.speak(texts("..."))
+    espeak.synthesize(texts("..."))
     assert espeak._speaker is None
-    espeak.speak(texts("Tag"))
+    espeak.synthesize(texts("Tag"))
     assert espeak._speaker is not None
     process = espeak._speaker._process
     assert process.poll() is None

@@ -35,10 +35,10 @@ def speaker(folder: str) -> SeamlessTTS:
 def test_each_write_is_spoken_as_it_is_alone_and_punctuation_is_silent(
     speaker: SeamlessTTS,
 ) -> None:
-    both = speaker.speak(texts("a b", ".", " c"))
+    both = speaker.synthesize(texts("a b", ".", " c"))
     assert [len(wave) > 0 for wave in both] == [True, False, True]
     for wave, text in zip(both, ("a b", ".", "c"), strict=True):
-        torch.testing.assert_close(wave, speaker.speak(texts(text))[0])
+        torch.testing.assert_close(wave, speaker.synthesize(texts(text))[0])
 
 
 def test_its_weights_are_the_system_s_but_not_the_backbone_s(speaker: SeamlessTTS) -> None:

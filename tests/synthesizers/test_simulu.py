@@ -16,7 +16,7 @@ from zoo.languages import Language, language
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session, Write
 from zoo.streaming.text import TextStream
-from zoo.synthesizers.simulu import SimulU, alone, faded
+from zoo.synthesizers.simulu import SimulU, fade, without_history
 from zoo.systems.base import Action, StreamingSystem
 from zoo.types import Hypothesis, Samples, SpeechChunk
 
@@ -105,14 +105,14 @@ def test_the_script_speaks() -> None:
 @pytest.mark.parametrize("assignment", ["argmax", "monotone"])
 def test_only_the_new_tokens_are_heard(assignment: str) -> None:
     simulu = voiced(Speaker(), assignment=assignment)
-    waves = simulu.speak([write([5, 8], [4, 7], waiting=[9]), write([], [6]), write([3], [2])])
+    waves = simulu.synthesize([write([5, 8], [4, 7], waiting=[9]), write([], [6]), write([3], [2])])
     assert [wave.tolist() for wave in waves] == [spoken([4, 7]), spoken([6]), spoken([2])]
 
 
 def test_a_token_is_looked_for_where_it_is_predicted() -> None:
-    [wave] = voiced(Speaker(predicting=True), offset=-1).speak([write([5, 8], [4, 7])])
+    [wave] = voiced(Speaker(predicting=True), offset=-1).synthesize([write([5, 8], [4, 7])])
     assert wave.tolist() == spoken([4, 7])
-    [wave] = voiced(Speaker(predicting=True), offset=0).speak([write([5, 8], [4, 7])])
+    [wave] = voiced(Speaker(predicting=True), offset=0).synthesize([write([5, 8], [4, 7])])
     assert wave.tolist() == spoken([7])
 
 
@@ -124,21 +124,24 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
             return super().units_of(replace(write, tokens=0), close)
 
     simulu = voiced(Silent())
-    assert [wave.numel() for wave in simulu.speak([write([5, 8], [4]), write([], [4])])] == [0, 0]
+    assert [wave.numel() for wave in simulu.synthesize([write([5, 8], [4]), write([], [4])])] == [
+        0,
+        0,
+    ]
 
 
 def test_discarded_units_times_320_is_what_the_paper_says() -> None:
     ids = torch.tensor([5, 5, 5, 4, 4])  # three units of history, which last two frames each
-    [wave] = voiced(Speaker(), counting="units").speak([write([5], [4])])
+    [wave] = voiced(Speaker(), counting="units").synthesize([write([5], [4])])
     assert wave.tolist() == sound(ids).samples[3 * 4 :].tolist()
 
 
 def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_fed() -> None:
     before = write([5, 8], [4, 7], waiting=[9])
-    states = alone(before).hypothesis.states
+    states = without_history(before).hypothesis.states
     assert states is not None
     assert states[:, 0].tolist() == [-1, -1, 4, 7, 9]
-    [wave] = voiced(Speaker(), context="none").speak([before])
+    [wave] = voiced(Speaker(), context="none").synthesize([before])
     assert wave.tolist() == spoken([4, 7])
     assert before.hypothesis.prefix == 2
 
@@ -152,16 +155,16 @@ def test_texts_are_closed_as_asked_and_answered_in_order(
 ) -> None:
     backbone = Speaker()
     writes = [write([5], [4]), write([5], [7], ended=True), write([], [6])]
-    waves = voiced(backbone, close=close, layer=2).speak(writes)
+    waves = voiced(backbone, close=close, layer=2).synthesize(writes)
     assert [wave.tolist() for wave in waves] == [spoken([4]), spoken([7]), spoken([6])]
     assert backbone.asked == [(streams, 2, closed) for streams, closed in asked]
 
 
 def test_both_ends_of_a_write_can_be_faded() -> None:
-    assert faded(torch.ones(6), 2).tolist() == [0, 0.5, 1, 1, 0.5, 0]
-    assert faded(torch.ones(3), 8).tolist() == [0, 1, 0]
-    assert faded(torch.ones(3), 0).tolist() == [1, 1, 1]
-    [wave] = voiced(Speaker(), fade_seconds=2 / 16_000).speak([write([5], [4])])
+    assert fade(torch.ones(6), 2).tolist() == [0, 0.5, 1, 1, 0.5, 0]
+    assert fade(torch.ones(3), 8).tolist() == [0, 1, 0]
+    assert fade(torch.ones(3), 0).tolist() == [1, 1, 1]
+    [wave] = voiced(Speaker(), fade_seconds=2 / 16_000).synthesize([write([5], [4])])
     assert wave.tolist() == [0, 2, *[4.0] * 4, 2, 0]
 
 

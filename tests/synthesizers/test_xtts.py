@@ -63,9 +63,9 @@ def test_texts_are_sampled_from_one_seed_and_brought_to_16_khz() -> None:
     speaker = XTTS()
     speaker.network, speaker.rate = Sampling(), 24_000
     before = torch.get_rng_state()
-    first, silent, again, chinese = speaker.speak(texts(" Tag", ".", "Tag")) + speaker.speak(
-        texts("你好", target="zh")
-    )
+    first, silent, again, chinese = speaker.synthesize(
+        texts(" Tag", ".", "Tag")
+    ) + speaker.synthesize(texts("你好", target="zh"))
     assert torch.equal(first, again)
     assert (len(first), len(silent), len(chinese)) == (4800, 0, 3200)
     assert first.dtype == torch.float32

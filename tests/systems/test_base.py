@@ -136,7 +136,7 @@ def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:
     class Mute(Synthesizer):
         """Must not be asked."""
 
-        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
             raise AssertionError("spoke a transcript")
 
     history = Recorder()
@@ -230,7 +230,7 @@ def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
     class Counting(Synthesizer):
         """As many samples as tokens were kept before."""
 
-        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
             return [
                 torch.ones(write.session.prefix.numel() + 1, dtype=torch.double) for write in writes
             ]
@@ -267,7 +267,7 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
         def open(self, session: Session) -> list[str]:
             return [session.talk]
 
-        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
             for write in writes:
                 write.session.synthesizer.append(write.text)
             return [torch.zeros(write.tokens) for write in writes]
@@ -332,7 +332,7 @@ def test_speech_cut_off_a_longer_wave_does_not_keep_the_rest() -> None:
     class Cutting(Synthesizer):
         """Speaks everything so far and cuts off the old."""
 
-        def speak(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
             return [torch.zeros(10_000)[-10:] for _ in writes]
 
     [action] = (system := build(synthesizer=Cutting())).step(

@@ -1,1 +1,1 @@
-"""Target speech for what is being written."""
+"""Text to speech for speech-to-speech translation systems."""

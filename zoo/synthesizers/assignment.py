@@ -1,7 +1,8 @@
-"""From text-unit cross-attention to the speech of new tokens (SimulU, section 2, step 6).
+"""From the attention of speech units over text tokens to the waveform of the new tokens.
 
-Pure functions on one stream's attention: units to tokens, tokens to kept units, kept units to samples. Knows no
-network. What the paper leaves open is a named option.
+This is step 6 of SimulU (section 2), as pure functions on one stream: score each unit against each
+token, assign units to tokens, select the units of the new tokens, and cut their samples out of the
+waveform. What the paper leaves open is a named option.
 """
 
 from typing import Literal
@@ -17,76 +18,108 @@ Assignment = Literal["argmax", "monotone"]
 Discard = Literal["count", "last", "first", "keep_new"]
 
 
-def scored(
+def unit_token_scores(
     attention: Tensor, *, opening: int, tokens: int, offset: int, normalisation: Normalisation
 ) -> Tensor:
-    """(units, tokens) scores, larger is likelier, of attention (units, positions) over fed decoder states.
+    """Score how likely each unit belongs to each token.
 
-    opening: positions before the first token; ``tokens``, at least one, follow it, then perhaps an end of text. Token t
-    has the state at position ``opening + t + offset``: 0: its own; -1: the state that predicts it. Positions before the
-    first and after the last one count as that token's: of several, the largest score.
-    normalisation: none: log of the weights; share: log of the share of a position's weight that a unit has, which
-    divides out positions that all units attend to; z_score: each position's weights over the units, as AlignAtt has it.
+    Positions before the first token count as the first token, positions after the last token as
+    the last token; a token with several positions has the largest of their scores.
+
+    Args:
+        attention: (units, positions) cross-attention weights of the text-to-unit decoder over the
+            text decoder states it received.
+        opening: number of positions before the first token.
+        tokens: number of tokens, at least 1; positions after them (end of text) are allowed.
+        offset: token ``t`` is at position ``opening + t + offset``: 0 for the token's own state,
+            -1 for the state that predicts the token.
+        normalisation: ``none``: log of the weights; ``share``: log of the weights after each
+            position's weights are divided by their sum over the units, which removes positions
+            that all units attend to; ``z_score``: standardised over the units, as in AlignAtt.
+
+    Returns:
+        (units, tokens) scores; a larger score is more likely.
     """
     attention = attention.to(torch.promote_types(attention.dtype, torch.float32))
-    tiny = torch.finfo(attention.dtype).tiny
+    smallest = torch.finfo(attention.dtype).tiny
     if normalisation == "z_score":
         scores = z_score(attention)
+    elif normalisation == "share":
+        weights = attention / attention.sum(dim=0).clamp_min(smallest)
+        scores = weights.clamp_min(smallest).log()
     else:
-        weights = (
-            attention / attention.sum(dim=0).clamp_min(tiny)
-            if normalisation == "share"
-            else attention
-        )
-        scores = weights.clamp_min(tiny).log()
+        scores = attention.clamp_min(smallest).log()
+
     position = torch.arange(attention.shape[1], device=attention.device)
     token = (position - opening - offset).clamp(0, tokens - 1).expand_as(scores)
-    return scores.new_full((len(scores), tokens), -torch.inf).scatter_reduce(
-        1, token, scores, "amax"
-    )
+    lowest = scores.new_full((len(scores), tokens), -torch.inf)
+    return lowest.scatter_reduce(1, token, scores, "amax")
 
 
-def assigned(scores: Tensor, *, assignment: Assignment) -> Tensor:
-    """(units,) int64 token of each unit, from scores (units, tokens).
+def assign_units(scores: Tensor, *, assignment: Assignment) -> Tensor:
+    """Assign each unit to a token.
 
-    argmax: of the largest score, unit by unit (section 2, step 6). monotone: of the never falling sequence with the
-    largest sum of scores; tokens may be left out.
+    Args:
+        scores: (units, tokens) scores of ``unit_token_scores``.
+        assignment: ``argmax``: each unit to the token with its largest score (section 2, step 6);
+            ``monotone``: see ``monotone_assignment``.
+
+    Returns:
+        (units,) int64 token indices.
     """
-    return scores.argmax(dim=1) if assignment == "argmax" else monotone(scores)
+    return scores.argmax(dim=1) if assignment == "argmax" else monotone_assignment(scores)
 
 
-def monotone(scores: Tensor) -> Tensor:
-    """(units,) int64: the best never falling sequence of tokens (Viterbi), from scores (units, tokens).
+def monotone_assignment(scores: Tensor) -> Tensor:
+    """Find the non-decreasing token sequence with the largest sum of scores (Viterbi).
 
-    One step per token, all units at once: the best path over the tokens so far up to each unit has the new token from
-    the unit on where path less running sum was best. Of equally good paths, the one that stays longest.
+    Tokens may be skipped. The recursion runs over tokens, for all units at once: with the running
+    sums S[u] of a token's scores, the best path up to unit u that ends in this token starts the
+    token at the unit b <= u that maximises best[b] - S[b]. Ties go to the latest such unit.
+
+    Args:
+        scores: (units, tokens).
+
+    Returns:
+        (units,) int64 token indices.
     """
     units, tokens = scores.shape
     sums = torch.cat([scores.new_zeros(1, tokens), scores]).double().cumsum(dim=0)
     best = sums[:, 0]
-    begins = [torch.zeros(units + 1, dtype=torch.long, device=scores.device)]
+    starts = [torch.zeros(units + 1, dtype=torch.long, device=scores.device)]
     for token in range(1, tokens):
-        gain, where = (best - sums[:, token]).cummax(dim=0)
+        gain, start = (best - sums[:, token]).cummax(dim=0)
         best = gain + sums[:, token]
-        begins.append(where)
+        starts.append(start)
+
     end, path = units, torch.zeros(units, dtype=torch.long)
     for token in reversed(range(tokens)):
-        begin = int(begins[token][end])
-        path[begin:end] = token
-        end = begin
+        start_unit = int(starts[token][end])
+        path[start_unit:end] = token
+        end = start_unit
     return path.to(scores.device)
 
 
-def kept(tokens: Tensor, *, old: int, discard: Discard) -> Tensor:
-    """(units,) bool: the units that are written, from the token of each (units,); the first ``old`` tokens are history.
+def new_unit_mask(tokens: Tensor, *, old: int, discard: Discard) -> Tensor:
+    """Select the units that belong to the new tokens.
 
-    discard: what is cut where tokens are not in order. count: as many units as belong to history, off the front
-    (section 2, step 6). last: all up to the last unit of history. first: all before the first unit of a new token.
-    keep_new: the units of history, wherever they stand.
+    The four rules differ only if the assigned tokens are not in order.
+
+    Args:
+        tokens: (units,) token index of each unit.
+        old: number of tokens of the text history; they precede the new tokens.
+        discard: ``count``: discard as many leading units as belong to the history (section 2,
+            step 6); ``last``: discard everything up to the last unit of the history; ``first``:
+            discard everything before the first unit of a new token; ``keep_new``: discard the
+            units of the history wherever they are.
+
+    Returns:
+        (units,) bool, True for units to keep.
     """
     history = tokens < old
     if discard == "keep_new":
         return ~history
+
     unit = torch.arange(len(tokens), device=tokens.device)
     if discard == "count":
         return unit >= history.sum()
@@ -95,15 +128,21 @@ def kept(tokens: Tensor, *, old: int, discard: Discard) -> Tensor:
     return unit >= (unit[~history].min() if bool((~history).any()) else len(tokens))
 
 
-def cut(samples: Tensor, keep: Tensor, durations: Tensor, *, unit_samples: Samples) -> Tensor:
-    """The part of a waveform (n,) that its kept units (units,) sound in; ``durations`` (units,) in unit frames.
+def select_samples(
+    samples: Tensor, keep: Tensor, durations: Tensor, *, unit_samples: Samples
+) -> Tensor:
+    """Cut the samples of the selected units out of a waveform.
 
-    Samples beyond the units' own belong to the last one.
+    Args:
+        samples: (n,) waveform; samples after the last unit count as the last unit's.
+        keep: (units,) bool, True for units to keep.
+        durations: (units,) int64 duration of each unit in unit frames.
+        unit_samples: samples per unit frame.
+
+    Returns:
+        (m,) the kept samples, concatenated.
     """
-    inside = keep.repeat_interleave(durations * unit_samples)[: len(samples)]
-    rest = len(samples) - len(inside)
-    return samples[
-        torch.cat([inside, inside.new_full((rest,), bool(keep.any()) and bool(keep[-1]))]).to(
-            samples.device
-        )
-    ]
+    mask = keep.repeat_interleave(durations * unit_samples)[: len(samples)]
+    keep_rest = bool(keep.any()) and bool(keep[-1])
+    rest = mask.new_full((len(samples) - len(mask),), keep_rest)
+    return samples[torch.cat([mask, rest]).to(samples.device)]

@@ -1,4 +1,4 @@
-"""The contract of target speech: what is being written, spoken. Knows sessions and hypotheses, no policy, no clock."""
+"""The contract of speech synthesis: from the text that a system emits to target speech."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,26 +13,46 @@ from zoo.types import Capability
 
 
 class Synthesizer(ABC):
-    """Speaks what is being written. One with a network of its own is an ``nn.Module`` too and moves with the system."""
+    """Synthesises the speech of newly emitted text.
+
+    A synthesizer with a network of its own is an ``nn.Module`` too and moves with the system.
+
+    Attributes:
+        needs: capabilities that the backbone must expose.
+    """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
 
     def check(self, target: Language) -> None:
-        """Raise ZooError where this language cannot be spoken, as far as is known before weights load."""
+        """Check the target language before weights are loaded.
+
+        Raises:
+            ZooError: the synthesizer does not support ``target``.
+        """
         return
 
     def load(self, backbone: Backbone) -> None:
-        """Read weights, or take what speaks from ``backbone``, which is loaded. Called once, by ``configure_model``."""
+        """Load the weights; called once, by ``configure_model`` of the system.
+
+        Args:
+            backbone: the loaded backbone, for synthesizers that use its speech decoder.
+        """
         return
 
     def open(self, session: Session) -> Any:
-        """The synthesizer's state for a new stream; kept as ``session.synthesizer``."""
+        """Return the synthesizer's state for a new stream; it is kept in ``session.synthesizer``."""
         return None
 
     @abstractmethod
-    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
-        """(n_i,) waveforms at 16 kHz, float32: one per stream that writes at this moment, as a batch; n_i may be 0.
+    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        """Synthesise the newly emitted tokens of several streams as a batch.
 
-        Each write has tokens, and they have not joined ``session.prefix`` yet. A stream must get the samples it gets
-        alone, whatever it is batched with.
+        The samples of a stream must not depend on the other streams of the batch.
+
+        Args:
+            writes: one per stream, each with at least one new token; the new tokens have not
+                joined ``session.prefix`` yet.
+
+        Returns:
+            One (samples,) float32 waveform at 16 kHz per write; it may be empty.
         """

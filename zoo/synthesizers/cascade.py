@@ -1,4 +1,4 @@
-"""What cascades share: each write's text is given to a text-to-speech model as it comes (SimulU, section 3.3)."""
+"""The base class of cascades: a text-to-speech model that receives only the newly emitted text."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,18 +12,33 @@ from zoo.synthesizers.base import Synthesizer
 
 
 class Cascade(Synthesizer):
-    """Speaks the newly written text and nothing else; text without a letter or digit is silent."""
+    """Synthesises each newly emitted text on its own (SimulU, section 3.3).
 
-    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
-        """One batch of all texts that there is something to say of."""
-        waves = [torch.zeros(0)] * len(writes)
-        said = [index for index, write in enumerate(writes) if any(map(str.isalnum, write.text))]
-        if said:
-            texts = [writes[index].text.strip() for index in said]
-            for index, wave in zip(said, self.read(texts, writes[0].session.target), strict=True):
-                waves[index] = wave
-        return waves
+    Text without a letter or a digit gives an empty waveform.
+    """
+
+    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        """Synthesise all texts with a letter or a digit in one call; see ``Synthesizer``."""
+        waveforms = [torch.zeros(0)] * len(writes)
+        pronounceable = [
+            index for index, write in enumerate(writes) if any(map(str.isalnum, write.text))
+        ]
+
+        if pronounceable:
+            texts = [writes[index].text.strip() for index in pronounceable]
+            synthesised = self.synthesize_texts(texts, writes[0].session.target)
+            for index, waveform in zip(pronounceable, synthesised, strict=True):
+                waveforms[index] = waveform
+        return waveforms
 
     @abstractmethod
-    def read(self, texts: Sequence[str], target: Language) -> list[Tensor]:
-        """(n_i,) waveforms at 16 kHz of texts, each with a letter or digit, in the language of the system."""
+    def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:
+        """Synthesise texts, each with at least one letter or digit.
+
+        Args:
+            texts: texts in the target language.
+            target: the system's target language.
+
+        Returns:
+            One (samples,) float32 waveform at 16 kHz per text.
+        """

@@ -1,4 +1,4 @@
-"""Target speech by espeak-ng, the built-in one: no weights, most languages, not natural. Knows no network."""
+"""Formant synthesis by espeak-ng, the default synthesizer: no weights and most languages."""
 
 import weakref
 from collections.abc import Sequence
@@ -14,26 +14,34 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
 
-VOICES = {"zh": "cmn"}  # where espeak-ng's code of a language is not ours
+VOICES = {"zh": "cmn"}  # languages whose code in espeak-ng differs from ours
 
 
 class Espeak(Cascade):
-    """Reads each write aloud, without the silence behind it.
+    """Synthesises each newly emitted text with espeak-ng and trims the trailing silence.
 
-    voice: of espeak-ng (``de+f2``); None: the target language's. rate: words per minute. pitch, pitch_range: 0 to 99;
-    of range 0 is a monotone. Equal text sounds equal, whatever was said before.
+    The same text always gives the same waveform. The espeak-ng process starts with the first text.
+
+    Args:
+        voice: espeak-ng voice such as ``de+f2``; None: the default voice of the target language.
+        rate: speaking rate in words per minute, 80 to 450.
+        pitch: base pitch on espeak-ng's scale of 0 to 99.
+        pitch_range: intonation range on the same scale; 0 is monotonous.
+
+    Raises:
+        ZooError: a value is outside its range.
     """
 
     def __init__(
         self, *, voice: str | None = None, rate: int = 165, pitch: int = 60, pitch_range: int = 0
     ) -> None:
-        """Raises ZooError for values that espeak-ng does not know."""
         if not 80 <= rate <= 450:
             raise ZooError(f"Espeak needs a rate of 80 to 450 words per minute, not {rate}.")
         if not (0 <= pitch <= 99 and 0 <= pitch_range <= 99):
             raise ZooError(
                 f"Espeak needs pitch and pitch_range of 0 to 99, not {pitch} and {pitch_range}."
             )
+
         self.voice = voice
         self.rate = rate
         self.pitch = pitch
@@ -43,31 +51,36 @@ class Espeak(Cascade):
         weakref.finalize(self, self._process.close)
 
     def check(self, target: Language) -> None:
-        """Raises ZooError for a language, or a voice, that espeak-ng does not have."""
+        """Raise ZooError if espeak-ng lacks the language or the configured voice."""
         data = Path(espeakng_loader.get_data_path())
         known = {file.name.lower() for file in (data / "lang").rglob("*") if file.is_file()}
-        voice = self._voice(target)
+        voice = self._voice_for(target)
         if voice.split("+")[0].lower() not in known:
             raise ZooError(
-                f"espeak-ng has no voice {voice!r}; set synthesizer.voice to one of: {', '.join(sorted(known))}."
+                f"espeak-ng has no voice {voice!r}; set synthesizer.voice to one of: "
+                f"{', '.join(sorted(known))}."
             )
 
-    def read(self, texts: Sequence[str], target: Language) -> list[Tensor]:
-        """One after the other. Raises ZooError when espeak-ng refuses or dies."""
-        return [self._say(text, target) for text in texts]
+    def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:
+        """Synthesise the texts one after the other; see ``Cascade``.
 
-    def _say(self, text: str, target: Language) -> Tensor:
+        Raises:
+            ZooError: espeak-ng rejects a text, or its process died.
+        """
         if self._speaker is None:
             self._speaker = self._process.enter_context(Speaker())
-        spoken = self._speaker.speak(
-            [text],
-            voice=self._voice(target),
-            rate=self.rate,
-            pitch=self.pitch,
-            pitch_range=self.pitch_range,
-            seed=0,
-        )
-        return torch.from_numpy(spoken.samples)
+        utterances = [
+            self._speaker.speak(
+                [text],
+                voice=self._voice_for(target),
+                rate=self.rate,
+                pitch=self.pitch,
+                pitch_range=self.pitch_range,
+                seed=0,
+            )
+            for text in texts
+        ]
+        return [torch.from_numpy(utterance.samples) for utterance in utterances]
 
-    def _voice(self, target: Language) -> str:
+    def _voice_for(self, target: Language) -> str:
         return self.voice or VOICES.get(target.code, target.code)

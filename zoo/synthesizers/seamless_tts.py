@@ -1,7 +1,4 @@
-"""Target speech by SeamlessM4T's own text to speech: the cascade of SimulU's paper that has the same speech model.
-
-Knows nothing of the backbone that translates.
-"""
+"""Text to speech by SeamlessM4T: the cascade of SimulU's paper with the same speech decoder."""
 
 from collections.abc import Sequence
 
@@ -14,9 +11,13 @@ from zoo.synthesizers.cascade import Cascade
 
 
 class SeamlessTTS(Cascade, nn.Module):
-    """Speaks each write on its own ("the partial generated text", section 3.3), whatever was written before.
+    """Synthesises "the partial generated text" (SimulU, section 3.3) without any context.
 
-    name: hub id or folder of a SeamlessM4T v1. voice: which of its vocoder's speakers. max_units: of one write.
+    Args:
+        name: hub id or folder of a SeamlessM4T v1.
+        voice: index of the vocoder's speaker.
+        max_units: upper bound of the units generated for one text.
+        dtype: dtype of the weights, by its name in torch.
     """
 
     def __init__(
@@ -27,15 +28,20 @@ class SeamlessTTS(Cascade, nn.Module):
         self._target: Language | None = None
 
     def check(self, target: Language) -> None:
-        """Nothing without the model's files: which languages they tell of is looked up first in ``load``."""
+        """Store the target language; ``load`` checks it, because that needs the model's files."""
         self._target = target
 
     def load(self, backbone: Backbone) -> None:
-        """Raises ZooError, before weights are read, for another model and a language that it does not speak."""
+        """Load the weights; see ``Synthesizer``.
+
+        Raises:
+            ZooError: before weights are loaded, if ``name`` is another model or if the model does
+                not speak the target language.
+        """
         if self._target is not None:
             self.network.check(self._target)
         self.network.load()
 
-    def read(self, texts: Sequence[str], target: Language) -> list[Tensor]:
-        """A batch."""
-        return [voiced.samples for voiced in self.network.speak(texts, target)]
+    def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:
+        """Synthesise all texts in one batch; see ``Cascade``."""
+        return [speech.samples for speech in self.network.speak(texts, target)]

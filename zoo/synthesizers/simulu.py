@@ -1,9 +1,12 @@
-"""SimulU's speech (Djanibekov et al., 2026, "SimulU", section 2, steps 5 and 6): all kept text is spoken again with
-every write, and what belongs to the old part of it is cut off. Knows no network but through ``Speaking``."""
+"""Speech generation of SimulU (Djanibekov et al., 2026, section 2, steps 5 and 6).
+
+At every emission the backbone's speech decoder synthesises the whole kept text, and the samples
+that belong to earlier tokens are cut off.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -15,10 +18,10 @@ from zoo.synthesizers.assignment import (
     Assignment,
     Discard,
     Normalisation,
-    assigned,
-    cut,
-    kept,
-    scored,
+    assign_units,
+    new_unit_mask,
+    select_samples,
+    unit_token_scores,
 )
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import SAMPLE_RATE, Capability, Seconds
@@ -29,17 +32,26 @@ Context = Literal["history", "none"]
 
 
 class SimulU(Synthesizer):
-    """Speaks the kept text and the new tokens in one go and writes the part of the new ones.
+    """Synthesises kept and new tokens together and returns the samples of the new tokens.
 
-    The paper says: units belong to the token of maximum attention (argmax), as many as belong to history are cut off
-    the front (count), the whole text history is given. It leaves open the rest, and each of these is measured in
-    docs/simulu.md.
+    The paper specifies ``assignment="argmax"``, ``discard="count"`` and ``context="history"``; it
+    leaves the other options open. docs/simulu.md has measurements of each.
 
-    layer: of the text-to-unit decoder (None: mean of all). offset: 0: a token's own state; -1: the one that predicts
-    it. normalisation, assignment, discard: see ``zoo.synthesizers.assignment``. counting: samples are counted by the
-    vocoder's durations, or 320 per unit ("discarded units x 320", exact only where every duration is 1).
-    close: an end of text is fed always, as offline generation does, never, or only at_end of the source. context: what
-    is spoken beside the new tokens. fade_seconds: both ends of a write are faded in and out (0: cut as they are).
+    Args:
+        layer: layer of the text-to-unit decoder whose cross-attention is used; None: mean of all.
+        offset: 0: a token is at its own decoder state; -1: at the state that predicts it.
+        normalisation: see ``unit_token_scores``.
+        assignment: see ``assign_units``.
+        discard: see ``new_unit_mask``.
+        counting: how the samples of a unit are counted. ``durations``: by the vocoder's predicted
+            durations; ``units``: "discarded units x 320", exact only if every duration is 1.
+        close: when the text-to-unit model receives an end of text: ``always``, as in offline
+            generation, ``never``, or only ``at_end`` of the source.
+        context: ``history``: the kept text precedes the new tokens; ``none``: new tokens only.
+        fade_seconds: length of the linear fade-in and fade-out of each waveform; 0: none.
+
+    Raises:
+        ZooError: an option has an unknown value, or two options contradict each other.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.SPEECH})
@@ -57,21 +69,21 @@ class SimulU(Synthesizer):
         context: Context = "history",
         fade_seconds: Seconds = 0.0,
     ) -> None:
-        """Raises ZooError for values that make no sense."""
-        _check("normalisation", normalisation, Normalisation)
-        _check("assignment", assignment, Assignment)
-        _check("discard", discard, Discard)
-        _check("counting", counting, Counting)
-        _check("close", close, Close)
-        _check("context", context, Context)
-        if offset not in (0, -1):
-            raise unknown("synthesizer.offset", offset, (0, -1))
+        _check_option("offset", offset, (0, -1))
+        _check_option("normalisation", normalisation, get_args(Normalisation))
+        _check_option("assignment", assignment, get_args(Assignment))
+        _check_option("discard", discard, get_args(Discard))
+        _check_option("counting", counting, get_args(Counting))
+        _check_option("close", close, get_args(Close))
+        _check_option("context", context, get_args(Context))
         if fade_seconds < 0:
             raise ZooError(f"SimulU needs fade_seconds of at least 0, not {fade_seconds}.")
         if counting == "units" and discard == "keep_new":
             raise ZooError(
-                "synthesizer.counting=units cuts off the front; choose a discard other than keep_new."
+                "synthesizer.counting=units cuts off the front; choose a discard other than "
+                "keep_new."
             )
+
         self.layer = layer
         self.offset = offset
         self.normalisation: Normalisation = normalisation
@@ -81,98 +93,128 @@ class SimulU(Synthesizer):
         self.close: Close = close
         self.context: Context = context
         self.fade_samples = round(fade_seconds * SAMPLE_RATE)
-        self._voice: Speaking | None = None
+        self._decoder: Speaking | None = None
 
     def load(self, backbone: Backbone) -> None:
-        """The backbone itself speaks."""
+        """Use the speech decoder of the backbone; see ``Synthesizer``.
+
+        Raises:
+            TypeError: the backbone exposes SPEECH but does not implement ``Speaking``.
+        """
         if not isinstance(backbone, Speaking):
-            raise TypeError(f"{type(backbone).__name__} exposes speech and cannot speak.")
-        self._voice = backbone
+            raise TypeError(
+                f"{type(backbone).__name__} exposes speech but does not implement Speaking."
+            )
+        self._decoder = backbone
 
     def open(self, session: Session) -> None:
-        """No state. Raises ZooError for a target language or a layer that the backbone lacks."""
-        assert self._voice is not None
-        self._voice.check_speech(session.target, layer=self.layer)
+        """Check target language and layer; the synthesizer keeps no state.
 
-    def speak(self, writes: Sequence[Write]) -> list[Tensor]:
-        """Steps 5 and 6: units of all kept text, their tokens, the waveform from where the new ones begin."""
-        assert self._voice is not None
-        fed = writes if self.context == "history" else [alone(write) for write in writes]
-        units = self._units(self._voice, fed)
-        keeps = [self._kept(write, of) for write, of in zip(fed, units, strict=True)]
-        said = [index for index, keep in enumerate(keeps) if bool(keep.any())]
-        waves = [torch.zeros(0)] * len(writes)
-        if said:
-            voiced = self._voice.vocode(
-                [units[index].ids for index in said], writes[0].session.target
-            )
-            for index, speech in zip(said, voiced, strict=True):
-                waves[index] = self._part(self._voice, keeps[index], speech)
-        return waves
+        Raises:
+            ZooError: the backbone does not speak the target language or lacks the layer.
+        """
+        assert self._decoder is not None, "load comes first"
+        self._decoder.check_speech(session.target, layer=self.layer)
 
-    def _units(self, voice: Speaking, writes: Sequence[Write]) -> list[Units]:
-        """In one batch, or in two where only some texts are closed."""
+    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        """Generate units of all kept text and return the samples of the new tokens' units.
+
+        See ``Synthesizer``; steps 5 and 6 of the paper.
+        """
+        decoder = self._decoder
+        assert decoder is not None, "load comes first"
+        if self.context == "none":
+            writes = [without_history(write) for write in writes]
+        units = self._generate_units(decoder, writes)
+        masks = [self._new_units(*pair) for pair in zip(writes, units, strict=True)]
+
+        waveforms = [torch.zeros(0)] * len(writes)
+        audible = [index for index, mask in enumerate(masks) if bool(mask.any())]
+        if audible:
+            language = writes[0].session.target
+            speech = decoder.vocode([units[index].ids for index in audible], language)
+            for index, voiced in zip(audible, speech, strict=True):
+                waveforms[index] = self._new_samples(masks[index], voiced, decoder.unit_samples)
+        return waveforms
+
+    def _generate_units(self, decoder: Speaking, writes: Sequence[Write]) -> list[Units]:
+        """Generate the units of all writes in one batch, or in two if ``close`` differs."""
         units: dict[int, Units] = {}
         for close in (True, False):
-            chosen = [
+            indices = [
                 index for index, write in enumerate(writes) if self._closes(write.session) == close
             ]
-            if chosen:
-                texts = [writes[index] for index in chosen]
-                units |= zip(
-                    chosen, voice.generate_units(texts, layer=self.layer, close=close), strict=True
-                )
+            if indices:
+                batch = [writes[index] for index in indices]
+                generated = decoder.generate_units(batch, layer=self.layer, close=close)
+                units |= zip(indices, generated, strict=True)
         return [units[index] for index in range(len(writes))]
 
     def _closes(self, session: Session) -> bool:
         return self.close == "always" or (self.close == "at_end" and session.ended)
 
-    def _kept(self, write: Write, units: Units) -> Tensor:
-        """(units,) bool: those of the new tokens."""
+    def _new_units(self, write: Write, units: Units) -> Tensor:
+        """(units,) bool, True for the units of the new tokens."""
         old = write.hypothesis.prefix
-        scores = scored(
+        scores = unit_token_scores(
             units.attention,
             opening=units.opening,
             tokens=old + write.tokens,
             offset=self.offset,
             normalisation=self.normalisation,
         )
-        return kept(assigned(scores, assignment=self.assignment), old=old, discard=self.discard)
+        tokens = assign_units(scores, assignment=self.assignment)
+        return new_unit_mask(tokens, old=old, discard=self.discard)
 
-    def _part(self, voice: Speaking, keep: Tensor, speech: Voiced) -> Tensor:
-        durations = (
-            torch.ones_like(speech.durations) if self.counting == "units" else speech.durations
+    def _new_samples(self, keep: Tensor, voiced: Voiced, unit_samples: int) -> Tensor:
+        durations = voiced.durations
+        if self.counting == "units":
+            durations = torch.ones_like(durations)
+        samples = select_samples(
+            voiced.samples, keep.to(durations.device), durations, unit_samples=unit_samples
         )
-        part = cut(
-            speech.samples, keep.to(durations.device), durations, unit_samples=voice.unit_samples
-        )
-        return faded(part, self.fade_samples)
+        return fade(samples, self.fade_samples)
 
 
-def alone(write: Write) -> Write:
-    """The same write as if nothing had been written before: the states of its opening and of its new tokens."""
+def without_history(write: Write) -> Write:
+    """Return the write without its kept tokens: opening states and new tokens' states remain.
+
+    Raises:
+        ValueError: the hypothesis has no decoder states.
+    """
     hypothesis = write.hypothesis
     if hypothesis.states is None:
-        raise ValueError("The backbone answered without the states it was asked for.")
+        raise ValueError("The backbone returned a hypothesis without the requested states.")
+
     opening = len(hypothesis.states) - hypothesis.prefix - hypothesis.new
     states = torch.cat(
         [hypothesis.states[:opening], hypothesis.states[opening + hypothesis.prefix :]]
     )
-    starts = hypothesis.word_starts[hypothesis.prefix :]
+    word_starts = hypothesis.word_starts[hypothesis.prefix :]
     return replace(
-        write, hypothesis=replace(hypothesis, prefix=0, word_starts=starts, states=states)
+        write, hypothesis=replace(hypothesis, prefix=0, word_starts=word_starts, states=states)
     )
 
 
-def faded(samples: Tensor, fade: int) -> Tensor:
-    """A waveform (n,) that rises over its first ``fade`` samples and falls over its last, or each half if shorter."""
-    fade = min(fade, len(samples) // 2)
-    if not fade:
+def fade(samples: Tensor, length: int) -> Tensor:
+    """Apply a linear fade-in and fade-out to a waveform.
+
+    Args:
+        samples: (n,) waveform.
+        length: samples of each fade; at most n / 2 are used.
+
+    Returns:
+        (n,) waveform.
+    """
+    length = min(length, len(samples) // 2)
+    if not length:
         return samples
-    ramp = torch.linspace(0, 1, fade + 1, device=samples.device, dtype=samples.dtype)[:-1]
-    return torch.cat([samples[:fade] * ramp, samples[fade:-fade], samples[-fade:] * ramp.flip(0)])
+    ramp = torch.linspace(0, 1, length + 1, device=samples.device, dtype=samples.dtype)[:-1]
+    return torch.cat(
+        [samples[:length] * ramp, samples[length:-length], samples[-length:] * ramp.flip(0)]
+    )
 
 
-def _check(option: str, value: str, known: Any) -> None:
-    if value not in get_args(known):
-        raise unknown(f"synthesizer.{option}", value, get_args(known))
+def _check_option(option: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        raise unknown(f"synthesizer.{option}", value, choices)

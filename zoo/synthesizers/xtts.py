@@ -1,7 +1,8 @@
-"""Target speech by XTTS-v2 (Casanova et al., 2024) through the package coqui-tts, which is not part of the zoo.
+"""Text to speech by XTTS-v2 (Casanova et al., 2024) through the package coqui-tts.
 
-The package asks for torchaudio and torchcodec, which the zoo does without, and its weights are under the Coqui Public
-Model License: not for commercial use. So neither is installed or downloaded here: what is missing is said, once.
+coqui-tts depends on torchaudio and torchcodec, which the zoo does not use, and its weights have the
+Coqui Public Model License, which excludes commercial use. Therefore neither is installed or
+downloaded by the zoo; ``XTTS.check`` names what is missing.
 """
 
 from collections.abc import Sequence
@@ -22,21 +23,22 @@ from zoo.types import SAMPLE_RATE
 
 PACKAGES = ("TTS", "torchaudio", "torchcodec")
 FILES = ("config.json", "model.pth", "vocab.json")
-CODES = {
-    **{
-        code: code
-        for code in ("ar", "cs", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "tr")
-    },
-    "zh": "zh-cn",
-}
-INSTEAD = "or choose synthesizer=espeak or synthesizer=seamless_tts"
+LANGUAGES = ("ar", "cs", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "tr")
+CODES = {**{code: code for code in LANGUAGES}, "zh": "zh-cn"}  # ours to XTTS-v2's
+ALTERNATIVES = "or choose synthesizer=espeak or synthesizer=seamless_tts"
 
 
 class XTTS(Cascade, nn.Module):
-    """Reads each write aloud in the voice of a recording.
+    """Synthesises each newly emitted text in the voice of a reference recording.
 
-    name: folder with XTTS-v2 (config.json, model.pth, vocab.json of coqui/XTTS-v2). reference: a recording of the
-    voice, 6 s or more. seed: speech is sampled, and equal text then sounds equal. temperature: of the sampling.
+    Args:
+        name: folder of XTTS-v2 (config.json, model.pth and vocab.json of coqui/XTTS-v2).
+        reference: path of a recording of the voice, at least 6 s long.
+        temperature: sampling temperature, above 0.
+        seed: random seed of every text, so that the same text gives the same waveform.
+
+    Raises:
+        ZooError: ``temperature`` is not above 0.
     """
 
     def __init__(
@@ -47,65 +49,82 @@ class XTTS(Cascade, nn.Module):
         temperature: float = 0.75,
         seed: int = 0,
     ) -> None:
-        """Raises ZooError for a temperature that is not above 0."""
         super().__init__()
         if temperature <= 0:
             raise ZooError(f"XTTS needs a temperature above 0, not {temperature}.")
+
         self.name = name
         self.reference = reference
         self.temperature = temperature
         self.seed = seed
         self.network: Any = None
-        self.rate = SAMPLE_RATE
-        self._voice: dict[str, Any] = {}
+        self.rate = SAMPLE_RATE  # of the network's output; ``load`` sets it
+        self._conditioning: dict[str, Any] = {}
 
     def check(self, target: Language) -> None:
-        """Raises ZooError for a language XTTS-v2 does not speak, and where package, weights or voice are missing."""
+        """Check language, package, weights and reference recording.
+
+        Raises:
+            ZooError: XTTS-v2 does not speak ``target``, or one of the others is missing.
+        """
         if target.code not in CODES:
             raise ZooError(
-                f"XTTS-v2 does not speak {target.name}; set target_language to one of: {', '.join(CODES)}, {INSTEAD}."
+                f"XTTS-v2 does not speak {target.name}; set target_language to one of: "
+                f"{', '.join(CODES)}, {ALTERNATIVES}."
             )
+
         missing = [package for package in PACKAGES if find_spec(package) is None]
         if missing:
             raise ZooError(
-                f"XTTS-v2 needs the package coqui-tts, with a torchaudio and a torchcodec that fit this torch; Python "
-                f"does not find {', '.join(missing)}: see docs/simulu.md, {INSTEAD}."
+                "XTTS-v2 needs the package coqui-tts, with a torchaudio and a torchcodec that fit "
+                f"this torch; Python does not find {', '.join(missing)}: see docs/simulu.md, "
+                f"{ALTERNATIVES}."
             )
+
         if self.name is None or any(not (Path(self.name) / file).is_file() for file in FILES):
             raise ZooError(
-                f"synthesizer.name must be a folder with {', '.join(FILES)} of coqui/XTTS-v2, not {self.name}: "
-                f"download it if its licence (CPML, not for commercial use) allows what you do, {INSTEAD}."
+                f"synthesizer.name must be a folder with {', '.join(FILES)} of coqui/XTTS-v2, not "
+                f"{self.name}: download it if its licence (CPML, not for commercial use) allows "
+                f"your use, {ALTERNATIVES}."
             )
         if self.reference is None or not Path(self.reference).is_file():
             raise ZooError(
-                f"synthesizer.reference must be a recording of the voice that XTTS-v2 speaks in, not {self.reference}."
+                "synthesizer.reference must be a recording of the voice that XTTS-v2 imitates, not "
+                f"{self.reference}."
             )
 
     def load(self, backbone: Backbone) -> None:
-        """Read weights and the voice of the reference. Raises ZooError where the package cannot be imported."""
+        """Load the weights and encode the reference recording; see ``Synthesizer``.
+
+        Raises:
+            ZooError: coqui-tts cannot be imported.
+        """
         try:
             from TTS.tts.configs.xtts_config import XttsConfig
             from TTS.tts.models.xtts import Xtts
         except (ImportError, OSError) as error:
-            raise ZooError(
-                f"coqui-tts cannot be imported ({str(error).strip().splitlines()[-1]}); {INSTEAD}."
-            ) from error
+            reason = str(error).strip().splitlines()[-1]
+            raise ZooError(f"coqui-tts cannot be imported ({reason}); {ALTERNATIVES}.") from error
+
         assert self.name is not None
         config = XttsConfig()
         config.load_json(str(Path(self.name) / "config.json"))
         self.network = Xtts(config)
         self.network.load_checkpoint(config, checkpoint_dir=self.name)
         self.rate = config.model_args.output_sample_rate
+
         latent, embedding = self.network.get_conditioning_latents(audio_path=[self.reference])
-        self._voice = {"gpt_cond_latent": latent, "speaker_embedding": embedding}
+        self._conditioning = {"gpt_cond_latent": latent, "speaker_embedding": embedding}
 
-    def read(self, texts: Sequence[str], target: Language) -> list[Tensor]:
-        """One after the other, each from the same seed."""
-        return [self._say(text, CODES[target.code]) for text in texts]
+    def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:
+        """Synthesise the texts one after the other, each from the same seed; see ``Cascade``."""
+        return [self._synthesize_text(text, CODES[target.code]) for text in texts]
 
-    def _say(self, text: str, code: str) -> Tensor:
+    def _synthesize_text(self, text: str, code: str) -> Tensor:
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            told = self.network.inference(text, code, **self._voice, temperature=self.temperature)
-        wave = np.atleast_1d(np.asarray(told["wav"], dtype=np.float32))
-        return torch.from_numpy(soxr.resample(wave, self.rate, SAMPLE_RATE))
+            output = self.network.inference(
+                text, code, **self._conditioning, temperature=self.temperature
+            )
+        waveform = np.atleast_1d(np.asarray(output["wav"], dtype=np.float32))
+        return torch.from_numpy(soxr.resample(waveform, self.rate, SAMPLE_RATE))

@@ -206,7 +206,11 @@ class StreamingSystem(lightning.LightningModule):
     def _spoken(self, questions: Mapping[int, Question]) -> dict[int, Answer]:
         """Speech of the writes, by stream."""
         writes = {stream: asked for stream, asked in questions.items() if isinstance(asked, Write)}
-        waves = self.synthesizer.speak(list(writes.values())) if self.synthesizer and writes else []
+        waves = (
+            self.synthesizer.synthesize(list(writes.values()))
+            if self.synthesizer and writes
+            else []
+        )
         # Copies: a tail cut off a longer wave would keep all of it alive until the stream ends.
         return {
             stream: wave.float().cpu().clone() for stream, wave in zip(writes, waves, strict=True)
