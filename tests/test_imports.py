@@ -114,6 +114,7 @@ def test_types_and_streaming_memory_know_nothing_above_them() -> None:
         "types.py",
         "errors.py",
         "languages.py",
+        "files.py",
         "streaming/session.py",
         "streaming/text.py",
         "streaming/playback.py",

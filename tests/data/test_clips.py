@@ -194,11 +194,7 @@ def test_what_was_broken_off_begins_anew(
         with pytest.raises(KeyboardInterrupt):
             spoken(lines, cache=cache / "broken")
     (folder,) = (cache / "broken").glob("utterances-*")
-    assert {path.name for path in folder.iterdir()} == {
-        ".lock",
-        "speech.pcm.part",
-        "utterances.jsonl.part",
-    }
+    assert [path.name for path in folder.iterdir()] == [".lock"]
     (folder / "speech.pcm.part").write_bytes(b"x" * 100_000)
     made = spoken(lines, cache=cache / "broken")
     assert made.samples.tolist() == [1920, 1920, 1920]

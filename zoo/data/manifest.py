@@ -8,17 +8,14 @@ from typing import Any
 
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
+from zoo.files import write_text
 
 VERSION = 1
 
 
 def write(path: Path, talks: Iterable[Talk]) -> None:
     """Write a manifest atomically: a reader sees the old file or the whole new one."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text(
-        "".join(f"{encode(talk, folder=path.parent)}\n" for talk in talks), encoding="utf-8"
-    )
-    partial.replace(path)
+    write_text(path, "".join(f"{encode(talk, folder=path.parent)}\n" for talk in talks))
 
 
 def read(path: Path) -> list[Talk]:

@@ -21,6 +21,7 @@ from zoo.data.cache import cache_root, locked
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Word
+from zoo.files import atomic_file
 from zoo.types import SAMPLE_RATE, Samples
 
 UNIT: Samples = 320  # every utterance is a whole number of unit frames
@@ -94,13 +95,14 @@ def _fingerprint(lines: Sequence[Line]) -> str:
 
 def _speak(lines: Sequence[Line], folder: Path) -> None:
     """The index comes last and marks the work done."""
-    parts = {name: folder / f"{name}.part" for name in (SPEECH, INDEX)}
     speakers: SimpleQueue[Speaker] = SimpleQueue()
-    with ExitStack() as stack:
-        pcm, index = (
-            stack.enter_context(parts[SPEECH].open("wb")),
-            stack.enter_context(parts[INDEX].open("w")),
-        )
+    with (
+        atomic_file(folder / INDEX) as index_path,
+        atomic_file(folder / SPEECH) as pcm_path,
+        index_path.open("w", encoding="utf-8") as index,
+        pcm_path.open("wb") as pcm,
+        ExitStack() as stack,
+    ):
         workers = min(MOST_WORKERS, os.cpu_count() or 1)
         for _ in range(workers):
             speakers.put(stack.enter_context(Speaker()))
@@ -111,8 +113,6 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
         ):
             pcm.write(samples.tobytes())
             index.write(json.dumps(entry, ensure_ascii=False) + "\n")
-    for name, part in parts.items():
-        part.replace(folder / name)
 
 
 def _one(line: Line, speakers: "SimpleQueue[Speaker]") -> tuple[NDArray[np.int16], dict[str, Any]]:

@@ -14,6 +14,7 @@ from zoo.evaluation.progress import progress
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
+from zoo.files import write_text
 from zoo.languages import Language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import ScoredSegment, score_talks
@@ -342,7 +343,7 @@ def write_files(
     write_speech(log.parent, instances, talks)
     if transcripts:
         lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, transcripts, strict=True)]
-        log.with_name("heard.txt").write_text("".join(lines), encoding="utf-8")
+        write_text(log.with_name("heard.txt"), "".join(lines))
 
 
 def report_streams(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from zoo.errors import ZooError, unknown
+from zoo.files import write_text
 from zoo.languages import Language
 from zoo.metrics.elapsed import under
 from zoo.report.reference_files import recording_name
@@ -27,7 +28,7 @@ def write_log(path: Path, instances: Iterable[Instance]) -> None:
     files beside the log (``speech_files.write_speech``); ``speech`` says which part of them was said when.
     """
     lines = [json.dumps(_record(instance), ensure_ascii=False) + "\n" for instance in instances]
-    path.write_text("".join(lines), encoding="utf-8")
+    write_text(path, "".join(lines))
 
 
 def _record(instance: Instance) -> dict[str, Any]:

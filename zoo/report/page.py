@@ -3,7 +3,6 @@
 import base64
 import html
 import io
-import os
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +12,7 @@ import soundfile
 
 from zoo import audio
 from zoo.data.talks import Talk
+from zoo.files import write_bytes
 from zoo.report.markup import facts, headline, json_block, signatures, tables
 from zoo.report.payload import ReportSegment, ReportStream, payload, talks_in_order
 from zoo.report.results import Row
@@ -64,9 +64,7 @@ def write_report(
         for place, sound in sounds.items()
     ]
     document = _page(rows, title=title, context=context, data=data, sounds=blocks)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(document)
-    os.replace(partial, path)
+    write_bytes(path, document)
     return len(document)
 
 

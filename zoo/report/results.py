@@ -1,11 +1,12 @@
 """Rows of ``results.json``: one system at one setting on one split. Knows no plot and no page."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from zoo.files import write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,6 @@ class Row:
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write ``results.json``, a list of rows; whole at any moment."""
-    text = (
-        json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False, allow_nan=False)
-        + "\n"
-    )
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    content = [asdict(row) for row in rows]
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")

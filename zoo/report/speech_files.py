@@ -19,6 +19,7 @@ from torch import Tensor
 from zoo import audio
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.files import write_text
 from zoo.streaming.playback import begins, intervals, mix, timeline
 from zoo.types import Instance, Samples, Seconds, Spoken
 
@@ -58,7 +59,7 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
             source = audio.load(talk.file, start=talk.offset, duration=talk.duration)
             audio.write(folder / mix_file(instance.talk), mix(source, target))
     lines = [json.dumps(_simuleval(instance), ensure_ascii=False) + "\n" for instance in instances]
-    (folder / FOLDER / "instances.log").write_text("".join(lines), encoding="utf-8")
+    write_text(folder / FOLDER / "instances.log", "".join(lines))
 
 
 def _simuleval(instance: Instance) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Metrics as rows of ``metrics.csv`` in the run folder. Knows neither what is measured nor any other logger."""
 
 import csv
-import os
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
+
+from zoo.files import atomic_file, write_bytes
 
 STEP = "step"
 
@@ -73,7 +74,7 @@ class CsvLogger(Logger):
         text = self.path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]
         if len(whole) < len(text):
-            self._replace(whole.decode())
+            write_bytes(self.path, whole)
         return next(csv.reader(whole.decode().splitlines()), [])
 
     def _widen(self) -> None:
@@ -82,14 +83,7 @@ class CsvLogger(Logger):
         rows = (
             list(csv.DictReader(self.path.read_text().splitlines())) if self.path.exists() else []
         )
-        partial = self.path.with_suffix(".csv.partial")
-        with partial.open("w", newline="") as file:
+        with atomic_file(self.path) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, self._columns)
             writer.writeheader()
             writer.writerows(rows)
-        os.replace(partial, self.path)
-
-    def _replace(self, text: str) -> None:
-        partial = self.path.with_suffix(".csv.partial")
-        partial.write_text(text, newline="")
-        os.replace(partial, self.path)

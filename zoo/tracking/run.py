@@ -14,6 +14,7 @@ import lightning.pytorch as pl
 import torch
 
 from zoo.errors import ZooError
+from zoo.files import write_text
 from zoo.tracking.launch import RUN_VARIABLE, is_main_process, launch_name
 
 CARD = "run.json"
@@ -162,7 +163,7 @@ def stamp(run: Run, folder: Path) -> None:
     card = {
         key: value for key, value in asdict(run).items() if key in ("id", "kind", "name", "group")
     }
-    (folder / CARD).write_text(json.dumps(card, indent=1))
+    write_text(folder / CARD, json.dumps(card, indent=1))
 
 
 class RunIdentity(pl.Callback):

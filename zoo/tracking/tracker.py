@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 from lightning.pytorch.loggers.logger import Logger
 
+from zoo.files import write_text
 from zoo.tracking import artifacts
 from zoo.tracking.csv_logger import CsvLogger
 from zoo.tracking.launch import default_environment, job, terminable
@@ -276,5 +277,5 @@ def _keep(path: Path, text: str) -> Path:
     while path.exists() and path.read_text() != text:
         number += 1
         path = path.with_name(f"{stem}.{number}{path.suffix}")
-    path.write_text(text)
+    write_text(path, text)
     return path

@@ -57,7 +57,7 @@ def test_two_processes_at_once_make_the_same_bytes(
     running = [start(tmp_path, "tst", 2) for _ in range(2)]
     assert [process.wait(60) for process in running] == [0, 0]
     assert contents(tmp_path) == contents(cache)
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_killed_and_started_again(tmp_path: Path) -> None:

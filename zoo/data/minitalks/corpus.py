@@ -25,6 +25,7 @@ from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script, unknown
+from zoo.files import atomic_file
 
 MOST_WORKERS = 8
 
@@ -90,9 +91,8 @@ def _record_one(plan: Plan, folder: Path, speakers: "SimpleQueue[Speaker]") -> N
         samples, talk = record(plan, speaker=speaker, audio=sound)
     finally:
         speakers.put(speaker)
-    partial = sound.with_suffix(".partial")
-    audio.write(partial, torch.from_numpy(samples))
-    partial.replace(sound)
+    with atomic_file(sound) as temporary:
+        audio.write(temporary, torch.from_numpy(samples))
     manifest.write(done, [talk])
 
 

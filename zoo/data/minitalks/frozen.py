@@ -19,6 +19,7 @@ from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.files import write_text
 
 FROZEN = Path(__file__).with_name("frozen.json")
 PARTS = 16  # of a talk, whose mean levels are compared: a hash would depend on the last bit of resampling
@@ -111,7 +112,7 @@ def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
 
 
 def _write(path: Path, frozen: dict[str, Any]) -> None:
-    path.write_text(json.dumps(frozen, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(frozen, indent=2) + "\n")
 
 
 def _frozen(path: Path) -> dict[str, Any]:

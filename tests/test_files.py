@@ -1,0 +1,65 @@
+"""Atomic writes: old or new content, never a part of it."""
+
+from pathlib import Path
+
+import pytest
+
+from zoo.files import atomic_file, atomic_folder, replace_folder, write_bytes, write_text
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_replaced_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old\r\nä")
+    assert path.read_bytes() == b"old\r\n\xc3\xa4"
+    with atomic_file(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_bytes().startswith(b"old")
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_bytes(path, b"old")
+
+    def write_half(temporary: Path) -> None:
+        temporary.write_bytes(b"ne")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), atomic_file(path) as temporary:
+        write_half(temporary)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_a_folder_is_replaced_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for content in ("old", "new"):
+        with atomic_folder(path) as folder:
+            (folder / "below").mkdir()
+            (folder / "below" / content).touch()
+            assert not (path / "below" / content).exists()
+        assert names(path / "below") == [content]
+    with pytest.raises(RuntimeError), atomic_folder(path):
+        raise RuntimeError
+    assert names(path / "below") == ["new"]
+    assert names(tmp_path) == ["a"]
+    assert path.stat().st_mode & 0o777 == (path / "below").stat().st_mode & 0o777
+
+
+def test_an_existing_folder_can_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for content in ("first", "second"):
+        with atomic_folder(path, keep=True) as folder:
+            (folder / content).touch()
+    assert names(path) == ["first"]
+    assert names(tmp_path) == ["a"]
+    with pytest.raises(FileNotFoundError):
+        replace_folder(tmp_path / "none", tmp_path / "b")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError), atomic_folder(tmp_path / "file", keep=True) as folder:
+        (folder / "content").touch()
