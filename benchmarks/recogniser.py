@@ -29,7 +29,7 @@ from zoo.errors import ZooError, run_script
 from zoo.languages import Language, language
 from zoo.metrics.asr import speech_errors
 from zoo.recognisers.base import Recogniser
-from zoo.recognisers.clean_speech import line
+from zoo.recognisers.clean_speech import clean_line
 
 UNSEEN = "f3"  # variant of the language's voice
 NOISE = 15.0  # decibels below the speech
@@ -37,7 +37,7 @@ NOISE = 15.0  # decibels below the speech
 
 def forms(texts: Sequence[str], target: Language) -> dict[str, list[Line]]:
     """How the texts are spoken, by name."""
-    clean = [line(text, target) for text in texts]
+    clean = [clean_line(text, target) for text in texts]
     random = np.random.default_rng(0)
     shuffled = [replace(one, words=tuple(random.permutation(one.words).tolist())) for one in clean]
     other = [replace(one, voice=f"{one.voice}+{UNSEEN}", pitch=50, pitch_range=50) for one in clean]
@@ -125,7 +125,7 @@ def main() -> None:
     cfg = compose("evaluate", options.overrides)
     target = language(cfg.target_language)
     recogniser: Recogniser = build(cfg.recogniser)
-    if missing := recogniser.missing():
+    if missing := recogniser.unavailable_reason():
         raise ZooError(missing)
     talks = build(cfg.data).talks(options.split, limit=options.talks)
     texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]

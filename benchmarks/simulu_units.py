@@ -194,7 +194,7 @@ def main() -> None:
     Console(width=120).print(accuracy_table(found))
     recogniser: Recogniser = build(cfg.recogniser)
     rates: dict[str, dict[str, float]] = {}
-    if missing := recogniser.missing():
+    if missing := recogniser.unavailable_reason():
         print(missing)
     else:
         recogniser.load()

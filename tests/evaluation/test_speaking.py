@@ -59,7 +59,7 @@ class Ear:
         self.asked = 0
         self.loaded = 0
 
-    def missing(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         return None if self.found else "Speech is not scored by its words: no ear."
 
     def load(self, device: torch.device | None = None) -> None:

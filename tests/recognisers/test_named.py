@@ -19,7 +19,7 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.recognisers.base import Recogniser
 from zoo.recognisers.named import NamedRecogniser
-from zoo.recognisers.pieces import pieces
+from zoo.recognisers.pauses import split_at_pauses
 from zoo.types import SAMPLE_RATE
 
 
@@ -31,7 +31,7 @@ def wave(seconds: float, seed: int = 0) -> Tensor:
 
 def loaded(folder: Path, **options: object) -> NamedRecogniser:
     made = NamedRecogniser(name=str(folder), **options)  # type: ignore[arg-type]
-    assert made.missing() is None
+    assert made.unavailable_reason() is None
     made.load()
     return made
 
@@ -102,7 +102,7 @@ def test_whisper_is_told_its_language(whisper: Path) -> None:
 def test_long_speech_is_heard_in_pieces(masked: Path, language: str | None, separator: str) -> None:
     samples = torch.cat([wave(1.2, 1), torch.zeros(SAMPLE_RATE // 2), wave(1.5, 2)])
     recogniser = loaded(masked, piece_seconds=2.0, language=language)
-    first, second = pieces(samples, 2 * SAMPLE_RATE)
+    first, second = split_at_pauses(samples, 2 * SAMPLE_RATE)
     assert recogniser.transcribe([samples]) == [
         separator.join(recogniser.transcribe([first, second]))
     ]
@@ -118,23 +118,24 @@ def test_silence_says_nothing(masked: Path) -> None:
 
 def test_one_that_may_be_missing_says_what_goes_without_it(tmp_path: Path) -> None:
     name = str(tmp_path / "recogniser_minitalks_es")
-    told = NamedRecogniser(name=name, optional=True).missing()
+    told = NamedRecogniser(name=name, optional=True).unavailable_reason()
     assert told is not None
     assert name in told
     with pytest.raises(ZooError, match="No recogniser could be loaded"):
-        NamedRecogniser(name=name).missing()
+        NamedRecogniser(name=name).unavailable_reason()
 
 
 def test_what_is_no_recogniser_is_told(tmp_path: Path, whisper: Path) -> None:
-    with pytest.raises(ZooError, match=r"no config\.json"):
-        NamedRecogniser(name=str(tmp_path)).missing()
+    with pytest.raises(ZooError, match=r"no readable config\.json"):
+        NamedRecogniser(name=str(tmp_path)).unavailable_reason()
     (tmp_path / "config.json").write_text(
         json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})
     )
-    with pytest.raises(ZooError, match="is no recogniser but LlamaForCausalLM"):
-        NamedRecogniser(name=str(tmp_path)).missing()
+    with pytest.raises(ZooError, match="is not a recogniser but LlamaForCausalLM"):
+        NamedRecogniser(name=str(tmp_path)).unavailable_reason()
     with pytest.raises(
-        ZooError, match=r"does not hear 'ro'; choose recogniser\.language from: de, en, es, ja, zh"
+        ZooError,
+        match=r"does not recognise 'ro'; choose recogniser\.language from: de, en, es, ja, zh",
     ):
         loaded(whisper, language="ro")
     with pytest.raises(ZooError, match="piece_seconds from 1 to 30"):

@@ -46,7 +46,7 @@ class Listeners:
         if listeners.judge:
             listeners.judge.load()
         for code, recogniser in wanted.items():
-            note = NO_RECOGNISER if recogniser is None else recogniser.missing()
+            note = NO_RECOGNISER if recogniser is None else recogniser.unavailable_reason()
             if note:
                 listeners.notes.append(note)
             elif recogniser:

@@ -1,1 +1,1 @@
-"""What listens to target speech, so that its words can be scored."""
+"""Speech recognition of target speech, for ASR scores such as ASR-BLEU."""

@@ -1,4 +1,4 @@
-"""The contract of what hears target speech and writes its words down. Knows no system, no score and no network."""
+"""The contract of speech recognisers that transcribe target speech for scoring."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -9,25 +9,42 @@ from torch import Tensor
 
 @runtime_checkable
 class Recogniser(Protocol):
-    """A speech recogniser. Its constructor touches no disk and no network.
+    """A speech recogniser; its constructor reads no files and uses no network connection.
 
-    name: hub id or folder, for signatures. language: code of what it hears (None: whatever it was made for).
+    Attributes:
+        name: hub id or folder; it is part of the score signatures.
+        language: code of the language to recognise; None: the language the model was trained on.
     """
 
     name: str
     language: str | None
 
-    def missing(self) -> str | None:
-        """Told before long work: None where ``load`` will find a model, else one sentence on what goes without it.
+    def unavailable_reason(self) -> str | None:
+        """Check, before a long evaluation starts, that ``load`` will find a model.
 
-        Raises ZooError where going without it is no choice.
+        Returns:
+            None if it will; otherwise one sentence that names the scores to be skipped and why.
+
+        Raises:
+            ZooError: the model is missing and not optional.
         """
 
     def load(self, device: torch.device | None = None) -> None:
-        """Read the weights, once. Raises ZooError for what is missing, damaged or no recogniser."""
+        """Load the weights; a second call only moves the network.
+
+        Args:
+            device: where to put the network; None: the CPU.
+
+        Raises:
+            ZooError: the model is missing, damaged or not a recogniser.
+        """
 
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
-        """The words of each wave (n,) at 16 kHz, as the network writes them; of none and of digital silence ``""``.
+        """Transcribe waveforms; a transcript must not depend on the other waveforms of the batch.
 
-        A wave gets the same words in any company.
+        Args:
+            waves: (samples,) waveforms at 16 kHz of any length.
+
+        Returns:
+            One transcript per waveform; "" if the waveform is empty or digital silence.
         """

@@ -1,4 +1,4 @@
-"""References spoken by espeak-ng: what a recogniser should understand in full. Knows no recogniser and no score."""
+"""References synthesised by espeak-ng: clean speech that measures a recogniser's own error rate."""
 
 from pathlib import Path
 
@@ -14,34 +14,42 @@ from zoo.synthesizers.espeak import VOICES
 
 
 def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> list[Tensor]:
-    """(n,) samples at 16 kHz of each segment's reference, in order; (0,) where it has nothing that could be said.
+    """Synthesise the reference of every segment with the default settings of training clips.
 
-    Spoken as clips are by default, in the language's own voice, and kept in the cache folder. Raises ZooError for a
-    talk without references, and for a language that espeak-ng does not speak.
+    Args:
+        talk: the talk with the references.
+        target: language of the references; espeak-ng uses the default voice of that language.
+        cache: cache folder of the waveforms; None: the default cache.
+
+    Returns:
+        One (samples,) waveform at 16 kHz per segment; empty if the reference has no letter or digit.
+
+    Raises:
+        ZooError: a segment has no reference in ``target``, or espeak-ng lacks the language.
     """
     for segment in talk.segments:
         if target.code not in segment.targets:
-            raise ZooError(f"Talk {talk.name!r} has no {target.name} references to speak.")
+            raise ZooError(f"Talk {talk.name!r} has no {target.name} references to synthesise.")
     texts = [segment.targets[target.code].text for segment in talk.segments]
-    audible = [place for place, text in enumerate(texts) if any(map(str.isalnum, text))]
-    utterances = (
-        spoken([line(texts[place], target) for place in audible], cache=cache) if audible else None
-    )
     waves = [torch.zeros(0)] * len(texts)
-    for index, place in enumerate(audible):
-        assert utterances is not None
-        waves[place] = torch.from_numpy(utterances.speech(index))
+
+    pronounceable = [index for index, text in enumerate(texts) if any(map(str.isalnum, text))]
+    if pronounceable:
+        lines = [clean_line(texts[index], target) for index in pronounceable]
+        utterances = spoken(lines, cache=cache)
+        for position, index in enumerate(pronounceable):
+            waves[index] = torch.from_numpy(utterances.speech(position))
     return waves
 
 
-def line(text: str, target: Language) -> Line:
-    """How a text is spoken."""
-    voice = ClipConfig()
+def clean_line(text: str, target: Language) -> Line:
+    """Return the espeak-ng request for a text: the default rate, pitch and voice of clips."""
+    clip = ClipConfig()
     return Line(
         words=tuple(text.split()),
         voice=VOICES.get(target.code, target.code),
-        rate=voice.rates[0],
-        pitch=voice.pitches[0],
-        pitch_range=voice.ranges[0],
+        rate=clip.rates[0],
+        pitch=clip.pitches[0],
+        pitch_range=clip.ranges[0],
         seed=0,
     )

@@ -1,5 +1,8 @@
-"""Speech recognisers of Transformers by hub id or folder: CTC (wav2vec 2.0, HuBERT, Wav2Vec2-BERT, ...) and
-sequence-to-sequence (Whisper, ...). Knows no system and no score."""
+"""Pretrained speech recognisers of Transformers, by hub id or folder.
+
+Supported are CTC models (wav2vec 2.0, HuBERT, Wav2Vec2-BERT, ...) and sequence-to-sequence models
+(Whisper, ...).
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,20 +22,29 @@ from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import UNREADABLE, check_extractor, part, weights
 from zoo.backbones.ctc.best_path import best_paths, features
 from zoo.errors import ZooError
-from zoo.languages import language as known
-from zoo.recognisers.pieces import pieces
+from zoo.languages import language as language_of
+from zoo.recognisers.pauses import split_at_pauses
 from zoo.types import SAMPLE_RATE, Seconds
 
 NOUN = "recogniser"
+# Suffix of a model's class name in its config.json, and the class that loads such models.
 KINDS = {"ForCTC": AutoModelForCTC, "ForConditionalGeneration": AutoModelForSpeechSeq2Seq}
 
 
 class NamedRecogniser:
-    """``name``: hub id or folder of a model for CTC, or of a sequence-to-sequence one.
+    """A pretrained recogniser that decodes greedily, without an external language model.
 
-    language: code, told to a model of several languages (Whisper). optional: where it is missing, rows go without its
-    scores. batch_size: pieces heard at once. piece_seconds: longer speech is heard in pieces that end in pauses.
-    dtype: of the network. Greedy, so the same words every time; a language model beside the weights is not used.
+    Args:
+        name: hub id or folder of a CTC model or a sequence-to-sequence model.
+        language: language code, passed to models of several languages (Whisper).
+        optional: if the model is missing, skip ASR scores instead of raising an error.
+        batch_size: number of pieces that are transcribed at once.
+        piece_seconds: maximum length of a piece; longer speech is split at pauses.
+        dtype: dtype of the network, by its name in torch.
+
+    Raises:
+        ZooError: ``batch_size`` or ``piece_seconds`` is outside its range, or ``language`` or
+            ``dtype`` is unknown.
     """
 
     def __init__(
@@ -47,30 +59,31 @@ class NamedRecogniser:
     ) -> None:
         if batch_size < 1 or not 1 <= piece_seconds <= 30:
             raise ZooError(
-                f"A recogniser needs batch_size of at least 1 and piece_seconds from 1 to 30, not {batch_size} and "
-                f"{piece_seconds}."
+                "A recogniser needs batch_size of at least 1 and piece_seconds from 1 to 30, not "
+                f"{batch_size} and {piece_seconds}."
             )
+
         self.name = name
         self.language = language
-        self._separator = known(language).separator if language else " "
         self.optional = optional
         self.batch_size = batch_size
         self.piece_seconds = piece_seconds
         self.dtype = dtype_named(dtype)
+        self._separator = language_of(language).separator if language else " "
         self._network: Any = None
 
-    def missing(self) -> str | None:
-        """See ``Recogniser``: only an ``optional`` one may be missing."""
+    def unavailable_reason(self) -> str | None:
+        """See ``Recogniser``; only an ``optional`` model may be missing."""
         try:
             self._kind()
         except ZooError as error:
             if not self.optional:
                 raise
-            return f"Speech is not scored by its words, for want of a recogniser: {error}"
+            return f"ASR scores are skipped because there is no recogniser: {error}"
         return None
 
     def load(self, device: torch.device | None = None) -> None:
-        """See ``Recogniser``. A second call only moves the network."""
+        """See ``Recogniser``."""
         if self._network is None:
             kind = self._kind()
             self._extractor = part(
@@ -79,79 +92,89 @@ class NamedRecogniser:
             check_extractor(self._extractor, self.name)
             self._tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.name)
             self._network = weights(KINDS[kind], self.name, self.dtype).requires_grad_(False)
-            self._generating = kind != "ForCTC"
-            self._told = self._telling() if self._generating else {}
+            self._is_ctc = kind == "ForCTC"
+            self._generate_options = {} if self._is_ctc else self._language_options()
         self._network.to(device or "cpu")
 
     def _kind(self) -> str:
-        """How the name of its class ends. Raises ZooError for what is missing or no recogniser."""
+        """Return the key of ``KINDS`` for the model, from its config.json.
+
+        Raises:
+            ZooError: the model is missing or not a recogniser.
+        """
         hub.check(NOUN, self.name)
         try:
-            settings, _ = PreTrainedConfig.get_config_dict(self.name)
+            config, _ = PreTrainedConfig.get_config_dict(self.name)
         except UNREADABLE:
-            settings = {}
-        if not settings:
-            raise ZooError(f"There is no {NOUN} in {self.name} (no config.json that can be read).")
-        classes = settings.get("architectures") or ["nothing known"]
-        for kind in KINDS:
-            if str(classes[0]).endswith(kind):
-                return kind
+            config = {}
+        if not config:
+            raise ZooError(f"There is no {NOUN} in {self.name} (no readable config.json).")
+
+        class_name = str((config.get("architectures") or ["unknown"])[0])
+        for suffix in KINDS:
+            if class_name.endswith(suffix):
+                return suffix
         raise ZooError(
-            f"{self.name} is no {NOUN} but {classes[0]} by its config.json; name a model for CTC (Wav2Vec2ForCTC, "
-            "HubertForCTC, ...) or a sequence-to-sequence one (WhisperForConditionalGeneration, ...)."
+            f"{self.name} is not a {NOUN} but {class_name} according to its config.json; choose a "
+            "CTC model (Wav2Vec2ForCTC, HubertForCTC, ...) or a sequence-to-sequence model "
+            "(WhisperForConditionalGeneration, ...)."
         )
 
-    def _telling(self) -> dict[str, Any]:
-        """What ``generate`` is told of language and task. Raises ZooError for a language that a Whisper lacks."""
-        facts = self._network.generation_config.to_dict()
-        languages = facts.get("lang_to_id")
+    def _language_options(self) -> dict[str, Any]:
+        """Return the language and task options of ``generate``; empty for monolingual models.
+
+        Raises:
+            ZooError: the model does not support the language.
+        """
+        languages = self._network.generation_config.to_dict().get("lang_to_id")
         if not languages or self.language is None:
             return {}
         if f"<|{self.language}|>" not in languages:
             codes = ", ".join(sorted(code.strip("<|>") for code in languages))
             raise ZooError(
-                f"{self.name} does not hear {self.language!r}; choose recogniser.language from: {codes}."
+                f"{self.name} does not recognise {self.language!r}; choose recogniser.language "
+                f"from: {codes}."
             )
         return {"language": self.language, "task": "transcribe"}
 
     @torch.inference_mode()
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
-        """See ``Recogniser``; ``load`` comes first."""
+        """See ``Recogniser``; call ``load`` first."""
         assert self._network is not None, "load comes first"
-        cut = [(row, piece) for row, wave in enumerate(waves) for piece in self._pieces(wave)]
-        by_length = sorted(
-            range(len(cut)), key=lambda place: -len(cut[place][1])
-        )  # little to fill up
-        texts = [""] * len(cut)
-        for first in range(0, len(by_length), self.batch_size):
-            places = by_length[first : first + self.batch_size]
-            for place, text in zip(
-                places, self._texts([cut[place][1] for place in places]), strict=True
-            ):
-                texts[place] = text.strip()
-        rows = [
-            [text for (owner, _), text in zip(cut, texts, strict=True) if owner == row]
-            for row in range(len(waves))
-        ]
-        return [self._separator.join(text for text in row if text) for row in rows]
-
-    def _pieces(self, wave: Tensor) -> list[Tensor]:
-        """Those that sound."""
-        return [
-            piece
-            for piece in pieces(wave, round(self.piece_seconds * SAMPLE_RATE))
-            if bool(piece.any())
+        pieces = [
+            (row, piece) for row, wave in enumerate(waves) for piece in self._audible_pieces(wave)
         ]
 
-    def _texts(self, waves: Sequence[Tensor]) -> list[str]:
-        """What each wave (n,) says."""
-        if not self._generating:
+        # Pieces of similar length share a batch, which keeps the padding short.
+        longest_first = sorted(range(len(pieces)), key=lambda index: -len(pieces[index][1]))
+        texts = [""] * len(pieces)
+        for start in range(0, len(pieces), self.batch_size):
+            batch = longest_first[start : start + self.batch_size]
+            transcripts = self._transcribe_batch([pieces[index][1] for index in batch])
+            for index, text in zip(batch, transcripts, strict=True):
+                texts[index] = text.strip()
+
+        rows: list[list[str]] = [[] for _ in waves]
+        for (row, _), text in zip(pieces, texts, strict=True):
+            if text:
+                rows[row].append(text)
+        return [self._separator.join(row) for row in rows]
+
+    def _audible_pieces(self, wave: Tensor) -> list[Tensor]:
+        pieces = split_at_pauses(wave, round(self.piece_seconds * SAMPLE_RATE))
+        return [piece for piece in pieces if bool(piece.any())]
+
+    def _transcribe_batch(self, waves: Sequence[Tensor]) -> list[str]:
+        if self._is_ctc:
             paths = best_paths(self._network, self._extractor, waves)
             return [str(self._tokenizer.decode(path.tolist())) for path in paths]
-        given = features(self._extractor, waves, return_attention_mask=True)
-        heard = given[self._network.main_input_name].to(self._network.device, self.dtype)
-        mask = given["attention_mask"].to(self._network.device)
+
+        inputs = features(self._extractor, waves, return_attention_mask=True)
         ids = self._network.generate(
-            heard, attention_mask=mask, do_sample=False, num_beams=1, **self._told
+            inputs[self._network.main_input_name].to(self._network.device, self.dtype),
+            attention_mask=inputs["attention_mask"].to(self._network.device),
+            do_sample=False,
+            num_beams=1,
+            **self._generate_options,
         )
         return [str(text) for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.recognisers.pieces import pieces, quietest
+from zoo.recognisers.pauses import quietest_position, split_at_pauses
 from zoo.types import SAMPLE_RATE
 
 
@@ -28,7 +28,7 @@ def cuts(found: list[Tensor]) -> list[float]:
 def test_no_word_is_cut(floor: float, pause: float) -> None:
     words = [(start, start + 0.6) for start in torch.arange(0.1, 19.0, 0.6 + pause).tolist()]
     wave = bursts(words, 20.0, floor=floor)
-    found = pieces(wave, 5 * SAMPLE_RATE)
+    found = split_at_pauses(wave, 5 * SAMPLE_RATE)
     assert torch.equal(torch.cat(found), wave)
     assert max(map(len, found)) <= 5 * SAMPLE_RATE
     assert len(found) >= 4
@@ -37,21 +37,21 @@ def test_no_word_is_cut(floor: float, pause: float) -> None:
 
 def test_the_longer_pause_is_chosen() -> None:
     wave = bursts([(0.0, 3.0), (3.05, 4.0), (4.5, 4.9), (4.95, 9.0)], 9.0)
-    assert 4.0 < cuts(pieces(wave, 5 * SAMPLE_RATE))[0] < 4.5
+    assert 4.0 < cuts(split_at_pauses(wave, 5 * SAMPLE_RATE))[0] < 4.5
 
 
 def test_what_is_short_stays_whole() -> None:
     wave = bursts([(0.2, 0.8)], 1.0)
-    [piece] = pieces(wave, SAMPLE_RATE)
+    [piece] = split_at_pauses(wave, SAMPLE_RATE)
     assert torch.equal(piece, wave)
-    assert [len(piece) for piece in pieces(torch.zeros(0), SAMPLE_RATE)] == [0]
+    assert [len(piece) for piece in split_at_pauses(torch.zeros(0), SAMPLE_RATE)] == [0]
 
 
 def test_speech_without_a_pause_is_cut_all_the_same() -> None:
-    found = pieces(bursts([(0.0, 7.0)], 7.0), 2 * SAMPLE_RATE)
+    found = split_at_pauses(bursts([(0.0, 7.0)], 7.0), 2 * SAMPLE_RATE)
     assert all(SAMPLE_RATE <= len(piece) <= 2 * SAMPLE_RATE for piece in found[:-1])
     assert sum(map(len, found)) == 7 * SAMPLE_RATE
 
 
 def test_where_there_is_no_choice() -> None:
-    assert quietest(torch.ones(100), 40, 60) == 60
+    assert quietest_position(torch.ones(100), 40, 60) == 60
