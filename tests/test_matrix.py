@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.tiny_models import Overrides, tiny_models
+from tests.fixtures.tiny_models import Overrides, tiny_models
 from zoo import audio
 from zoo.backbones.base import Backbone
 from zoo.config import build, compose

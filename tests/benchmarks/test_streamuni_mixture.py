@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
-from benchmarks.tiny_checkpoints import phi4_multimodal
+from tests.fixtures.tiny_checkpoints import phi4_multimodal
 from zoo.config import build, compose
 from zoo.errors import ZooError
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.tiny_checkpoints import phi4_multimodal
+from tests.fixtures.tiny_checkpoints import phi4_multimodal
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem

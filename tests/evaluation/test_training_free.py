@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.conftest import Evaluate
-from tests.tiny_models import Overrides, tiny_models
+from tests.fixtures.tiny_models import Overrides, tiny_models
 
 SHORT = ("logger=csv", "threads=1", "backbone.max_tokens=8")
 SYSTEMS = {  # every backbone once, every system at least once; what it names as knob, and a value of it

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.tiny_checkpoints import phi4_multimodal
+from tests.fixtures.tiny_checkpoints import phi4_multimodal
 from zoo.backbones.phi4_multimodal.network import audio_part
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
 from zoo.languages import language

@@ -13,7 +13,7 @@ from transformers import (
     Wav2Vec2ForCTC,
 )
 
-from benchmarks import tiny_checkpoints
+from tests.fixtures import tiny_checkpoints
 from zoo.backbones.ctc.spelling import character_tokenizer
 
 

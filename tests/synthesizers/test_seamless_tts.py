@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.tiny_checkpoints import KINDS
 from tests.contract.scripted import Scripted
+from tests.fixtures.tiny_checkpoints import KINDS
 from tests.synthesizers.writes import texts
 from zoo.errors import ZooError
 from zoo.languages import language

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from benchmarks.tiny_checkpoints import KINDS
+from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech

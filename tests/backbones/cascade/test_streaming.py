@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks import tiny_checkpoints
 from tests.backbones.cascade.conftest import Make
+from tests.fixtures import tiny_checkpoints
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.whisper import Whisper
 from zoo.history.keep_all import KeepAll

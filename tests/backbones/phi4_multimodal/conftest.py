@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.tiny_checkpoints import phi4_multimodal
+from tests.fixtures.tiny_checkpoints import phi4_multimodal
 
 
 @pytest.fixture(scope="session")

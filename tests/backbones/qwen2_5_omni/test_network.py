@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from benchmarks.tiny_checkpoints import qwen2_5_omni
+from tests.fixtures.tiny_checkpoints import qwen2_5_omni
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.errors import ZooError
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import SeamlessM4TModel
 
-from benchmarks.tiny_checkpoints import KINDS
+from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech

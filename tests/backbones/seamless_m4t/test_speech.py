@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import SeamlessM4TFeatureExtractor, SeamlessM4TForSpeechToSpeech
 
-from benchmarks.tiny_checkpoints import KINDS
 from tests.backbones.seamless_m4t.conftest import Load, noise, opened
+from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.base import Speaking
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.tiny_checkpoints import KINDS
+from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.seamless_m4t.text_to_speech import TextToSpeech
 from zoo.errors import ZooError
 from zoo.languages import language
