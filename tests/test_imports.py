@@ -11,7 +11,23 @@ CONTRACT = {"zoo.types", "zoo.errors", "zoo.languages", "zoo.streaming.session"}
 MAY_IMPORT = {
     "policies": {*CONTRACT, "zoo.policies"},
     "history": {*CONTRACT, "zoo.history"},
-    "metrics": {*CONTRACT, "zoo.data.talks", "zoo.metrics", "zoo.streaming.playback"},
+    "metrics": {
+        *CONTRACT,
+        "zoo.data.talks",
+        "zoo.metrics",
+        "zoo.streaming.elapsed",
+        "zoo.streaming.playback",
+    },
+    "formats": {
+        *CONTRACT,
+        "zoo.audio",
+        "zoo.data.talks",
+        "zoo.files",
+        "zoo.formats",
+        "zoo.streaming.elapsed",
+        "zoo.streaming.playback",
+    },
+    "streaming": {*CONTRACT, "zoo.streaming"},
 }
 CONFIGURATION = {"train.py", "evaluate.py", "zoo/config.py"}
 RESOLVERS = {"zoo/tracking/launch.py"}  # names run folders for the configuration
@@ -109,6 +125,11 @@ def module(file: str) -> str:
     return file.removeprefix("zoo/backbones/").removesuffix(".py").replace("/", ".")
 
 
+def test_data_imports_no_report_and_no_evaluation() -> None:
+    others = {"zoo.report", "zoo.evaluation", "zoo.systems", "zoo.metrics", "zoo.tracking"}
+    assert [(file, name) for file, name in imports("zoo/data") if within(name, others)] == []
+
+
 def test_types_and_streaming_memory_know_nothing_above_them() -> None:
     for file in (
         "types.py",
@@ -117,6 +138,7 @@ def test_types_and_streaming_memory_know_nothing_above_them() -> None:
         "files.py",
         "streaming/session.py",
         "streaming/text.py",
+        "streaming/elapsed.py",
         "streaming/playback.py",
     ):
         names = set(imported(ast.parse((ROOT / "zoo" / file).read_text())))

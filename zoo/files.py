@@ -1,6 +1,7 @@
 """Atomic writes: a reader sees the old file or folder, or the whole new one, even after a crash.
 
-New content is written beside its destination, flushed to disk and then renamed. Two processes may write one folder at
+New content is written beside its destination, flushed to disk and then renamed. Two processes may
+write one folder at
 the same time, but not one file: they take a lock first (``zoo/data/cache.py``).
 """
 
@@ -16,7 +17,7 @@ SUFFIX = ".part"  # of a file that is not complete; the next attempt overwrites 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file to write; it becomes ``path`` when the block ends without an error.
+    """Yield the path of a temporary file, which becomes ``path`` when the block succeeds.
 
     After an error the temporary file is removed and ``path`` is as before.
     """
@@ -36,8 +37,8 @@ def atomic_folder(path: Path, *, keep: bool = False) -> Iterator[Path]:
 
     Args:
         path: destination; its parent exists.
-        keep: whether an existing ``path`` stays and the new folder is dropped (several ranks write equal content).
-            Otherwise the new folder takes its place.
+        keep: whether an existing ``path`` stays and the new folder is dropped (several ranks write
+            equal content). Otherwise the new folder takes its place.
     """
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as made:
         new = Path(made) / path.name

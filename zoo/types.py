@@ -160,6 +160,19 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """What a system emits after a chunk: nothing (READ), or text and, where it speaks, its speech (WRITE).
+
+    Attributes:
+        text: new text, "" for READ.
+        speech: (n,) float32 at 16 kHz, None from a system without a synthesizer.
+    """
+
+    text: str = ""
+    speech: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Emission:
     """Text written at one moment. delay: seconds of source received; chunk: index of the chunk that caused it.
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.evaluation.conftest import TINY, Evaluate
+from zoo.formats.logs import read_log
 from zoo.languages import language
-from zoo.report.instance_log import read_log
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUIRED = {

@@ -10,7 +10,7 @@ from tests.evaluation.test_runner import DE, evaluator, system, talk
 from tests.evaluation.test_speaking import Pronouncer
 from zoo import audio
 from zoo.evaluation.runner import Evaluator
-from zoo.report.instance_log import read_log
+from zoo.formats.logs import read_log
 from zoo.report.payload import payload
 from zoo.streaming.playback import intervals, timeline
 

@@ -189,7 +189,7 @@ def test_our_own_log_gives_our_own_scores(
 
 
 MISTAKES = {
-    "system.log=none.log": "There is no log none.log.",
+    "system.log=none.log": "There is no file none.log.",
     "system.log=null": "needs system.log",
     "system.log=segments.yaml": "segments.yaml, line 1, is not JSON",
     "system.format=omnisteval": "is this an OmniSTEval instances.resegmented.jsonl?",

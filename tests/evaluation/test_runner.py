@@ -14,10 +14,10 @@ from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, writte
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator, Settings, knob_values
+from zoo.formats.logs import read_log
 from zoo.history.keep_all import KeepAll
 from zoo.languages import language
 from zoo.policies.turn_taking import TurnTaking
-from zoo.report.instance_log import read_log
 from zoo.streaming.session import Session
 from zoo.systems.base import Knob, StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, no_tokens

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from zoo.formats.logs import read_log
+from zoo.formats.references import read_references
 from zoo.languages import Language, language
 from zoo.metrics.longform import score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.sentences import score_sentences
-from zoo.report.instance_log import read_log
-from zoo.report.reference_files import read_references
 from zoo.types import Instance
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "logs"
@@ -28,8 +28,13 @@ def load(
     folder: str, target: Language, segments: str
 ) -> tuple[list[Instance], list[list[ReferenceSegment]]]:
     instances = read_log(LOGS / folder / "instances.log", language=target)
-    references = read_references(LOGS / folder / segments, LOGS / folder / "references.txt")
-    return instances, [references[instance.talk] for instance in instances]
+    code = target.code
+    talks = read_references(LOGS / folder / segments, LOGS / folder / "references.txt", target=code)
+    references = [
+        [ReferenceSegment.of(one, target=code, talk=instance.talk) for one in talks[instance.talk]]
+        for instance in instances
+    ]
+    return instances, references
 
 
 def row(path: Path) -> dict[str, float]:

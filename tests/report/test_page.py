@@ -18,11 +18,11 @@ import torch
 
 from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
+from zoo.formats.speech import mix_file, write_speech
 from zoo.report.markup import headline, json_block
 from zoo.report.page import ReportSegment, ReportStream, write_report
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.results import KnobValue, Row
-from zoo.report.speech_files import mix_file, write_speech
 from zoo.types import Instance, Spoken
 
 HOSTILE = "</script><b>bold</b>&amp;"

@@ -8,8 +8,7 @@ import torch
 
 from zoo.languages import language
 from zoo.streaming.simulate import Source, flagged, simulate, spans
-from zoo.systems.base import Action
-from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechChunk
+from zoo.types import SAMPLE_RATE, Action, Instance, Seconds, SpeechChunk
 
 SECOND = SAMPLE_RATE
 

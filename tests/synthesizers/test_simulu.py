@@ -17,8 +17,8 @@ from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session, Write
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.simulu import SimulU, fade, without_history
-from zoo.systems.base import Action, StreamingSystem
-from zoo.types import Hypothesis, Samples, SpeechChunk
+from zoo.systems.base import StreamingSystem
+from zoo.types import Action, Hypothesis, Samples, SpeechChunk
 
 TALK = [3, 7, 51, 4, 9, 60]
 

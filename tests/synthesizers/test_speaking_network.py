@@ -14,8 +14,8 @@ from zoo.history.recent_words import RecentWords
 from zoo.policies.base import Asking, Policy
 from zoo.streaming.session import Session
 from zoo.synthesizers.simulu import SimulU
-from zoo.systems.base import Action, StreamingSystem
-from zoo.types import Capability, Decision, Request, SpeechChunk
+from zoo.systems.base import StreamingSystem
+from zoo.types import Action, Capability, Decision, Request, SpeechChunk
 
 
 class TwoTokens(Policy):

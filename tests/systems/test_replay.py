@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from zoo.errors import ZooError
-from zoo.report.instance_log import write_log
+from zoo.formats.simuleval import write_log
 from zoo.systems.replay import Replay
 from zoo.types import Instance
 
@@ -31,7 +31,7 @@ def test_plays_a_log_back(tmp_path: Path) -> None:
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(ZooError, match="There is no log"):
+    with pytest.raises(ZooError, match="There is no file"):
         list(replay(tmp_path / "none.log").instances())
     with pytest.raises(ZooError, match=r"needs system\.log, the path"):
         list(replay(None).instances())

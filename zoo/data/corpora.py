@@ -8,10 +8,10 @@ from zoo.data import manifest, mustc
 from zoo.data.minitalks import corpus as minitalks
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
+from zoo.formats.logs import LogFormat, read_log
+from zoo.formats.references import read_references
+from zoo.formats.text import read_lines
 from zoo.languages import language
-from zoo.metrics.references import ReferenceSegment
-from zoo.report.instance_log import LogFormat, read_log
-from zoo.report.reference_files import read_lines, read_references
 
 
 class Corpus(Protocol):
@@ -136,8 +136,8 @@ class Recorded:
             raise ZooError(
                 "data.segments needs data.references, a file with the reference of each segment on a line."
             )
-        found = read_references(Path(segments), Path(self.references))
-        return [self._talk(name, references) for name, references in found.items()]
+        found = read_references(Path(segments), Path(self.references), target=self.target_language)
+        return [self._talk(name, segments) for name, segments in found.items()]
 
     def _streams(self) -> list[Talk]:
         if self.log is None:
@@ -154,22 +154,14 @@ class Recorded:
                 raise ZooError(
                     f"{self.log} has {len(instances)} streams but {self.references} has {len(texts)} lines."
                 )
-        wholes = [
-            ReferenceSegment(0.0, one.source_length, text)
+        return [
+            self._talk(
+                one.talk,
+                [Segment(0.0, one.source_length, "", targets={self.target_language: Target(text)})],
+            )
             for one, text in zip(instances, texts, strict=True)
         ]
-        return [self._talk(one.talk, [whole]) for one, whole in zip(instances, wholes, strict=True)]
 
-    def _talk(self, name: str, references: Sequence[ReferenceSegment]) -> Talk:
-        segments = tuple(
-            Segment(
-                one.offset,
-                one.duration,
-                source="",
-                targets={self.target_language: Target(one.text)},
-            )
-            for one in references
-        )
-        return Talk(
-            name, None, max(segment.end for segment in segments), self.source_language, segments
-        )
+    def _talk(self, name: str, segments: Sequence[Segment]) -> Talk:
+        end = max(segment.end for segment in segments)
+        return Talk(name, None, end, self.source_language, tuple(segments))

@@ -6,21 +6,15 @@ text per item of the YAML list (``duration``, ``offset``, ``speaker_id``, ``wav`
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from zoo import audio
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
+from zoo.formats.references import Span, read_spans, read_texts
 from zoo.types import Seconds
 
-OVERHANG: Seconds = (
-    0.5  # a segment may end this much behind its audio (rounding in the corpus); it is cut there
-)
-_Loader = getattr(
-    yaml, "CSafeLoader", yaml.SafeLoader
-)  # ten times faster where libyaml was built in
+# A segment may end this much after its audio (rounding in the corpus); it is cut there.
+OVERHANG: Seconds = 0.5
 
 
 def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
@@ -30,18 +24,25 @@ def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
     YAML of unequal length, and for segments that do not lie in their audio.
     """
     folder = _split_folder(Path(root), split=split, pair=f"{source}-{target}")
-    items = _items(folder / "txt" / f"{split}.yaml")
-    texts = {
-        code: _lines(folder / "txt" / f"{split}.{code}", expected=len(items))
-        for code in (source, target)
-    }
-    rows: dict[str, list[tuple[dict[str, Any], Segment]]] = {}
-    for item, spoken, translated in zip(items, texts[source], texts[target], strict=True):
+    listed = folder / "txt" / f"{split}.yaml"
+    spans = read_spans(listed)
+    sources, translations = (
+        read_texts(folder / "txt" / f"{split}.{code}", spans, listed) for code in (source, target)
+    )
+    talks: dict[str, list[tuple[Span, Segment]]] = {}
+    for span, transcript, translation in zip(spans, sources, translations, strict=True):
         segment = Segment(
-            item["offset"], item["duration"], spoken, targets={target: Target(translated)}
+            span.offset,
+            span.duration,
+            source=_one_spaced(transcript),
+            targets={target: Target(_one_spaced(translation))},
         )
-        rows.setdefault(item["wav"], []).append((item, segment))
-    return [_talk(folder / "wav" / wav, rows=talk, source=source) for wav, talk in rows.items()]
+        talks.setdefault(span.wav, []).append((span, segment))
+    return [_talk(folder / "wav" / wav, rows=rows, source=source) for wav, rows in talks.items()]
+
+
+def _one_spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _split_folder(root: Path, *, split: str, pair: str) -> Path:
@@ -60,47 +61,11 @@ def _split_folder(root: Path, *, split: str, pair: str) -> Path:
     return folder
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ZooError(
-            f"MuST-C file {path} cannot be read ({getattr(error, 'strerror', None) or error})."
-        ) from error
-
-
-def _lines(path: Path, *, expected: int) -> list[str]:
-    lines = [" ".join(line.split()) for line in _read(path).removesuffix("\n").split("\n")]
-    if len(lines) != expected:
-        raise ZooError(
-            f"MuST-C file {path} has {len(lines)} lines, but the YAML file has {expected} segments."
-        )
-    return lines
-
-
-def _items(path: Path) -> list[dict[str, Any]]:
-    try:
-        items = yaml.load(_read(path), Loader=_Loader)
-        return [
-            {
-                "offset": float(item["offset"]),
-                "duration": float(item["duration"]),
-                "wav": str(item["wav"]),
-                "voice": str(item.get("speaker_id", "")),
-            }
-            for item in items
-        ]
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ZooError(
-            f"MuST-C file {path} is not a YAML list of segments with duration, offset and wav: {error!r}."
-        ) from error
-
-
-def _talk(path: Path, *, rows: Iterable[tuple[dict[str, Any], Segment]], source: str) -> Talk:
+def _talk(path: Path, *, rows: Iterable[tuple[Span, Segment]], source: str) -> Talk:
     ordered = sorted(rows, key=lambda row: row[1].offset)
     length = audio.duration(path)
     segments = tuple(_inside(segment, path=path, length=length) for _, segment in ordered)
-    return Talk(path.stem, path, length, source, segments, voice=ordered[0][0]["voice"])
+    return Talk(path.stem, path, length, source, segments, voice=ordered[0][0].speaker)
 
 
 def _inside(segment: Segment, *, path: Path, length: Seconds) -> Segment:

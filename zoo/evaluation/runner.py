@@ -15,6 +15,8 @@ from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.files import write_text
+from zoo.formats.simuleval import write_log
+from zoo.formats.speech import unloaded, write_speech
 from zoo.languages import Language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import ScoredSegment, score_talks
@@ -23,10 +25,8 @@ from zoo.metrics.rules import rules_named
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.recognisers.base import Recogniser
-from zoo.report.instance_log import write_log
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
-from zoo.report.speech_files import unloaded, write_speech
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Convention, Instance, Samples

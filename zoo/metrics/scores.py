@@ -9,12 +9,12 @@ from torchmetrics import Metric
 
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.metrics.elapsed import under
 from zoo.metrics.latency import RTF, EndOffset, SegmentLatency, StartOffset, Timing
 from zoo.metrics.quality import BLEU, ChrF
 from zoo.metrics.rules import Rules
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech import SPEECH_METRICS, Sounding, SpeechMetric
+from zoo.streaming.elapsed import under
 from zoo.types import Convention, Instance
 
 

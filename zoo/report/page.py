@@ -51,7 +51,7 @@ def write_report(
     context: what a reader must know of the run (command, commit, corpus hash, convention, machine, date), shown as
     given. The first ``audio_talks`` talks (None: all) carry their audio, as long as the page stays under
     ``max_bytes``; the page says which have none. Target speech is played from the files beside the rows' logs
-    (``zoo/report/speech_files.py``), which lie relative to the page. Raises ZooError for audio that cannot be read.
+    (``zoo/formats/speech.py``), which lie relative to the page. Raises ZooError for audio that cannot be read.
     """
     data = payload(rows, streams)
     talks = talks_in_order(streams)

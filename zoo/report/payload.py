@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from zoo.data.talks import Talk
+from zoo.formats.speech import mix_file, target_file
 from zoo.report.results import Row
-from zoo.report.speech_files import mix_file, target_file
 from zoo.report.table import by_test_set, knob_label, test_set, test_set_label
 from zoo.streaming.playback import intervals
 from zoo.types import Instance, Seconds

@@ -1,17 +1,18 @@
-"""Feeds talks to a system chunk by chunk and keeps the clock: the only place that reads time."""
+"""Feeds talks to a system chunk by chunk and measures compute time: the only place that reads the clock."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.systems.base import StreamingSystem
 from zoo.types import (
     SAMPLE_RATE,
+    Action,
     ChunkTime,
     Emission,
     Instance,
@@ -23,11 +24,24 @@ from zoo.types import (
 )
 
 
+class SimulatedSystem(Protocol):
+    """What a simulation needs of a system, such as ``zoo.systems.base.StreamingSystem``."""
+
+    target_language: Language
+
+    def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
+        """A new stream. segments: (begin, end) of its reference segments, where they are known."""
+
+    def step(self, sessions: Sequence[Session], chunks: Sequence[SpeechChunk]) -> list[Action]:
+        """Feed one chunk to each stream and return what each emits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One stream to translate. chunks: samples (n,) in arrival order, all of one size but the last.
 
-    segments: (begin, end) in seconds of the reference segments, for systems that are given them (SimulST).
+    segments: (begin, end) in seconds of the reference segments, for systems that are given them
+    (SimulST).
     """
 
     talk: str
@@ -50,7 +64,7 @@ class Stream:
 
 
 def simulate(
-    system: StreamingSystem,
+    system: SimulatedSystem,
     sources: Iterable[Source],
     *,
     batch_size: int = 1,
@@ -76,7 +90,7 @@ def simulate(
 
 
 def step(
-    system: StreamingSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None
+    system: SimulatedSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None
 ) -> None:
     """One chunk to every live stream, timed as one computation."""
     chunks = [next(stream.chunks) for stream in live]
@@ -133,7 +147,10 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
 
 
 def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterator[Spoken]:
-    """What was said; ``finished``: when each chunk was done. An emission without a sample of speech is not there."""
+    """What was said; ``finished``: when each chunk was done.
+
+    An emission without a sample of speech is not there.
+    """
     for emission in emissions:
         if emission.speech is not None and emission.speech.numel():
             elapsed = finished[emission.chunk]

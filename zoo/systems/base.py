@@ -19,6 +19,7 @@ from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
 from zoo.types import (
     SAMPLE_RATE,
+    Action,
     Capability,
     Cut,
     Decision,
@@ -51,14 +52,6 @@ class Knob:
             raise ZooError(
                 f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}."
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """READ (nothing written) or WRITE: the text and, from a speaking system, its (n,) float32 waveform at 16 kHz."""
-
-    text: str = ""
-    speech: Tensor | None = None
 
 
 Question = Request | Write  # a request is answered with a Hypothesis, a write with its speech

@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 
 from zoo.errors import ZooError
+from zoo.formats.logs import LogFormat, read_log
 from zoo.languages import language
-from zoo.report.instance_log import LogFormat, read_log
 from zoo.types import Instance
 
 

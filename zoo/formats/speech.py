@@ -1,16 +1,15 @@
-"""Target speech of a row as files that anybody can play, and back. Knows no metric and no page.
+"""Target speech of a log as wave files, and back.
 
-Beside a row's ``instances.log``, in the folder ``speech``, per talk: ``<talk>.target.wav`` on the time line of the
-source and ``<talk>.mix.wav`` with the source on the left and the target on the right; and an ``instances.log`` as
-SimulEval writes it for speech output (``SpeechOutputInstance``), of which each line has a wave and no text.
+The folder ``speech`` beside a log holds per talk ``<talk>.target.wav``, the target speech on the
+time line of the source, and ``<talk>.mix.wav``, with the source on the left channel and the target
+on the right. Its ``instances.log`` is SimulEval's for speech output (``SpeechOutputInstance``):
+every line names a wave file and has no text.
 """
 
-import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import torch
@@ -20,23 +19,22 @@ from zoo import audio
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.files import write_text
+from zoo.formats.text import MS, Record, json_lines, milliseconds
 from zoo.streaming.playback import begins, intervals, mix, timeline
-from zoo.types import Instance, Samples, Seconds, Spoken
+from zoo.types import Instance, Samples, Spoken
 
 FOLDER = "speech"
-QUOTED = re.compile(
-    r"[^\w .,+=@-]"
-)  # letters of all scripts stay: quoted, they would make names that no disk takes
-MS = 1000.0
+# Letters of all scripts stay: percent-encoded names would be longer than file systems allow.
+QUOTED = re.compile(r"[^\w .,+=@-]")
 
 
 def target_file(talk: str) -> str:
-    """Path of a talk's target speech, from the folder of the log; any name of a talk gives a file of its own."""
+    """Path of a talk's target speech relative to the log's folder, unique for any talk name."""
     return f"{FOLDER}/{_quoted(talk)}.target.wav"
 
 
 def mix_file(talk: str) -> str:
-    """Path of source and target together, from the folder of the log."""
+    """Path of the stereo file of source and target speech relative to the log's folder."""
     return f"{FOLDER}/{_quoted(talk)}.mix.wav"
 
 
@@ -45,9 +43,18 @@ def _quoted(talk: str) -> str:
 
 
 def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Talk]) -> None:
-    """Write what was said for each of ``talks`` below ``folder``: nothing where nothing was said in any.
+    """Write the speech files of a log, or none where no instance has speech.
 
-    Speech starts at its ideal moments. A talk without audio has no mix. Raises ZooError for audio that cannot be read.
+    Every piece of speech starts at its ideal (computation-unaware) time. A talk without audio has
+    no mix.
+
+    Args:
+        folder: folder of the log; the files are in ``speech`` below it.
+        instances: streams of the log.
+        talks: talk of each stream.
+
+    Raises:
+        ZooError: source audio cannot be read.
     """
     if not any(instance.speech for instance in instances):
         return
@@ -58,12 +65,11 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
         if talk.audio is not None:
             source = audio.load(talk.file, start=talk.offset, duration=talk.duration)
             audio.write(folder / mix_file(instance.talk), mix(source, target))
-    lines = [json.dumps(_simuleval(instance), ensure_ascii=False) + "\n" for instance in instances]
-    write_text(folder / FOLDER / "instances.log", "".join(lines))
+    write_text(folder / FOLDER / "instances.log", json_lines(map(_simuleval, instances)))
 
 
-def _simuleval(instance: Instance) -> dict[str, Any]:
-    """SimulEval's line for speech output: milliseconds, but ``prediction_length`` in seconds, as it has it."""
+def _simuleval(instance: Instance) -> Record:
+    """SimulEval's line for speech output: milliseconds, but ``prediction_length`` in seconds."""
     played = intervals(instance.speech)
     end = sum(played[-1]) if played else 0.0
     return {
@@ -81,8 +87,8 @@ def _simuleval(instance: Instance) -> dict[str, Any]:
     }
 
 
-def speech_record(instance: Instance) -> list[dict[str, Any]]:
-    """What :func:`read_speech` needs beside the file to know the pieces of speech again."""
+def speech_record(instance: Instance) -> list[Record]:
+    """Times, lengths and texts of the pieces of speech, for ``read_speech``."""
     return [
         {
             "delay": milliseconds([spoken.delay])[0],
@@ -95,14 +101,24 @@ def speech_record(instance: Instance) -> list[dict[str, Any]]:
     ]
 
 
-def read_speech(record: Sequence[dict[str, Any]], *, talk: str, folder: Path) -> tuple[Spoken, ...]:
-    """Speech of one talk, its samples from the file in ``folder``. Raises ZooError where file and record disagree."""
+def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[Spoken, ...]:
+    """Restore the pieces of a talk's target speech.
+
+    Args:
+        record: pieces as ``speech_record`` gives them.
+        talk: name of the talk.
+        folder: folder of the log.
+
+    Raises:
+        ZooError: the wave file is missing or shorter than the record.
+    """
     if not record:
         return ()
     path = folder / target_file(talk)
     if not path.is_file():
         raise ZooError(
-            f"Talk {talk!r} was spoken, but {path} is not there; keep the folder {FOLDER!r} beside its log."
+            f"The log has target speech for talk {talk!r}, but {path} is missing; "
+            f"keep the folder {FOLDER!r} beside its log."
         )
     wave = audio.load(path)
     pieces = [
@@ -120,7 +136,7 @@ def read_speech(record: Sequence[dict[str, Any]], *, talk: str, folder: Path) ->
         for begin, piece in zip(begins(pieces), pieces, strict=True)
     ]
     if places[-1][1] > wave.numel():
-        raise ZooError(f"{path} is shorter than the speech that its log tells of talk {talk!r}.")
+        raise ZooError(f"{path} is shorter than the target speech of talk {talk!r} in its log.")
     return tuple(
         replace(piece, samples=wave[slice(*place)])
         for piece, place in zip(pieces, places, strict=True)
@@ -128,7 +144,7 @@ def read_speech(record: Sequence[dict[str, Any]], *, talk: str, folder: Path) ->
 
 
 def unloaded(instance: Instance) -> Instance:
-    """The same stream without its sound in memory: as much silence, which takes none. For what shows only the times."""
+    """The same stream with silence for its samples, which takes no memory."""
     silent = [
         replace(spoken, samples=_silence(spoken.samples.numel())) for spoken in instance.speech
     ]
@@ -137,8 +153,3 @@ def unloaded(instance: Instance) -> Instance:
 
 def _silence(samples: Samples) -> Tensor:
     return torch.zeros(1).expand(samples)
-
-
-def milliseconds(times: Iterable[Seconds]) -> list[float]:
-    """Seconds as log files have them."""
-    return [round(time * MS, 6) for time in times]

@@ -11,9 +11,10 @@ import torch
 from zoo import audio
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.formats.logs import read_log
+from zoo.formats.simuleval import write_log
+from zoo.formats.speech import mix_file, target_file, unloaded, write_speech
 from zoo.languages import language
-from zoo.report.instance_log import read_log, write_log
-from zoo.report.speech_files import mix_file, target_file, unloaded, write_speech
 from zoo.streaming.playback import intervals, timeline
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
 
@@ -112,7 +113,7 @@ def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, t
     assert record["source_length"] == 2000.0
     assert record["prediction_length"] == pytest.approx(2.1)  # seconds, as SimulEval has it
     assert (tmp_path / "speech" / record["prediction"]).is_file()
-    with pytest.raises(ZooError, match=r"speech output, which has a wave where the written words"):
+    with pytest.raises(ZooError, match=r"speech output, which holds a wave file instead of words"):
         read_log(tmp_path / "speech" / "instances.log", language=DE)
 
 
@@ -121,7 +122,7 @@ def test_speech_that_is_gone_or_too_short_is_told(
 ) -> None:
     log = written(tmp_path, instance, talk)
     audio.write(tmp_path / target_file(talk.name), timeline(instance)[:-1])
-    with pytest.raises(ZooError, match="shorter than the speech"):
+    with pytest.raises(ZooError, match="shorter than the target speech"):
         read_log(log, language=DE)
     (tmp_path / target_file(talk.name)).unlink()
     with pytest.raises(ZooError, match="keep the folder 'speech' beside its log"):

@@ -1,0 +1,1 @@
+"""Logs and reference files of SimulEval, OmniSTEval, simulstream and FBK."""

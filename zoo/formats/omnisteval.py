@@ -1,0 +1,40 @@
+"""Reads OmniSTEval's ``instances.resegmented.jsonl``: one line per segment.
+
+Times count from the start of the segment.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from zoo.errors import ZooError
+from zoo.formats import simuleval
+from zoo.formats.text import Record
+from zoo.languages import Language
+from zoo.types import Instance
+
+
+def instances(records: Sequence[Record], path: Path, language: Language) -> list[Instance]:
+    """One instance per segment, named ``<docid>-<segid>``.
+
+    Args:
+        records: lines of the file.
+        path: the file, for messages.
+        language: target language.
+
+    Raises:
+        ZooError: a segment has words but no emission times.
+    """
+    return simuleval.instances(
+        [_as_simuleval(line, record, path) for line, record in enumerate(records)], path, language
+    )
+
+
+def _as_simuleval(line: int, record: Record, path: Path) -> Record:
+    talk = f"{record.get('docid', 0)}-{record.get('segid', record.get('index', line))}"
+    if record.get("prediction") and "emission_cu" not in record:
+        raise ZooError(
+            f"{path}: segment {talk} has no 'emission_cu'; "
+            "is this an OmniSTEval instances.resegmented.jsonl?"
+        )
+    times = {"delays": record.get("emission_cu", []), "elapsed": record.get("emission_ca", [])}
+    return {**record, "talk": talk, **times}

@@ -1,0 +1,154 @@
+"""SimulEval's ``instances.log``: one JSON line per stream, times in milliseconds.
+
+FBK's ``stream_laal.py`` and OmniSTEval read it too. Further keys of ours (talk, text, chunks,
+chunk_of, convention, batched, speech) restore a stream under every elapsed convention.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from zoo.errors import ZooError
+from zoo.files import write_text
+from zoo.formats.speech import read_speech, speech_record
+from zoo.formats.text import MS, Record, json_lines, milliseconds, recording_name
+from zoo.languages import Language
+from zoo.streaming.elapsed import under
+from zoo.types import ChunkTime, Instance, Seconds
+
+REQUIRED = ("prediction", "delays", "source_length")
+
+
+def write_log(path: Path, instances: Iterable[Instance]) -> None:
+    """Write a log whose elapsed times follow SimulEval's convention (cumulative).
+
+    An instance without chunk times keeps its own convention. The samples of target speech are files
+    beside the log (``speech.write_speech``); the key ``speech`` of a stream holds the times and
+    lengths of its pieces.
+    """
+    write_text(path, json_lines(map(_record, instances)))
+
+
+def _record(instance: Instance) -> Record:
+    logged = under(instance, "cumulative")
+    prediction = ("" if instance.unit == "char" else " ").join(instance.units)
+    record: Record = {
+        "index": instance.index,
+        "prediction": prediction,
+        "delays": milliseconds(instance.delays),
+        "elapsed": milliseconds(logged.elapsed),
+        "prediction_length": len(instance.units),
+        "reference": instance.reference,
+        "source": [f"{instance.talk}.wav"],
+        "source_length": milliseconds([instance.source_length])[0],
+        "talk": instance.talk,
+        "convention": logged.convention,
+        "batched": instance.batched,
+    }
+
+    if instance.text != prediction:
+        record["text"] = instance.text
+    if instance.chunks:
+        record["chunks"] = [
+            milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks
+        ]
+        record["chunk_of"] = list(instance.chunk_of)
+    if instance.speech:
+        record["speech"] = speech_record(logged)
+    return record
+
+
+def instances(records: Sequence[Record], path: Path, language: Language) -> list[Instance]:
+    """One instance per line; a line without index has its line number.
+
+    Args:
+        records: lines of the file.
+        path: the file, for messages and for speech files beside it.
+        language: target language.
+
+    Raises:
+        ZooError: a stream lacks a field, or has another number of delays than of units.
+    """
+    return [
+        _instance({"index": line, **record}, path, language) for line, record in enumerate(records)
+    ]
+
+
+def _instance(record: Record, path: Path, language: Language) -> Instance:
+    """The stream of one line.
+
+    Elapsed times that are missing, empty or all 0 count as not measured.
+    """
+    talk = _talk(record)
+    where = f"{path}: talk {talk!r}"
+    for key in REQUIRED:
+        if key not in record:
+            raise ZooError(f"{where} has no {key!r}; is this a SimulEval instances.log?")
+    if "intervals" in record:
+        raise ZooError(
+            f"{where} is a line of SimulEval's speech output, which holds a wave file instead of "
+            "words with delays; name the log of the text, in the folder above 'speech'."
+        )
+
+    delays = _seconds(record, "delays", where)
+    elapsed = _seconds(record, "elapsed", where)
+    units, kept = _units(record["prediction"], len(delays), where, language)
+    if elapsed and len(elapsed) != len(delays):
+        raise ZooError(f"{where} has {len(delays)} delays but {len(elapsed)} elapsed times.")
+
+    instance = Instance(
+        index=int(record["index"]),
+        talk=talk,
+        source_length=float(record["source_length"]) / MS,
+        text=record.get("text", record["prediction"].strip()),
+        units=tuple(units),
+        delays=tuple(delays[position] for position in kept),
+        elapsed=tuple(elapsed[position] for position in kept) if any(elapsed) else (),
+        reference=record.get("reference") or "",
+        unit=language.unit,
+        convention=record.get("convention", "cumulative"),
+        chunk_of=tuple(record.get("chunk_of", ())),
+        chunks=tuple(
+            ChunkTime(arrival / MS, compute / MS) for arrival, compute in record.get("chunks", ())
+        ),
+        speech=read_speech(record.get("speech", ()), talk=talk, folder=path.parent),
+        batched=record.get("batched", False),
+    )
+    return under(instance, "queue")
+
+
+def _talk(record: Record) -> str:
+    """The key ``talk``, else the recording's name, else (text input) the index."""
+    if "talk" in record:
+        return str(record["talk"])
+    source = record.get("source")
+    if isinstance(source, list) and source:
+        return recording_name(str(source[0]))
+    if isinstance(source, str) and source and " " not in source:
+        return recording_name(source)
+    return str(record["index"])
+
+
+def _seconds(record: Record, key: str, where: str) -> list[Seconds]:
+    try:
+        return [float(time) / MS for time in record.get(key) or ()]
+    except (TypeError, ValueError) as error:
+        raise ZooError(f"{where} has {key!r} that are not a list of numbers.") from error
+
+
+def _units(
+    prediction: object, delays: int, where: str, language: Language
+) -> tuple[list[str], Sequence[int]]:
+    """Units and the positions of their delays.
+
+    Some tools give spaces between characters a delay, others do not.
+    """
+    if not isinstance(prediction, str):
+        raise ZooError(f"{where} has a prediction that is not text.")
+    units = language.units(prediction)
+    if len(units) == delays:
+        return units, range(delays)
+    for text in (prediction, prediction.strip()):
+        if language.unit == "char" and len(text) == delays:
+            kept = [position for position, char in enumerate(text) if not char.isspace()]
+            return [text[position] for position in kept], kept
+    raise ZooError(f"{where} has {len(units)} {language.unit}s but {delays} delays.")
