@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zoo.tracking.artifacts import artifact_name, build_artifact, drop_stale
+from zoo.tracking.artifacts import artifact_name, build_artifact, delete_stale
 
 
 def _export(folder: Path, card: str) -> Path:
@@ -57,5 +57,5 @@ class _Version:
 )
 def test_only_stale_versions_go(valid: set[str], deleted: list[str]) -> None:
     versions = [_Version("a"), _Version("b"), _Version("c")]
-    assert drop_stale(iter(versions), valid) == len(deleted)
+    assert delete_stale(iter(versions), valid) == len(deleted)
     assert [version.digest for version in versions if version.deleted] == deleted

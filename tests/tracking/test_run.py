@@ -10,7 +10,7 @@ from lightning.pytorch.demos.boring_classes import BoringModel
 
 from zoo.errors import ZooError
 from zoo.tracking.launch import RUN_VARIABLE
-from zoo.tracking.run import CHECKPOINT_KEY, RunIdentity, open_run, run_id_of, stamp
+from zoo.tracking.run import CHECKPOINT_KEY, RunIdentity, open_run, run_id_of, write_card
 
 
 def test_id_is_written_at_once_and_found_again(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_checkpoint_without_id_is_known_by_its_folder(tmp_path: Path) -> None:
 def test_export_carries_the_card(tmp_path: Path) -> None:
     run = open_run(tmp_path / "run", kind="train")
     (tmp_path / "export").mkdir()
-    stamp(run, tmp_path / "export")
+    write_card(run, tmp_path / "export")
     assert run_id_of(tmp_path / "export") == run.id
 
 
@@ -92,9 +92,9 @@ def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(ZooError, match="Cannot write to the run folder"):
         open_run(tmp_path / "file" / "run", kind="train")
-    with pytest.raises(ZooError, match="no run folder and no checkpoint"):
+    with pytest.raises(ZooError, match="neither a run folder nor a checkpoint"):
         open_run(tmp_path / "new", kind="train", resume=tmp_path / "absent")
-    with pytest.raises(ZooError, match="no run folder and no checkpoint"):
+    with pytest.raises(ZooError, match="neither a run folder nor a checkpoint"):
         run_id_of(tmp_path / "file")
     assert not (tmp_path / "new").exists()
     (tmp_path / "run.json").write_text("{")

@@ -52,14 +52,16 @@ def test_unknown_mode_is_refused() -> None:
         WandbSettings(mode="on")  # type: ignore[arg-type]
 
 
-def test_unreachable_server_means_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_server_means_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
     monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     wandb.teardown()  # it reads the environment once
     run = open_run(tmp_path / "run", kind="train")
-    with pytest.warns(UserWarning, match="W&B goes on offline") as caught:
-        started = start(run, WandbSettings(init_timeout=1.0), {"seed": 1})
-    assert len(caught) == 1
+    started = start(run, WandbSettings(init_timeout=1.0), {"seed": 1})
+    [message] = [record.message for record in caplog.records if record.name.startswith("zoo.")]
+    assert message.startswith("W&B continues offline: ")
     assert started is not None
     assert started.offline
     assert started.id == run.id
@@ -67,12 +69,14 @@ def test_unreachable_server_means_offline(tmp_path: Path, monkeypatch: pytest.Mo
     wandb.teardown()
 
 
-def test_broken_wandb_means_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_wandb_means_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(**_: Any) -> None:
         raise RuntimeError("no service")
 
     monkeypatch.setattr("wandb.init", broken)
     run = open_run(tmp_path / "run", kind="train")
-    with pytest.warns(UserWarning, match=r"W&B is off, metrics.csv is not: no service"):
-        assert start(run, WandbSettings(), {}) is None
+    assert start(run, WandbSettings(), {}) is None
+    assert caplog.messages == ["W&B is disabled, metrics.csv is still written: no service."]
     assert start(run, WandbSettings(mode="disabled"), {}) is None

@@ -1,1 +1,1 @@
-"""Who a run is and what it leaves behind: its folder, id, provenance, and the loggers. Knows no model and no metric."""
+"""Run folders, run ids, provenance and loggers (CSV, W&B) of trainings and evaluations."""

@@ -1,7 +1,8 @@
-"""Checkpoints as W&B artifacts, and the thread from a training to the evaluations of what it made.
+"""Checkpoints as W&B artifacts, which link a training to the evaluations of its checkpoints.
 
-Knows files and run ids only. An artifact's version is its content: training and evaluation both build it, from the
-same files under the same name, and W&B joins the two, also when both were offline and are synced later.
+The version of an artifact is a digest of its content. Training and evaluation build the artifact
+from the same files under the same name, so W&B recognises that they are the same artifact, even if
+both runs were offline and are synchronised later.
 """
 
 import re
@@ -13,11 +14,14 @@ if TYPE_CHECKING:
     import wandb
 
 TYPE = "model"
-_NOT_CONTENT = ("README.md", "run.json")  # a card may be rewritten without making it another model
+_IGNORED = ("README.md", "run.json")  # an edited model card does not make another model
 
 
 def artifact_name(path: Path, run_id: str) -> str:
-    """``model-<id>`` for an exported folder, ``checkpoint-<id>`` for a Lightning checkpoint (a folder if sharded)."""
+    """Return ``model-<id>`` for an exported folder, ``checkpoint-<id>`` for a Lightning checkpoint.
+
+    A sharded Lightning checkpoint is a folder whose name ends in ``.ckpt``.
+    """
     kind = "model" if path.is_dir() and path.suffix != ".ckpt" else "checkpoint"
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]', '-', run_id)}"
 
@@ -25,17 +29,23 @@ def artifact_name(path: Path, run_id: str) -> str:
 def build_artifact(
     path: Path, run_id: str, metadata: dict[str, Any] | None = None
 ) -> "wandb.Artifact":
-    """The artifact of an exported folder or a checkpoint file; the same content gives the same digest anywhere."""
+    """Build the artifact of an exported folder or a checkpoint file.
+
+    Args:
+        path: the folder or file; its content alone determines the artifact's digest.
+        run_id: id of the training run.
+        metadata: shown with the artifact.
+    """
     import wandb
 
     artifact = wandb.Artifact(artifact_name(path, run_id), type=TYPE, metadata=metadata or {})
-    files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
+    is_folder = path.is_dir()
+    files = sorted(item for item in path.rglob("*") if item.is_file()) if is_folder else [path]
     for file in files:
-        if file.name not in _NOT_CONTENT:
-            name = str(file.relative_to(path)) if path.is_dir() else "model.ckpt"
-            artifact.add_file(
-                str(file), name=name, policy="immutable", skip_cache=True
-            )  # no copy: they may be large
+        if file.name not in _IGNORED:
+            name = str(file.relative_to(path)) if is_folder else "model.ckpt"
+            # Checkpoints may be large: no second copy in W&B's cache.
+            artifact.add_file(str(file), name=name, policy="immutable", skip_cache=True)
     return artifact
 
 
@@ -47,24 +57,43 @@ def log_artifacts(
     best: Path | None,
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, set[str]]:
-    """Log each of ``paths`` once, ``best`` under that alias; returns the digests now valid, by artifact name."""
-    valid: dict[str, set[str]] = {}
+    """Log checkpoints as artifacts.
+
+    Args:
+        run: the W&B run.
+        paths: exported folders and checkpoint files.
+        run_id: id of the training run.
+        best: the path among ``paths`` that receives the alias ``best``.
+        metadata: shown with every artifact.
+
+    Returns:
+        The digests of the logged versions by artifact name.
+    """
+    digests: dict[str, set[str]] = {}
     for path in paths:
         artifact = build_artifact(path, run_id, {**(metadata or {}), "file": path.name})
-        valid.setdefault(artifact.name.partition(":")[0], set()).add(artifact.digest)
-        run.log_artifact(
-            artifact, aliases=["latest", *(["best"] if best is not None and path == best else [])]
-        )
-    return valid
+        digests.setdefault(artifact.name.partition(":")[0], set()).add(artifact.digest)
+        is_best = best is not None and path == best
+        run.log_artifact(artifact, aliases=["latest", "best"] if is_best else ["latest"])
+    return digests
 
 
 def use_artifact(run: "wandb.Run", path: Path, *, run_id: str) -> str:
-    """Declare the model at ``path``, made by training ``run_id``, an input of ``run``; returns the artifact's name."""
+    """Declare a checkpoint an input of a W&B run.
+
+    Args:
+        run: the W&B run that uses the checkpoint.
+        path: exported folder or checkpoint file.
+        run_id: id of the training run that wrote it.
+
+    Returns:
+        The artifact's name.
+    """
     artifact = build_artifact(path, run_id)
     name = str(artifact.name).partition(":")[0]
-    if (
-        run.offline
-    ):  # W&B's use_artifact refuses offline, though the record it would write can wait for the sync
+    if run.offline:
+        # The public use_artifact refuses to work offline, although its record could be synchronised
+        # later like all others.
         run._log_artifact(artifact, aliases=[], is_user_created=True, use_after_commit=True)
     else:
         run.use_artifact(artifact)
@@ -72,22 +101,32 @@ def use_artifact(run: "wandb.Run", path: Path, *, run_id: str) -> str:
 
 
 class Version(Protocol):
-    """What is asked of a version of an artifact on the server."""
+    """The part of W&B's interface to an artifact version that ``delete_stale`` uses."""
 
     @property
     def digest(self) -> str:
-        """Hash of its content."""
+        """Hash of the version's content."""
 
     def delete(self, delete_aliases: bool = ...) -> None:
-        """Remove it."""
+        """Delete the version from the server."""
 
 
-def drop_stale(versions: Iterable[Version], valid: set[str]) -> int:
-    """Delete the versions whose content top-k no longer keeps; returns how many. Never deletes all of them."""
-    found = list(versions)
-    if not any(version.digest in valid for version in found):
-        return 0  # the new ones did not arrive: better stale than none
-    stale = [version for version in found if version.digest not in valid]
+def delete_stale(versions: Iterable[Version], valid: set[str]) -> int:
+    """Delete the versions of checkpoints that training no longer keeps.
+
+    Nothing is deleted if no valid version is present: then the upload of the new ones failed.
+
+    Args:
+        versions: all versions of an artifact on the server.
+        valid: digests of the versions to keep.
+
+    Returns:
+        The number of deleted versions.
+    """
+    all_versions = list(versions)
+    if not any(version.digest in valid for version in all_versions):
+        return 0
+    stale = [version for version in all_versions if version.digest not in valid]
     for version in stale:
         version.delete(delete_aliases=True)
     return len(stale)

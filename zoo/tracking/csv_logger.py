@@ -1,4 +1,4 @@
-"""Metrics as rows of ``metrics.csv`` in the run folder. Knows neither what is measured nor any other logger."""
+"""Metrics as rows of ``metrics.csv`` in the run folder."""
 
 import csv
 from argparse import Namespace
@@ -15,17 +15,29 @@ from zoo.files import atomic_file, write_bytes
 STEP = "step"
 
 
-class CsvLogger(Logger):
-    """Appends one row per call, at once, so that a killed run keeps its rows; a resumed run goes on below them.
+def plain_values(metrics: Mapping[str, float | Tensor | str | None]) -> dict[str, Any]:
+    """Return the metrics with tensors of one element replaced by their values."""
+    return {
+        name: value.item() if isinstance(value, Tensor) else value
+        for name, value in metrics.items()
+    }
 
-    Lightning's own logger deletes the file of an earlier start. Where a resumed training repeats steps, both rows are
-    there: the later one counts. The columns grow with the metrics; a row leaves what it does not measure empty.
+
+class CsvLogger(Logger):
+    """Appends one row per call immediately, so that a killed run keeps its rows.
+
+    A resumed run appends to the existing file, whereas Lightning's own CSV logger deletes it. If a
+    resumed training repeats steps, the file has both rows and the later one is valid. A new metric
+    adds a column; rows without that metric have an empty cell.
+
+    Args:
+        folder: the run folder.
     """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.path = Path(folder) / "metrics.csv"
-        self._columns: list[str] | None = None  # None: not looked at the file yet
+        self._columns: list[str] | None = None  # None: the file has not been read yet
 
     @property
     def name(self) -> str:
@@ -46,44 +58,44 @@ class CsvLogger(Logger):
     def log_hyperparams(
         self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
     ) -> None:
-        """Nothing: the run folder already has the whole configuration."""
+        """Do nothing: config.yaml in the run folder has the whole configuration."""
 
     @rank_zero_only
     def log_metrics(
         self, metrics: Mapping[str, float | Tensor | str | None], step: int | None = None
     ) -> None:
-        """Append a row. step: the optimizer step (None: the measurement belongs to none)."""
-        row = {
-            name: value.item() if isinstance(value, Tensor) else value
-            for name, value in metrics.items()
-        }
-        row = {STEP: step, **row}
+        """Append a row.
+
+        Args:
+            metrics: values by name.
+            step: optimizer step; None for metrics outside training.
+        """
+        row = {STEP: step, **plain_values(metrics)}
         if self._columns is None:
-            self._columns = self._open()
+            self._columns = self._read_columns()
+
         new = [name for name in row if name not in self._columns]
         if new:
             self._columns += new
-            self._widen()
+            self._rewrite()
         with self.path.open("a", newline="") as file:
             csv.DictWriter(file, self._columns).writerow(row)
 
-    def _open(self) -> list[str]:
-        """Columns of the rows already there, after cutting off a last line that a kill left unfinished."""
+    def _read_columns(self) -> list[str]:
+        """Return the columns of an existing file; remove a last row that was not fully written."""
         if not self.path.exists():
             return []
-        text = self.path.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
-            write_bytes(self.path, whole)
-        return next(csv.reader(whole.decode().splitlines()), [])
+        content = self.path.read_bytes()
+        complete = content[: content.rfind(b"\n") + 1]
+        if len(complete) < len(content):
+            write_bytes(self.path, complete)
+        return next(csv.reader(complete.decode().splitlines()), [])
 
-    def _widen(self) -> None:
-        """Rewrite the file under the longer header."""
+    def _rewrite(self) -> None:
+        """Rewrite the existing rows with the current columns."""
         assert self._columns is not None
-        rows = (
-            list(csv.DictReader(self.path.read_text().splitlines())) if self.path.exists() else []
-        )
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
         with atomic_file(self.path) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, self._columns)
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows(csv.DictReader(lines))

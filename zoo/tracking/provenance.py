@@ -1,4 +1,4 @@
-"""Where a run's numbers come from: code, packages and hardware. Knows no config, no data and no logger."""
+"""The provenance of a run's numbers: state of the code, versions of packages, hardware."""
 
 import hashlib
 import os
@@ -22,12 +22,19 @@ PACKAGES = (
     "sacrebleu",
     "mweralign",
 )
-_GIT_TIMEOUT = 20.0  # seconds; a huge untracked tree must not hold up a run
+_GIT_TIMEOUT = 20.0  # seconds; a huge untracked tree must not delay a run
 
 
 @dataclass(frozen=True, slots=True)
-class Git:
-    """State of the working tree. diff: of tracked files against ``commit``; untracked: names only."""
+class GitState:
+    """State of a git working tree.
+
+    Attributes:
+        commit: hash of HEAD.
+        dirty: whether there are changes or untracked files.
+        diff: changes of tracked files relative to ``commit``.
+        untracked: names of untracked files.
+    """
 
     commit: str
     dirty: bool
@@ -35,37 +42,41 @@ class Git:
     untracked: tuple[str, ...]
 
 
-def git_state(root: Path = REPOSITORY) -> Git | None:
-    """Commit and changes of the repository at ``root``; None without git, or where ``root`` is not its top folder."""
+def git_state(root: Path = REPOSITORY) -> GitState | None:
+    """Return the state of the git repository at ``root``.
+
+    Returns:
+        None if git is not installed or ``root`` is not the top folder of a repository.
+    """
     top = _git(root, "rev-parse", "--show-toplevel")
     commit = _git(root, "rev-parse", "HEAD")
     if not top or not commit or Path(top.strip()).resolve() != root.resolve():
         return None
+
     diff = _git(root, "diff", "--no-ext-diff", "HEAD") or ""
     untracked = tuple((_git(root, "ls-files", "--others", "--exclude-standard") or "").splitlines())
-    return Git(commit=commit.strip(), dirty=bool(diff or untracked), diff=diff, untracked=untracked)
+    return GitState(
+        commit=commit.strip(), dirty=bool(diff or untracked), diff=diff, untracked=untracked
+    )
 
 
 def _git(root: Path, *arguments: str) -> str | None:
+    """Return the output of a git command; None if it fails."""
+    command = ["git", "-C", str(root), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            capture_output=True,
-            timeout=_GIT_TIMEOUT,
-            check=True,
-        )
+        result = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.decode(errors="replace")
+    return result.stdout.decode(errors="replace")
 
 
 def file_hash(path: Path) -> str | None:
-    """SHA-256 of a file in hexadecimal, None where there is no such file."""
+    """Return the hexadecimal SHA-256 of a file; None if the file does not exist."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
-    """Installed version of each package (None: absent), and of Python."""
+    """Return the versions of Python and of installed packages; None for a missing package."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for package in packages:
         try:
@@ -76,14 +87,17 @@ def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
 
 
 def hardware() -> dict[str, Any]:
-    """CPU model, cores (all, and those this process may use), memory in GiB, torch threads and the names of GPUs."""
+    """Return CPU model, number of cores, memory in GiB, torch threads and names of GPUs.
+
+    ``cores`` counts all cores, ``usable_cores`` the cores that this process may use.
+    """
     cores = os.cpu_count()
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "cpu": _cpu_model(),
         "cores": cores,
         "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
-        "memory_gib": _memory(),
+        "memory_gib": _memory_gib(),
         "torch_threads": torch.get_num_threads(),
         "gpus": gpus,
     }
@@ -96,23 +110,32 @@ def _cpu_model() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _memory() -> float | None:
+def _memory_gib() -> float | None:
     try:
         return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     except (ValueError, OSError, AttributeError):
-        return None  # not told on this system
+        return None  # this operating system does not report it
 
 
 def provenance(root: Path = REPOSITORY, *, constraints: str = "constraints.txt") -> dict[str, Any]:
-    """All of it as plain values: ``git`` (None without), ``constraints_sha256``, ``versions``, ``hardware``.
+    """Collect the provenance of a run as plain values.
 
-    The diff itself is not among them: see ``git_state``.
+    Args:
+        root: top folder of the repository.
+        constraints: name of the file with pinned versions in ``root``.
+
+    Returns:
+        ``git`` (None without a repository; without the diff), ``constraints_sha256``, ``versions``
+        and ``hardware``.
     """
     git = git_state(root)
+    summary = git and {
+        "commit": git.commit,
+        "dirty": git.dirty,
+        "untracked": list(git.untracked),
+    }
     return {
-        "git": {"commit": git.commit, "dirty": git.dirty, "untracked": list(git.untracked)}
-        if git
-        else None,
+        "git": summary,
         "constraints_sha256": file_hash(root / constraints),
         "versions": versions(),
         "hardware": hardware(),

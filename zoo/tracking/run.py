@@ -1,4 +1,4 @@
-"""A run: the folder it owns and the id under which loggers and checkpoints know it. Knows no logger."""
+"""A run: the folder it owns, and the id that loggers and checkpoints use for it."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,25 @@ import lightning.pytorch as pl
 import torch
 
 from zoo.errors import ZooError
-from zoo.files import write_text
 from zoo.tracking.launch import RUN_VARIABLE, is_main_process, launch_name
 
 CARD = "run.json"
-CHECKPOINT_KEY = "simulzoo_run"  # in a Lightning checkpoint: the id of the run that wrote it
+CARD_FIELDS = ("id", "kind", "name", "group")
+CHECKPOINT_KEY = "simulzoo_run"  # entry of Lightning checkpoints: id of the run that wrote them
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One training or evaluation. ``id`` and ``name`` stay the same when a training is resumed.
+    """One training or evaluation.
 
-    folder: absolute. kind: "train" or "evaluate". group: shared by the jobs of a multirun or sweep, None for a single
-    run. multirun: this is a job of one. resumed: the id comes from an earlier start.
+    Attributes:
+        folder: absolute path of the run folder.
+        id: unique id; a resumed training keeps it.
+        kind: ``train`` or ``evaluate``.
+        name: name shown in W&B; a resumed training keeps it.
+        group: name shared by the jobs of a multirun or a sweep; None for a single run.
+        multirun: whether the run is one job of a multirun.
+        resumed: whether the id comes from an earlier start.
     """
 
     folder: Path
@@ -42,6 +48,11 @@ class Run:
         """Whether this process writes files and logs."""
         return is_main_process()
 
+    @property
+    def card(self) -> dict[str, Any]:
+        """The content of ``run.json``."""
+        return {field: getattr(self, field) for field in CARD_FIELDS}
+
 
 def open_run(
     folder: Path,
@@ -51,22 +62,30 @@ def open_run(
     resume: Path | None = None,
     multirun: bool = False,
 ) -> Run:
-    """Take ``folder`` for a run and write its ``run.json``, before any long work.
+    """Claim a run folder and write its ``run.json``, before any long work starts.
 
-    name: shown in W&B (None: kind and folder). resume: the run folder or Lightning checkpoint to go on from, whose id
-    the run keeps. multirun: the folder is that of one job, its parent that of the launch. A process of rank > 0 takes
-    the main process's folder and writes nothing.
-    Raises ZooError for a folder that cannot be written, or that already holds a run which is not the one resumed.
+    A process of rank > 0 returns the main process's run and writes nothing.
+
+    Args:
+        folder: the run folder; created if it does not exist.
+        kind: ``train`` or ``evaluate``.
+        name: name shown in W&B; None: kind and folder name.
+        resume: run folder or Lightning checkpoint to resume; the run keeps its id.
+        multirun: whether ``folder`` belongs to one job and its parent folder to the launch.
+
+    Raises:
+        ZooError: the folder is not writable, or it already holds another run or other files.
     """
     if not is_main_process() and RUN_VARIABLE in os.environ:
         folder = Path(os.environ[RUN_VARIABLE])
         return Run(folder=folder, multirun=multirun, **_read_card(folder))
+
     folder = Path(folder).absolute()
-    identity = run_id_of(resume) if resume is not None else _new_id(folder, multirun=multirun)
+    run_id = run_id_of(resume) if resume is not None else _new_id(folder, multirun=multirun)
     ensure_writable(folder)
     run = Run(
         folder=folder,
-        id=identity,
+        id=run_id,
         kind=kind,
         name=name or f"{kind}/{folder.parent.name + '/' if multirun else ''}{folder.name}",
         group=_group(folder, multirun=multirun),
@@ -77,7 +96,10 @@ def open_run(
 
 
 def _new_id(folder: Path, *, multirun: bool) -> str:
-    """An id that all processes of a launch agree on without asking each other; a W&B agent brings its own."""
+    """Return an id that all processes of a launch compute without communication.
+
+    A W&B sweep agent sets the id in the environment.
+    """
     if "WANDB_SWEEP_ID" in os.environ and "WANDB_RUN_ID" in os.environ and not multirun:
         return os.environ["WANDB_RUN_ID"]
     return hashlib.sha256(f"{launch_name()} {folder}".encode()).hexdigest()[:10]
@@ -90,54 +112,65 @@ def _group(folder: Path, *, multirun: bool) -> str | None:
 
 
 def _claim(run: Run) -> Run:
-    """Write the card; whoever creates it first owns the folder. A resumed run keeps the card it finds, name and all."""
+    """Create ``run.json``; the process that creates it owns the folder.
+
+    A resumed run keeps the existing card, including its name.
+    """
     if not run.resumed and not (run.folder / CARD).exists() and any(run.folder.iterdir()):
-        raise ZooError(
-            f"{run.folder} is not empty and holds no run of ours; choose another folder."
-        )
-    card = {"id": run.id, "kind": run.kind, "name": run.name, "group": run.group}
+        raise ZooError(f"{run.folder} is not empty and is not a run folder; choose another folder.")
+
     try:
         with (run.folder / CARD).open("x") as file:
-            json.dump(card, file, indent=1)
+            json.dump(run.card, file, indent=1)
     except FileExistsError:
-        found = _read_card(run.folder)
-        if not run.resumed or found["id"] != run.id:
+        existing = _read_card(run.folder)
+        if not run.resumed or existing["id"] != run.id:
             raise ZooError(
-                f"{run.folder} already holds the run {found['id']}; choose another folder or resume that run."
+                f"{run.folder} already holds the run {existing['id']}; choose another folder or "
+                "resume that run."
             ) from None
-        return Run(folder=run.folder, multirun=run.multirun, resumed=True, **found)
+        return Run(folder=run.folder, multirun=run.multirun, resumed=True, **existing)
     return run
 
 
 def ensure_writable(folder: Path) -> None:
-    """Create ``folder`` and a file in it, which goes again. Raises ZooError with the reason where that fails."""
+    """Create a folder and test it with a temporary file.
+
+    Raises:
+        ZooError: the folder is not writable.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise ZooError(
-            f"Cannot write to the run folder {folder}: {error.strerror}; choose another one."
+            f"Cannot write to the run folder {folder}: {error.strerror}; choose another folder."
         ) from error
 
 
 def run_id_of(source: Path) -> str:
-    """The id of the run behind a run folder, a folder with a ``run.json`` (an export), or a Lightning checkpoint.
+    """Return the id of the run that wrote a folder or a checkpoint.
 
-    Raises ZooError where there is none.
+    Args:
+        source: a run folder, an exported folder with a ``run.json``, or a Lightning checkpoint.
+
+    Raises:
+        ZooError: ``source`` has no run id.
     """
     source = Path(source)
     if source.is_dir() and (source / CARD).is_file():
         return str(_read_card(source)["id"])
     if source.is_file():
-        identity = _id_in_checkpoint(source)
-        if identity is not None:
-            return identity
+        run_id = _id_in_checkpoint(source)
+        if run_id is not None:
+            return run_id
         for parent in source.absolute().parents[:2]:
             if (parent / CARD).is_file():
                 return str(_read_card(parent)["id"])
     raise ZooError(
-        f"{source} is no run folder and no checkpoint of a run: there is no {CARD} and no run id in it."
+        f"{source} is neither a run folder nor a checkpoint of a run: it has no {CARD} and no run "
+        "id."
     )
 
 
@@ -145,29 +178,30 @@ def _id_in_checkpoint(checkpoint: Path) -> str | None:
     try:
         content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError):
-        return None  # not a checkpoint, or one that holds more than plain values
-    identity = content.get(CHECKPOINT_KEY) if isinstance(content, Mapping) else None
-    return str(identity) if identity is not None else None
+        return None  # not a checkpoint, or a checkpoint with values other than plain data
+    run_id = content.get(CHECKPOINT_KEY) if isinstance(content, Mapping) else None
+    return str(run_id) if run_id is not None else None
 
 
 def _read_card(folder: Path) -> dict[str, Any]:
     try:
         card = json.loads((folder / CARD).read_text())
-        return {key: card[key] for key in ("id", "kind", "name", "group")}
+        return {field: card[field] for field in CARD_FIELDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ZooError(f"{folder / CARD} is missing or damaged: {error}.") from error
 
 
-def stamp(run: Run, folder: Path) -> None:
-    """Leave the run's card in ``folder`` (an export), so that an evaluation of it knows where it comes from."""
-    card = {
-        key: value for key, value in asdict(run).items() if key in ("id", "kind", "name", "group")
-    }
-    write_text(folder / CARD, json.dumps(card, indent=1))
+def write_card(run: Run, folder: Path) -> None:
+    """Write the run's card into an exported folder, so that its evaluations name the training."""
+    (folder / CARD).write_text(json.dumps(run.card, indent=1))
 
 
 class RunIdentity(pl.Callback):
-    """Keeps the run's id in every checkpoint, so that whoever resumes it continues the same run in the loggers."""
+    """Stores the run's id in every checkpoint, so that a resumed training continues the same run.
+
+    Args:
+        run: the run that writes the checkpoints.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -175,5 +209,5 @@ class RunIdentity(pl.Callback):
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Add the id under ``simulzoo_run``."""
+        """Store the id under ``simulzoo_run``."""
         checkpoint[CHECKPOINT_KEY] = self.run.id

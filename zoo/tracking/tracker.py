@@ -1,10 +1,10 @@
-"""Everything a run says about itself while it runs: to the run folder always, to W&B where it is on.
+"""The tracker of a run: configuration, provenance, scores and files go to the run folder and to W&B.
 
-Knows no model and no metric: names and values come from the caller.
+The run folder always receives them, W&B only if it is enabled.
 """
 
 import json
-import warnings
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 from lightning.pytorch.loggers.logger import Logger
 
-from zoo.files import write_text
 from zoo.tracking import artifacts
 from zoo.tracking.csv_logger import CsvLogger
 from zoo.tracking.launch import default_environment, job, terminable
@@ -25,11 +24,13 @@ from zoo.tracking.wandb_logger import WandbLogger, WandbSettings, start
 if TYPE_CHECKING:
     import wandb
 
-_INTERRUPTED = 130  # exit code of a shell command ended by Ctrl-C
+logger = logging.getLogger(__name__)
+
+_INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 
 
 class Tracker:
-    """Context manager around all of a job's work, and the only one it needs: see ``track``."""
+    """Context manager around all of a job's work; create it with ``track``."""
 
     def __init__(
         self,
@@ -47,50 +48,21 @@ class Tracker:
         self._settings = settings
         self._csv = CsvLogger(run.folder)
         self._wandb: wandb.Run | None = None
-        self._valid: dict[str, set[str]] = {}
-        self._surroundings = ExitStack()
+        self._artifact_digests: dict[str, set[str]] = {}
+        self._contexts = ExitStack()
 
     def __enter__(self) -> Self:
-        self._surroundings.enter_context(
+        self._contexts.enter_context(
             job(self.run.folder, multirun=self.run.multirun, overrides=self._overrides)
         )
-        self._surroundings.enter_context(terminable())
+        self._contexts.enter_context(terminable())
         try:
             if self.run.main:
                 self._start()
         except BaseException:
-            self._surroundings.close()
+            self._contexts.close()
             raise
         return self
-
-    def _start(self) -> None:
-        known = {**provenance(), **self._facts}
-        written = self._write_provenance(known)
-        environment = {"WANDB_DATA_DIR": str(self.run.folder / "wandb"), "WANDB_SILENT": "true"}
-        self._surroundings.enter_context(default_environment(environment))
-        config = {
-            **self._config,
-            "overrides": self._overrides,
-            "provenance": known,
-            "run_folder": str(self.run.folder),
-        }
-        self._wandb = start(self.run, self._settings, config)
-        for path in written:
-            self.log_file(path)
-
-    def _write_provenance(self, known: Mapping[str, Any]) -> list[Path]:
-        """config.yaml (resolved), overrides.yaml, provenance.json and, where the tree has changes, changes.diff.
-
-        A resumed run that differs writes config.2.yaml and so on: what the first start did stays on record.
-        """
-        git = git_state()
-        texts = {
-            "config.yaml": yaml.safe_dump(dict(self._config), sort_keys=False, allow_unicode=True),
-            "overrides.yaml": yaml.safe_dump(self._overrides, allow_unicode=True),
-            "provenance.json": json.dumps(known, indent=1, ensure_ascii=False, default=str),
-            "changes.diff": git.diff if git is not None else "",
-        }
-        return [_keep(self.run.folder / name, text) for name, text in texts.items() if text]
 
     def __exit__(
         self,
@@ -100,26 +72,62 @@ class Tracker:
     ) -> None:
         online = self._wandb is not None and not self._wandb.offline
         try:
-            self._ask(lambda wandb_run: wandb_run.finish(exit_code=exit_code(error)))
-            if online and self._valid:
-                self._ask(self._drop_stale)
+            self._with_wandb(lambda wandb_run: wandb_run.finish(exit_code=exit_code(error)))
+            if online and self._artifact_digests:
+                self._with_wandb(self._delete_stale_artifacts)
         finally:
             self._wandb = None
-            self._surroundings.close()
+            self._contexts.close()
+
+    def _start(self) -> None:
+        known = {**provenance(), **self._facts}
+        files = self._write_provenance(known)
+
+        environment = {"WANDB_DATA_DIR": str(self.run.folder / "wandb"), "WANDB_SILENT": "true"}
+        self._contexts.enter_context(default_environment(environment))
+        config = {
+            **self._config,
+            "overrides": self._overrides,
+            "provenance": known,
+            "run_folder": str(self.run.folder),
+        }
+        self._wandb = start(self.run, self._settings, config)
+        for path in files:
+            self.log_file(path)
+
+    def _write_provenance(self, known: Mapping[str, Any]) -> list[Path]:
+        """Write config.yaml (resolved), overrides.yaml, provenance.json and changes.diff.
+
+        changes.diff is written only if the working tree has changes. If a resumed run differs from
+        its first start, it writes config.2.yaml and so on.
+        """
+        git = git_state()
+        texts = {
+            "config.yaml": yaml.safe_dump(dict(self._config), sort_keys=False, allow_unicode=True),
+            "overrides.yaml": yaml.safe_dump(self._overrides, allow_unicode=True),
+            "provenance.json": json.dumps(known, indent=1, ensure_ascii=False, default=str),
+            "changes.diff": git.diff if git is not None else "",
+        }
+        return [
+            _write_numbered(self.run.folder / name, text) for name, text in texts.items() if text
+        ]
 
     def loggers(self) -> list[Logger]:
-        """Loggers for a Lightning Trainer."""
-        return [
-            self._csv,
-            *([WandbLogger(self.run, self._wandb)] if self._wandb is not None else []),
-        ]
+        """Return the loggers for a Lightning Trainer."""
+        if self._wandb is None:
+            return [self._csv]
+        return [self._csv, WandbLogger(self.run, self._wandb)]
 
     def log_scores(
         self, prefix: str, scores: Mapping[str, float | None], *, knob: tuple[str, float] | None
     ) -> None:
-        """Log ``<prefix>/<name>`` for each score (None: not measured), e.g. prefix ``tst/en-de``.
+        """Log ``<prefix>/<name>`` for each score.
 
-        knob: name and value of the latency setting, the axis of the scores: ``<prefix>/<knob name>``.
+        Args:
+            prefix: test set and language pair, such as ``tst/en-de``.
+            scores: scores by name; None if a score was not computed.
+            knob: name and value of the latency setting, logged as ``<prefix>/<knob name>`` and used
+                as the axis of the scores in W&B.
         """
         if not self.run.main:
             return
@@ -132,19 +140,18 @@ class Tracker:
                 wandb_run.define_metric(name, step_metric=next(iter(axis)))
             wandb_run.log({**axis, **row})
 
-        self._ask(log)
+        self._with_wandb(log)
 
     def log_table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table in W&B, such as the hypotheses beside their references."""
+        """Log a table to W&B, such as hypotheses and references."""
 
         def log(wandb_run: "wandb.Run") -> None:
             import wandb
 
-            wandb_run.log(
-                {name: wandb.Table(columns=list(columns), data=[list(row) for row in rows])}
-            )
+            data = [list(row) for row in rows]
+            wandb_run.log({name: wandb.Table(columns=list(columns), data=data)})
 
-        self._ask(log)
+        self._with_wandb(log)
 
     def log_curve(
         self,
@@ -154,7 +161,14 @@ class Tracker:
         ys: Mapping[str, Sequence[float]],
         title: str = "",
     ) -> None:
-        """Lines over one axis in W&B, such as BLEU over StreamLAAL. x: axis name and values; ys: values by label."""
+        """Log a line plot to W&B, such as BLEU over StreamLAAL.
+
+        Args:
+            name: key of the plot in W&B.
+            x: name and values of the horizontal axis.
+            ys: values of each line by label.
+            title: title of the plot; empty: ``name``.
+        """
 
         def log(wandb_run: "wandb.Run") -> None:
             import wandb
@@ -168,25 +182,22 @@ class Tracker:
             )
             wandb_run.log({name: lines})
 
-        self._ask(log)
+        self._with_wandb(log)
 
     def log_image(self, name: str, path: Path) -> None:
-        """A picture (PNG) in W&B."""
+        """Log a PNG image to W&B."""
 
         def log(wandb_run: "wandb.Run") -> None:
             import wandb
 
             wandb_run.log({name: wandb.Image(str(path))})
 
-        self._ask(log)
+        self._with_wandb(log)
 
     def log_file(self, path: Path) -> None:
-        """A file of the run folder, such as results.json or the report, among the W&B run's files."""
-        self._ask(
-            lambda wandb_run: wandb_run.save(
-                str(path), base_path=str(self.run.folder), policy="now"
-            )
-        )
+        """Upload a file of the run folder, such as results.json, to the W&B run's files."""
+        base = str(self.run.folder)
+        self._with_wandb(lambda wandb_run: wandb_run.save(str(path), base_path=base, policy="now"))
 
     def log_checkpoints(
         self,
@@ -195,46 +206,55 @@ class Tracker:
         best: Path | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Log what training keeps, once and at its end: the top-k checkpoint files and the exported folder.
+        """Log a training's checkpoints to W&B, once, at the end of the training.
 
-        Earlier versions, of a start that this one resumed, are deleted from the server once the new ones are there.
+        After the upload, versions that an earlier start of the same run logged are deleted from the
+        server.
+
+        Args:
+            paths: the top-k checkpoint files and the exported folder.
+            best: the path among ``paths`` that receives the alias ``best``.
+            metadata: shown with every artifact.
         """
 
         def log(wandb_run: "wandb.Run") -> None:
-            known = dict(metadata or {})
-            self._valid = artifacts.log_artifacts(
-                wandb_run, paths, run_id=self.run.id, best=best, metadata=known
+            self._artifact_digests = artifacts.log_artifacts(
+                wandb_run, paths, run_id=self.run.id, best=best, metadata=dict(metadata or {})
             )
 
-        self._ask(log)
+        self._with_wandb(log)
 
     def use_checkpoint(self, path: Path, *, run_id: str) -> None:
-        """Declare the exported folder or checkpoint file that training ``run_id`` made an input of this run."""
+        """Declare a checkpoint an input of this W&B run.
+
+        Args:
+            path: exported folder or checkpoint file.
+            run_id: id of the training run that wrote it.
+        """
 
         def log(wandb_run: "wandb.Run") -> None:
             name = artifacts.use_artifact(wandb_run, path, run_id=run_id)
-            wandb_run.config.update(
-                {"model": {"artifact": name, "training_run": run_id}}, allow_val_change=True
-            )
+            model = {"artifact": name, "training_run": run_id}
+            wandb_run.config.update({"model": model}, allow_val_change=True)
 
-        self._ask(log)
+        self._with_wandb(log)
 
-    def _drop_stale(self, wandb_run: "wandb.Run") -> None:
+    def _delete_stale_artifacts(self, wandb_run: "wandb.Run") -> None:
         import wandb
 
         api = wandb.Api()
-        for name, digests in self._valid.items():
-            full = f"{wandb_run.entity}/{wandb_run.project}/{name}"
-            artifacts.drop_stale(api.artifacts(artifacts.TYPE, full), digests)
+        for name, digests in self._artifact_digests.items():
+            full_name = f"{wandb_run.entity}/{wandb_run.project}/{name}"
+            artifacts.delete_stale(api.artifacts(artifacts.TYPE, full_name), digests)
 
-    def _ask(self, action: Callable[["wandb.Run"], object]) -> None:
-        """Do something with the W&B run if there is one; its failure costs a warning, never the run."""
+    def _with_wandb(self, action: Callable[["wandb.Run"], object]) -> None:
+        """Call ``action`` with the W&B run if there is one; an error is logged and not raised."""
         if self._wandb is None:
             return
         try:
             action(self._wandb)
         except Exception as error:
-            warnings.warn(f"W&B: {type(error).__name__}: {error}", stacklevel=3)
+            logger.warning("W&B: %s: %s", type(error).__name__, error)
 
 
 def track(
@@ -245,11 +265,18 @@ def track(
     facts: Mapping[str, Any] | None = None,
     settings: WandbSettings | None = None,
 ) -> Tracker:
-    """``with track(open_run(...), ...) as tracker:`` around all of a job's work.
+    """Create the context manager around all of a job's work.
 
-    config: the resolved configuration, plain values. overrides: of this job, as typed. facts: what else to keep, such
-    as corpus hash, convention, batch size. On the way out, also by an exception or Ctrl-C, the W&B run is finished
-    with the exit code the process will have, and the launcher's leavings are cleared for the next job of a multirun.
+    ``with track(open_run(...), ...) as tracker:``. When the block ends, also by an exception or
+    Ctrl-C, the W&B run is finished with the exit code of the process, and the environment variables
+    of Lightning's launcher are removed for the next job of a multirun.
+
+    Args:
+        run: the run from ``open_run``.
+        config: the resolved configuration as plain values.
+        overrides: command line overrides of this job.
+        facts: additional provenance, such as the hash of the corpus or the batch size.
+        settings: W&B settings; None: the defaults.
     """
     return Tracker(
         run,
@@ -261,7 +288,7 @@ def track(
 
 
 def exit_code(error: BaseException | None) -> int:
-    """The exit code of a process that ends by ``error``."""
+    """Return the exit code of a process that ``error`` ends; 0 for None."""
     if error is None:
         return 0
     if isinstance(error, KeyboardInterrupt):
@@ -271,11 +298,15 @@ def exit_code(error: BaseException | None) -> int:
     return 1
 
 
-def _keep(path: Path, text: str) -> Path:
-    """Write ``text`` to ``path``, or to the next free ``name.2.suffix`` where another text stands already."""
+def _write_numbered(path: Path, text: str) -> Path:
+    """Write a text, to ``name.2.suffix`` and so on if the file exists with another text.
+
+    Returns:
+        The path of the file with the text.
+    """
     stem, number = path.stem, 1
     while path.exists() and path.read_text() != text:
         number += 1
         path = path.with_name(f"{stem}.{number}{path.suffix}")
-    write_text(path, text)
+    path.write_text(text)
     return path

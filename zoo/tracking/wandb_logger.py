@@ -1,11 +1,11 @@
-"""The W&B run behind a run: whether it is on, how it starts, and Lightning's way to it. Knows no score by name.
+"""The W&B run of a run: when it is enabled, how it starts, and its logger for Lightning.
 
-W&B is a convenience here: it never asks for anything, and what goes wrong with it costs a warning, not the run.
+W&B never asks for input here, and its errors are logged instead of ending the run.
 """
 
+import logging
 import netrc
 import os
-import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,29 +18,37 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
 from zoo.errors import unknown
+from zoo.tracking.csv_logger import plain_values
 from zoo.tracking.run import Run
 from zoo.types import Seconds
 
 if TYPE_CHECKING:
     import wandb
 
+logger = logging.getLogger(__name__)
+
 Mode = Literal["online", "offline", "disabled"]
 MODES: tuple[Mode, ...] = ("online", "offline", "disabled")
 STEP_AXIS = "trainer/global_step"
 _TRAINING_METRICS = ("train/*", "dev/*", "val/*", "lr*", "epoch")
-_HOSTS = (
-    "api.forge.coreweave.com",
-    "api.wandb.ai",
-)  # the public server, and the name it had before wandb 0.31
+_HOSTS = ("api.forge.coreweave.com", "api.wandb.ai")  # public server since wandb 0.31, and before
 _TRUE = ("1", "true", "yes", "on")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WandbSettings:
-    """What a person may set about W&B.
+    """W&B settings of the configuration.
 
-    mode: None leaves it to WANDB_MODE, and without that to whether there is an API key: online with, offline without.
-    init_timeout: how long to try to reach the server before the run goes on offline.
+    Attributes:
+        project: W&B project.
+        entity: user or team; None: the default of the account.
+        mode: ``online``, ``offline`` or ``disabled``; None: the environment variable WANDB_MODE,
+            and without it ``online`` if there is an API key, else ``offline``.
+        tags: tags of the W&B run.
+        init_timeout: seconds to wait for the server before the run continues offline.
+
+    Raises:
+        ZooError: ``mode`` is unknown.
     """
 
     project: str = "simulzoo"
@@ -55,67 +63,83 @@ class WandbSettings:
 
 
 def resolve_mode(setting: Mode | None, environment: Mapping[str, str] = os.environ) -> Mode:
-    """The mode to start in: the setting, else WANDB_MODE, else by the key. Without a key, "online" means offline."""
-    wanted: str = setting or environment.get("WANDB_MODE", "").lower()
-    if not setting and environment.get("WANDB_DISABLED", "").lower() in _TRUE:
+    """Return the mode in which W&B starts.
+
+    Args:
+        setting: the configured mode; it takes precedence over the environment.
+        environment: environment variables.
+
+    Returns:
+        The mode; ``offline`` instead of ``online`` if there is no API key.
+    """
+    if setting is None and environment.get("WANDB_DISABLED", "").lower() in _TRUE:
         return "disabled"
-    if wanted in ("offline", "dryrun"):
+    mode: str = setting or environment.get("WANDB_MODE", "").lower()
+    if mode in ("offline", "dryrun"):
         return "offline"
-    if wanted == "disabled":
+    if mode == "disabled":
         return "disabled"
     return "online" if has_key(environment) else "offline"
 
 
 def has_key(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether W&B would find an API key without asking: in the environment, or in netrc for the server's host."""
+    """Return whether W&B can find an API key in the environment or in a netrc file."""
     if environment.get("WANDB_API_KEY") or environment.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
-    own = urlparse(environment.get("WANDB_BASE_URL", "")).netloc
-    for path in (
-        Path(environment.get("NETRC", "~/.netrc")).expanduser(),
-        Path("~/_netrc").expanduser(),
-    ):
+
+    configured = urlparse(environment.get("WANDB_BASE_URL", "")).netloc
+    hosts = (configured,) if configured else _HOSTS
+    for path in (environment.get("NETRC", "~/.netrc"), "~/_netrc"):
         try:
-            known = netrc.netrc(str(path)).hosts
+            known = netrc.netrc(str(Path(path).expanduser())).hosts
         except (OSError, netrc.NetrcParseError):
             continue
-        if any(host in known for host in ((own,) if own else _HOSTS)):
+        if any(host in known for host in hosts):
             return True
     return False
 
 
 def start(run: Run, settings: WandbSettings, config: Mapping[str, Any]) -> "wandb.Run | None":
-    """Start, or continue, the W&B run of ``run``; None where W&B is disabled, absent, or this is not the main process.
+    """Start or continue the W&B run.
 
-    What W&B cannot do online it does offline, and else not at all, with one warning.
+    If W&B cannot start online, it starts offline; if that fails too, the run continues without it.
+    Each case is logged as one warning.
+
+    Args:
+        run: the run; its id is the W&B run's id.
+        settings: W&B settings.
+        config: the configuration to log.
+
+    Returns:
+        None if W&B is disabled or fails, or if this is not the main process.
     """
     mode = resolve_mode(settings.mode)
     if not run.main or mode == "disabled":
         return None
+
     problem = ""
     if mode == "offline" and settings.mode == "online":
         problem = "no W&B API key was found"
     if mode == "online":
         try:
             return _init(run, settings, config, "online")
-        except (
-            Exception
-        ) as error:  # wandb raises its own errors, but also whatever its transport does
+        except Exception as error:  # wandb's own errors, and any error of its HTTP library
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-            _reset()
+            _stop_service()
+
     if problem:
-        warnings.warn(f"W&B goes on offline: {problem}.", stacklevel=2)
+        logger.warning("W&B continues offline: %s.", problem)
     try:
         return _init(run, settings, config, "offline")
     except Exception as error:
-        warnings.warn(f"W&B is off, metrics.csv is not: {error}.", stacklevel=2)
+        logger.warning("W&B is disabled, metrics.csv is still written: %s.", error)
         return None
 
 
 def _init(run: Run, settings: WandbSettings, config: Mapping[str, Any], mode: Mode) -> "wandb.Run":
     import wandb
 
-    started = wandb.init(
+    wandb_run = wandb.init(
         project=settings.project,
         entity=settings.entity,
         dir=str(run.folder),
@@ -132,21 +156,29 @@ def _init(run: Run, settings: WandbSettings, config: Mapping[str, Any], mode: Mo
             init_timeout=settings.init_timeout, silent=True, console="off", symlink=False
         ),
     )
-    started.define_metric(STEP_AXIS)
+    wandb_run.define_metric(STEP_AXIS)
     for pattern in _TRAINING_METRICS:
-        started.define_metric(pattern, step_metric=STEP_AXIS)
-    return started
+        wandb_run.define_metric(pattern, step_metric=STEP_AXIS)
+    return wandb_run
 
 
-def _reset() -> None:
-    """Stop W&B's service, which holds on to the id of a run that did not start."""
+def _stop_service() -> None:
+    """Stop W&B's background service, which keeps the id of a run that failed to start."""
     import wandb
 
     wandb.teardown()
 
 
 class WandbLogger(Logger):
-    """Lightning's door to a started W&B run. Metrics carry their own axis, so resumed steps never run backwards."""
+    """Lightning logger of a started W&B run.
+
+    Metrics are logged on the axis ``trainer/global_step`` rather than W&B's own step counter, which
+    must not decrease and would reject the repeated steps of a resumed training.
+
+    Args:
+        run: the run.
+        experiment: its W&B run.
+    """
 
     def __init__(self, run: Run, experiment: "wandb.Run") -> None:
         super().__init__()
@@ -170,20 +202,22 @@ class WandbLogger(Logger):
 
     @property
     def experiment(self) -> "wandb.Run":
-        """The W&B run itself."""
+        """The W&B run."""
         return self._experiment
 
     @rank_zero_only
     def log_hyperparams(
         self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
     ) -> None:
-        """Nothing: the run was started with the whole resolved configuration."""
+        """Do nothing: ``start`` has logged the whole configuration."""
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float | Tensor], step: int | None = None) -> None:
-        """Log on the axis ``trainer/global_step``."""
-        row = {
-            name: value.item() if isinstance(value, Tensor) else value
-            for name, value in metrics.items()
-        }
-        self._experiment.log(row if step is None else {**row, STEP_AXIS: step})
+        """Log metrics.
+
+        Args:
+            metrics: values by name.
+            step: optimizer step; None for metrics outside training.
+        """
+        axis = {} if step is None else {STEP_AXIS: step}
+        self._experiment.log({**plain_values(metrics), **axis})

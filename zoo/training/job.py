@@ -37,7 +37,7 @@ from zoo.errors import ZooError, unknown
 from zoo.evaluation.sources import check_talks
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
-from zoo.tracking.run import CARD, Run, RunIdentity, open_run, stamp
+from zoo.tracking.run import CARD, Run, RunIdentity, open_run, write_card
 from zoo.tracking.tracker import Tracker, track
 from zoo.training.export import DTYPES, evaluation, export, weights_key
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
@@ -153,7 +153,7 @@ def finish(
             evaluated=repeated,
             dtype=cfg.export_dtype,
         )
-        stamp(run, folder)
+        write_card(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
     print(f"exported: {folder}\nevaluate: {evaluation(system, repeated, f'{key}={folder}')}")
 
