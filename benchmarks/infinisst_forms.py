@@ -219,7 +219,7 @@ def handed_over(
 ) -> Session:
     """A copy of a session as ``form`` keeps it. before: (n,) samples, those of the last block and its left context."""
     session = copy.deepcopy(session)
-    state: StreamState = session.backbone
+    state: StreamState = session.backbone_state
     if form is not None and not form.rotated_keys:
         assert state.anchor is not None
         state.cache[:, 0] = unrotated(state.cache[:, 0], state.dropped, decoder)

@@ -120,7 +120,7 @@ def filled(backbone: InfiniSST, multiplier: int) -> tuple[Session, Tensor]:
         latency_multiplier=multiplier,
     )
     session, recent = system.open("talk"), torch.zeros(0)
-    while not session.backbone.dropped:
+    while not session.backbone_state.dropped:
         block = torch.randn(system.chunk_samples)
         heard(backbone, [session], [block])
         recent = torch.cat([recent, block])[

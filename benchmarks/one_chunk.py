@@ -86,7 +86,7 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     session, received, writes = system.open(talk.name), 0, 0
     for number, chunk in enumerate(flagged(source.chunks)):
-        waiting, state = session.audio.numel(), session.backbone
+        waiting, state = session.audio.numel(), session.backbone_state
         before = state.kept, state.next_position
         received += chunk.samples.numel()
         with watched(backbone) as seen:
@@ -155,7 +155,7 @@ def speaking(
             "",
             "".join("01"[start] for start in hypothesis.word_starts.tolist()),
         ),
-        ("Decision.write", "turn_taking writes the whole turn", str(hypothesis.new)),
+        ("Decision.write", "turn_taking writes the whole turn", str(hypothesis.num_new_tokens)),
         ("StreamState.cache", "decoder positions kept after the turn", str(state.kept)),
         (
             "EncoderState.cache",
@@ -168,7 +168,7 @@ def speaking(
 def arriving(instance: Instance, system: StreamingSystem, talk: Talk, number: int) -> list[Line]:
     """From the emission to the Instance and the scores of the talk."""
     target = system.target_language
-    mine = [unit for unit, chunk in enumerate(instance.chunk_of) if chunk == number]
+    mine = [unit for unit, chunk in enumerate(instance.chunk_indices) if chunk == number]
     result = score_talks([instance], [reference_segments(talk, target)], language=target)
     chunk = instance.chunks[number]
     lines = [

@@ -34,9 +34,9 @@ from zoo.backbones.seamless_m4t.network import train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.errors import ZooError, run_script
 from zoo.languages import language
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Capability, Request, Seconds, SpeechChunk, Stage
+from zoo.types import SAMPLE_RATE, Capability, Request, Seconds, SpeechChunk, Task
 
 SIZES = {  # name: default, with --small, meaning
     "hidden": (512, 32, "width of encoder, text decoder and text-to-unit model"),
@@ -53,27 +53,33 @@ LOOK = frozenset({Capability.ALIGNMENT, Capability.SPEECH})
 PARTS = ("look", "states", "units", "wave")
 TEXT = "Guten Morgen. Wir reden heute über das Wetter, und das Wetter ist schön!"
 
-States = Callable[[SeamlessM4TSpeech, Write], Tensor]
+States = Callable[[SeamlessM4TSpeech, SpeechRequest], Tensor]
 
 
-def kept(backbone: SeamlessM4TSpeech, write: Write) -> Tensor:
+def kept(backbone: SeamlessM4TSpeech, write: SpeechRequest) -> Tensor:
     """What the zoo does."""
     return backbone.fed([write], close=True)[0]
 
 
-def forced(backbone: SeamlessM4TSpeech, write: Write) -> Tensor:
+def forced(backbone: SeamlessM4TSpeech, write: SpeechRequest) -> Tensor:
     """Encoder and text decoder once more, over the whole text at once."""
     [memory] = heard(backbone, write.session)
-    prompt = [*backbone.opening(write.session, Stage.TRANSLATION), *write.session.prefix.tolist()]
+    prompt = [
+        *backbone.opening(write.session, Task.TRANSLATION),
+        *write.session.prefix_ids.tolist(),
+    ]
     prompt += [*write.hypothesis.token_ids.tolist()[: write.tokens], backbone.end]
     texts = Continuation(backbone.decoder, [memory], [prompt], heads={}, states=True)
     return texts.states(0, torch.empty(0, dtype=torch.long))
 
 
-def generated(backbone: SeamlessM4TSpeech, write: Write) -> Tensor:
+def generated(backbone: SeamlessM4TSpeech, write: SpeechRequest) -> Tensor:
     """As ``generate``: the text is decoded again, token by token after the forced prefix; then as ``forced``."""
     [memory] = heard(backbone, write.session)
-    prompt = [*backbone.opening(write.session, Stage.TRANSLATION), *write.session.prefix.tolist()]
+    prompt = [
+        *backbone.opening(write.session, Task.TRANSLATION),
+        *write.session.prefix_ids.tolist(),
+    ]
     texts = Continuation(backbone.decoder, [memory], [prompt], heads={})
     for token in write.hypothesis.token_ids.tolist():
         scores = texts.log_probs[0].clone()
@@ -93,7 +99,7 @@ FORMS: dict[str, States] = {
 
 def heard(backbone: SeamlessM4TSpeech, session: Session) -> list[Tensor]:
     """The encoder's memory, made anew; features are kept in any form."""
-    return backbone.listen([session], [session.look()])
+    return backbone.listen([session], [session.visible_audio()])
 
 
 def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
@@ -143,13 +149,13 @@ def opened(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step: int) 
     random = torch.Generator().manual_seed(step)
     session = Session(
         talk=f"step {step}",
-        source=language("en"),
-        target=language("de"),
+        source_language=language("en"),
+        target_language=language("de"),
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
-        prefix=torch.randint(4, 50, (options.prefix,), generator=random),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
+        prefix_ids=torch.randint(4, 50, (options.prefix,), generator=random),
     )
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     session.receive(SpeechChunk(0.1 * torch.randn(options.seconds * SAMPLE_RATE, generator=random)))
     return session
 
@@ -162,11 +168,11 @@ def spoken(
     marks = [time.process_time()]
     [hypothesis] = backbone.decode([session], [Request()], LOOK)
     marks.append(time.process_time())
-    fed = states(backbone, Write(session, hypothesis, hypothesis.new, ""))
+    fed = states(backbone, SpeechRequest(session, hypothesis, hypothesis.num_new_tokens, ""))
     marks.append(time.process_time())
-    [units] = backbone.speaker.units([fed], [session.target], layer=None)
+    [units] = backbone.speaker.units([fed], [session.target_language], layer=None)
     marks.append(time.process_time())
-    [voiced] = backbone.vocode([units.ids], session.target)
+    [voiced] = backbone.vocode([units.ids], session.target_language)
     marks.append(time.process_time())
     return [end - begin for begin, end in pairwise(marks)], units, voiced
 

@@ -29,7 +29,7 @@ from zoo.errors import ZooError, run_script
 from zoo.metrics.quality import BLEU, error_rate
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import CARD
-from zoo.types import Request, SpeechChunk, Stage
+from zoo.types import Request, SpeechChunk, Task
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("outputs/ablations/streamuni_mixture")
@@ -134,9 +134,9 @@ def low_latency(name: str, options: argparse.Namespace) -> dict[str, float]:
         sessions = [system.open("") for _ in batch]
         for session, thought in zip(sessions, batch, strict=True):
             session.receive(SpeechChunk(thought.samples(), final=True))
-        for stage, texts in ((Stage.TRANSCRIPT, heard), (Stage.TRANSLATION, written)):
+        for stage, texts in ((Task.TRANSCRIPTION, heard), (Task.TRANSLATION, written)):
             answers = system.backbone.decode(
-                sessions, [Request(stage=stage)] * len(batch), system.needs
+                sessions, [Request(task=stage)] * len(batch), system.needs
             )
             texts += [system.backbone.text(answer.token_ids.tolist()).strip() for answer in answers]
         gold += batch

@@ -17,7 +17,7 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Stage
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Task
 
 Enough = Callable[[list[int]], bool]  # of the new ids
 PER_SECOND = (
@@ -34,7 +34,7 @@ class PlainLoop(Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
 
     def __init__(self, thinker: ChainOfThought, *, limits: str = "none") -> None:
@@ -64,13 +64,13 @@ class PlainLoop(Backbone):
         ]
 
     def _answer(self, session: Session, request: Request) -> Hypothesis:
-        wave = session.look(request.audio_end)
-        if request.stage is Stage.TRANSCRIPT:
+        wave = session.visible_audio(request.audio_end)
+        if request.task is Task.TRANSCRIPTION:
             return self._transcript(session, wave)
         transcript = (
             self._transcript(session, wave).token_ids
-            if request.transcript is None
-            else request.transcript
+            if request.transcript_ids is None
+            else request.transcript_ids
         )
         before = [*transcript.tolist(), *self.thinker.prompt.separator]
         return self._translation(session, wave, before, request.max_words)
@@ -99,7 +99,7 @@ class PlainLoop(Backbone):
         self, session: Session, wave: Tensor, before: list[int], words: int | None
     ) -> Hypothesis:
         """The answer after transcript, separator and all that is written."""
-        prefix = session.prefix.tolist()
+        prefix = session.prefix_ids.tolist()
         vocabulary = self.words
 
         def known(ids: list[int]) -> bool:
@@ -114,7 +114,7 @@ class PlainLoop(Backbone):
         return Hypothesis(
             token_ids=ids[len(prefix) :],
             word_starts=vocabulary.word_starts(ids),
-            prefix=len(prefix),
+            prefix_length=len(prefix),
             finished=finished,
             sentence_ends=vocabulary.sentence_ends(ids),
         )
@@ -162,7 +162,7 @@ class PlainLoop(Backbone):
             [hidden], _ = thinker.encode([features.to(table.weight)])
             speech = thinker.project(hidden)
         ids = torch.tensor(
-            [*thinker.prompt.opening(len(speech), session.target), *after],
+            [*thinker.prompt.opening(len(speech), session.target_language), *after],
             device=table.weight.device,
         )
         embeddings = table(ids)

@@ -62,7 +62,7 @@ class Kept:
         """Add what there is now."""
         self.memory.append(memory_megabytes())
         self.audio.append(session.audio.numel() / SAMPLE_RATE)
-        self.text.append(session.prefix.numel())
+        self.text.append(session.prefix_ids.numel())
 
 
 def stream(

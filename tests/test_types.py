@@ -3,14 +3,17 @@
 import pytest
 import torch
 
-from zoo.types import Cut, Decision, Hypothesis, no_tokens
+from zoo.types import Cut, Decision, Hypothesis, empty_token_ids
 
 
 def hypothesis(starts: str, *, prefix: int = 0, finished: bool = False) -> Hypothesis:
     """``starts``: "w" where a word begins, "." where it goes on."""
     words = torch.tensor([start == "w" for start in starts], dtype=torch.bool)
     return Hypothesis(
-        torch.zeros(len(starts) - prefix, dtype=torch.long), words, prefix=prefix, finished=finished
+        torch.zeros(len(starts) - prefix, dtype=torch.long),
+        words,
+        prefix_length=prefix,
+        finished=finished,
     )
 
 
@@ -36,7 +39,7 @@ def hypothesis(starts: str, *, prefix: int = 0, finished: bool = False) -> Hypot
     ],
 )
 def test_whole_words(starts: str, prefix: int, finished: bool, tokens: int, whole: int) -> None:
-    assert hypothesis(starts, prefix=prefix, finished=finished).whole_words(tokens) == whole
+    assert hypothesis(starts, prefix=prefix, finished=finished).floor_to_word(tokens) == whole
 
 
 @pytest.mark.parametrize(
@@ -54,25 +57,27 @@ def test_whole_words(starts: str, prefix: int, finished: bool, tokens: int, whol
     ],
 )
 def test_first_words(starts: str, prefix: int, finished: bool, words: int, tokens: int) -> None:
-    assert hypothesis(starts, prefix=prefix, finished=finished).first_words(words) == tokens
+    assert (
+        hypothesis(starts, prefix=prefix, finished=finished).tokens_in_first_words(words) == tokens
+    )
 
 
 def test_attended_frames_need_an_alignment() -> None:
     with pytest.raises(ValueError, match="alignment"):
-        _ = hypothesis("w").attended
+        _ = hypothesis("w").attended_frames
     aligned = Hypothesis(
-        no_tokens(),
+        empty_token_ids(),
         torch.ones(2, dtype=torch.bool),
         2,
         alignment=torch.tensor([[0.2, 0.7], [0.9, 0]]),
     )
-    assert aligned.attended.tolist() == [1, 0]
+    assert aligned.attended_frames.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("cut", [None, Cut(), Cut(tokens=3)])
 def test_looking_again_needs_a_cut_that_makes_progress(cut: Cut | None) -> None:
     with pytest.raises(ValueError, match="again"):
-        Decision(write=0, cut=cut, again=True)
+        Decision(write=0, cut=cut, repeat=True)
 
 
 def test_a_cut_of_nothing_is_false() -> None:

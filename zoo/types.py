@@ -1,4 +1,4 @@
-"""The nouns of simultaneous translation. Knows no network, no file and no clock."""
+"""Value types of simultaneous translation, shared by every package of the zoo."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,32 +15,46 @@ Frames = int
 SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 kHz mono float32
 
 UnitKind = Literal["word", "char"]
-Convention = Literal[
-    "queue", "cumulative", "chunk"
-]  # how elapsed follows from compute; METRICS, "Quantities"
+# How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
+Convention = Literal["queue", "cumulative", "chunk"]
 
 
 class Capability(StrEnum):
-    """What a backbone can tell a policy, a history or a synthesizer beyond its words."""
+    """What a backbone provides to a policy, a history or a synthesizer besides token ids.
 
-    ALIGNMENT = "alignment"  # attention of each target token over the kept source frames
-    TRANSCRIPT = "transcript"  # a transcript of the kept source
-    TURNS = "turns"  # the model itself ends its turn: READ is a token
-    PREFIX = "prefix"  # a hypothesis may be written in part; the next one follows that part and hears all kept audio
-    SPEECH = "speech"  # states from which target speech can be made
-    RECUT = "recut"  # kept audio can be cut at the front
+    Attributes:
+        ALIGNMENT: Attention of each target token over the kept source frames.
+        TRANSCRIPT: A transcript of the kept source audio.
+        TURNS: The model ends its own turn: the end-of-turn token means READ.
+        PREFIX: A hypothesis may be written in part. The next hypothesis continues the written
+            prefix and is computed from all kept audio.
+        SPEECH: Decoder states from which target speech can be generated.
+        AUDIO_TRIMMING: The oldest kept audio can be dropped at any frame.
+    """
+
+    ALIGNMENT = "alignment"
+    TRANSCRIPT = "transcript"
+    TURNS = "turns"
+    PREFIX = "prefix"
+    SPEECH = "speech"
+    AUDIO_TRIMMING = "audio_trimming"
 
 
-class Stage(StrEnum):
-    """What a request asks the backbone to produce."""
+class Task(StrEnum):
+    """The output that a request asks for."""
 
     TRANSLATION = "translation"
-    TRANSCRIPT = "transcript"
+    TRANSCRIPTION = "transcription"
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechChunk:
-    """Newly arrived source audio. ``samples``: (n,) float32 at 16 kHz; ``final``: the source has ended."""
+    """Newly received source audio.
+
+    Attributes:
+        samples: (n,) float32 at 16 kHz.
+        final: The source ends with this chunk.
+    """
 
     samples: Tensor
     final: bool = False
@@ -48,89 +62,125 @@ class SpeechChunk:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a policy asks of a backbone.
+    """A policy's request to a backbone.
 
-    audio_end: look only at kept frames before this one (frames; None: all kept frames).
-    transcript: (n,) ids of source tokens, from the answer to a TRANSCRIPT request, to force instead of transcribing
-    (None: the backbone's own, if it uses one).
-    max_words: decode no further than needed to know this many new target words whole, which includes the token that
-    begins the next one (None: until the model closes its sentence or turn).
+    Attributes:
+        task: Translate or transcribe.
+        audio_end: Use only the kept frames before this one. None: all kept frames.
+        transcript_ids: (n,) source token ids from the answer to a transcription request. The
+            backbone forces them instead of transcribing again. None: the backbone transcribes by
+            itself if it needs a transcript.
+        max_words: Stop decoding as soon as this many new target words are complete, which takes
+            the token that begins the next word. None: decode until the model closes its sentence
+            or turn.
     """
 
-    stage: Stage = Stage.TRANSLATION
+    task: Task = Task.TRANSLATION
     audio_end: Frames | None = None
-    transcript: Tensor | None = None
+    transcript_ids: Tensor | None = None
     max_words: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What the backbone would say now, after the written prefix it still keeps.
+    """A backbone's answer to a request: new tokens that continue the kept prefix.
 
-    token_ids: (new,) int64. word_starts: (prefix + new,) bool, true where a token begins a word.
-    prefix: number of kept, already written tokens that stand before ``token_ids``.
-    finished: the model closed its sentence or turn. truncated: it did not, but was stopped at a limit of its own, and
-    what it said counts as finished. alignment: (prefix + new, frames) or None.
-    states: (opening + prefix + new, width) text decoder states that speech is made from (SPEECH), or None; ``opening``
-    are the states that stand before the text (start and language), as many as there are more rows than tokens.
-    sentence_ends: (prefix + new,) bool, true where a token ends a sentence (strong punctuation), or None.
-    transcript: its text. The answer to a TRANSCRIPT request has source tokens throughout, and no prefix.
+    The answer to a transcription request consists of source tokens and has no prefix.
+
+    Attributes:
+        token_ids: (new,) int64 ids of the new tokens.
+        word_starts: (prefix + new,) bool, True where a token begins a word.
+        prefix_length: Number of kept, already written tokens before ``token_ids``.
+        finished: Decoding ended: the model closed its sentence or turn, or was truncated.
+        alignment: (prefix + new, frames) attention weights, or None if not requested.
+        sentence_ends: (prefix + new,) bool, True where a token ends a sentence (strong
+            punctuation), or None.
+        transcript: Text of the source transcript, or None.
+        decoder_states: (opening + prefix + new, width) states of the text decoder, from which
+            speech is generated, or None. The ``opening`` rows belong to the start and language
+            tokens before the text.
+        truncated: The backbone stopped decoding at a length limit of its own.
     """
 
     token_ids: Tensor
     word_starts: Tensor
-    prefix: int = 0
+    prefix_length: int = 0
     finished: bool = False
     alignment: Tensor | None = None
     sentence_ends: Tensor | None = None
     transcript: str | None = None
-    states: Tensor | None = None
+    decoder_states: Tensor | None = None
     truncated: bool = False
 
     @property
-    def new(self) -> int:
+    def num_new_tokens(self) -> int:
         """Number of new tokens."""
         return int(self.token_ids.numel())
 
     @property
-    def attended(self) -> Tensor:
-        """(prefix + new,) int64: the frame each token attends to most. Raises ValueError without an alignment."""
-        return self.aligned.argmax(dim=1)
+    def num_frames(self) -> Frames:
+        """Number of source frames in the alignment. Raises ValueError without an alignment."""
+        return self.require_alignment().shape[1]
 
     @property
-    def frames(self) -> Frames:
-        """Source frames the alignment covers. Raises ValueError without one."""
-        return self.aligned.shape[1]
+    def attended_frames(self) -> Tensor:
+        """(prefix + new,) int64: the frame that each token attends to most.
 
-    @property
-    def aligned(self) -> Tensor:
-        """(prefix + new, frames): the alignment. Raises ValueError without one."""
+        Raises:
+            ValueError: The hypothesis has no alignment.
+        """
+        return self.require_alignment().argmax(dim=1)
+
+    def require_alignment(self) -> Tensor:
+        """Return the (prefix + new, frames) alignment.
+
+        Raises:
+            ValueError: The hypothesis has no alignment.
+        """
         if self.alignment is None:
-            raise ValueError("The backbone answered without the alignment it was asked for.")
+            raise ValueError("The backbone returned no alignment although it was requested.")
         return self.alignment
 
-    def whole_words(self, tokens: int) -> int:
-        """Largest number <= ``tokens`` of new tokens that does not split a word (a finished hypothesis ends in one)."""
-        if tokens >= self.new and self.finished:
-            return self.new
-        starts = self.word_starts[self.prefix :]
-        while tokens > 0 and not (tokens < self.new and bool(starts[tokens])):
+    def floor_to_word(self, tokens: int) -> int:
+        """Round a number of new tokens down so that no word is split.
+
+        Args:
+            tokens: Number of new tokens.
+
+        Returns:
+            The largest number up to ``tokens`` that ends at a word boundary. The end of a
+            finished hypothesis is a word boundary.
+        """
+        if tokens >= self.num_new_tokens and self.finished:
+            return self.num_new_tokens
+
+        starts = self.word_starts[self.prefix_length :]
+        while tokens > 0 and not (tokens < self.num_new_tokens and bool(starts[tokens])):
             tokens -= 1
         return tokens
 
-    def first_words(self, words: int) -> int:
-        """Number of new tokens in the first ``words`` new words, or in all whole ones where there are fewer."""
-        begins = [
-            token for token in range(1, self.new) if bool(self.word_starts[self.prefix + token])
-        ]
+    def tokens_in_first_words(self, words: int) -> int:
+        """Return the number of new tokens in the first ``words`` complete new words.
+
+        With fewer complete words, the tokens of all complete words are counted.
+        """
         if words <= 0:
             return 0
-        return begins[words - 1] if words <= len(begins) else self.whole_words(self.new)
+        starts = self.word_starts[self.prefix_length :]
+        next_words = [token for token in range(1, self.num_new_tokens) if bool(starts[token])]
+        if words <= len(next_words):
+            return next_words[words - 1]
+        return self.floor_to_word(self.num_new_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What to forget: the first ``tokens`` kept target tokens and the first ``frames`` kept source frames."""
+    """The oldest part of a stream's context that is dropped.
+
+    Attributes:
+        tokens: Number of kept target tokens to drop.
+        frames: Number of kept source frames to drop.
+    """
 
     tokens: int = 0
     frames: Frames = 0
@@ -141,21 +191,26 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A policy's answer: how many new tokens to write, what to cut after that, and whether to look once more.
+    """A policy's decision about the last hypothesis.
 
-    ``cut`` counts from what is kept once the write has joined the prefix. With ``again`` the policy runs once more on
-    what is left of the same audio before the history is asked; the cut must drop frames, so that looking comes to an
-    end. Raises ValueError otherwise.
+    Attributes:
+        write: Number of new tokens to write; 0 means READ.
+        cut: Context to drop after the write, counted after the new tokens joined the prefix.
+        repeat: Run the policy again on the remaining audio before the next chunk is received.
+
+    Raises:
+        ValueError: ``repeat`` without a cut of source frames, which would never terminate.
     """
 
     write: int
     cut: Cut | None = None
-    again: bool = False
+    repeat: bool = False
 
     def __post_init__(self) -> None:
-        if self.again and (self.cut is None or self.cut.frames <= 0):
+        if self.repeat and (self.cut is None or self.cut.frames <= 0):
             raise ValueError(
-                "A decision to look again must cut source frames, else it would look at the same ones."
+                "A decision with repeat=True must cut source frames; otherwise the policy would "
+                "run again on the same audio."
             )
 
 
@@ -174,9 +229,13 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """Text written at one moment. delay: seconds of source received; chunk: index of the chunk that caused it.
+    """Output that a system emits after one chunk.
 
-    speech: (n,) float32 at 16 kHz that says it, from a speaking system.
+    Attributes:
+        text: Text added to the translation.
+        delay: Seconds of source received so far.
+        chunk: Index of the chunk.
+        speech: (n,) float32 target speech at 16 kHz for ``text``, or None.
     """
 
     text: str
@@ -186,11 +245,19 @@ class Emission:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """Target speech that one chunk caused. samples: (n,) float32 at 16 kHz; text: what was written with it.
+class SpeechOutput:
+    """Target speech that a system emits after one chunk.
 
-    delay: seconds of source received; elapsed: when it was computed, in the instance's convention; chunk: index into
-    the instance's ``chunks``. Playing begins later where speech before it is not over (``zoo/streaming/playback.py``).
+    Playback starts later than ``delay`` while earlier speech is still playing; see
+    ``zoo/streaming/playback.py``.
+
+    Attributes:
+        samples: (n,) float32 at 16 kHz.
+        delay: Seconds of source received so far.
+        elapsed: Seconds since the stream began at which the speech was computed, in the
+            convention of the instance.
+        chunk: Index into ``chunks`` of the instance.
+        text: Text that the speech renders.
     """
 
     samples: Tensor = field(compare=False, repr=False)
@@ -201,34 +268,58 @@ class Spoken:
 
     @property
     def duration(self) -> Seconds:
-        """Length of the speech."""
+        """Duration of the speech in seconds."""
         return self.samples.numel() / SAMPLE_RATE
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkTime:
-    """When a chunk had been received in full (source seconds) and how long computing on it took (wall clock)."""
+    """Timing of one chunk.
+
+    Attributes:
+        arrival: Source time at which the chunk is complete, in seconds.
+        compute: Wall-clock seconds that the system took to process the chunk.
+    """
 
     arrival: Seconds
     compute: Seconds
 
 
-def queued(chunks: Sequence[ChunkTime]) -> list[Seconds]:
-    """Seconds since the stream began at which each chunk is done, one after the other (METRICS, ``queue``)."""
+def queue_finish_times(chunks: Sequence[ChunkTime]) -> list[Seconds]:
+    """Return the time at which each chunk is done if chunks are processed one after the other.
+
+    Returns:
+        Seconds since the stream began, one per chunk (the ``queue`` convention).
+    """
     finished: list[Seconds] = []
     for chunk in chunks:
-        finished.append(max(chunk.arrival, finished[-1] if finished else 0.0) + chunk.compute)
+        start = max(chunk.arrival, finished[-1] if finished else 0.0)
+        finished.append(start + chunk.compute)
     return finished
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One stream and what was written: the only thing metrics and reports read.
+    """The complete output of one stream: the only input of metrics and reports.
 
-    units: written words (or characters), in order. delays, elapsed: seconds per unit, ideal and computation-aware.
-    chunk_of: index into ``chunks`` per unit. A recorded log has ``elapsed`` as logged, in ``convention``, and may have
-    no chunks; a simulation has chunks, from which every convention of METRICS follows after the run. speech: what a
-    speaking system said, in order.
+    A simulation stores ``chunks``, from which elapsed times follow under every convention. A
+    recorded log stores ``elapsed`` under its own ``convention`` and may have no chunks.
+
+    Attributes:
+        index: Position of the stream in the run.
+        talk: Name of the talk.
+        source_length: Duration of the source in seconds.
+        text: The complete translation.
+        units: Written words (or characters), in order.
+        delays: Seconds of source received when each unit was written.
+        elapsed: Seconds since the stream began at which each unit was written, compute included.
+        reference: Reference translation.
+        unit: Whether units are words or characters.
+        convention: How ``elapsed`` follows from the chunk times.
+        chunk_indices: Index into ``chunks`` for each unit.
+        chunks: Timing of each chunk.
+        speech: Target speech, in order.
+        batched: Other streams shared the compute; computation-aware scores are marked.
     """
 
     index: int
@@ -241,23 +332,23 @@ class Instance:
     reference: str = ""
     unit: UnitKind = "word"
     convention: Convention = "queue"
-    chunk_of: tuple[int, ...] = ()
+    chunk_indices: tuple[int, ...] = ()
     chunks: tuple[ChunkTime, ...] = ()
-    speech: tuple[Spoken, ...] = ()
-    batched: bool = (
-        False  # compute was shared with other streams: computation-aware scores carry the tag
-    )
+    speech: tuple[SpeechOutput, ...] = ()
+    batched: bool = False
 
-    def finishing(self, finished: Sequence[Seconds], convention: Convention) -> "Instance":
-        """The same stream with ``elapsed``, of units and of speech, under another convention.
+    def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> "Instance":
+        """Return a copy with other elapsed times for units and speech.
 
-        finished: seconds since the stream began at which each chunk is done.
+        Args:
+            finished: Seconds since the stream began at which each chunk is done.
+            convention: Convention under which ``finished`` was computed.
         """
-        elapsed = tuple(finished[chunk] for chunk in self.chunk_of)
-        speech = tuple(replace(spoken, elapsed=finished[spoken.chunk]) for spoken in self.speech)
+        elapsed = tuple(finished[chunk] for chunk in self.chunk_indices)
+        speech = tuple(replace(output, elapsed=finished[output.chunk]) for output in self.speech)
         return replace(self, elapsed=elapsed, speech=speech, convention=convention)
 
 
-def no_tokens() -> Tensor:
-    """An empty (0,) int64 tensor of token ids."""
+def empty_token_ids() -> Tensor:
+    """Return an empty (0,) int64 tensor of token ids."""
     return torch.empty(0, dtype=torch.long)

@@ -16,7 +16,7 @@ from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, SpeechChunk, Stage
+from zoo.types import Capability, Request, SpeechChunk, Task
 
 Folders = Callable[..., Path]
 
@@ -36,12 +36,12 @@ def load(folder: Path) -> SpeechToText:
 def opened(backbone: SpeechToText, target: str) -> Session:
     session = Session(
         talk="talk",
-        source=language("en"),
-        target=language(target),
+        source_language=language("en"),
+        target_language=language(target),
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
     )
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     session.receive(
         SpeechChunk(0.1 * torch.randn(32_000, generator=torch.Generator().manual_seed(2)))
     )
@@ -50,7 +50,7 @@ def opened(backbone: SpeechToText, target: str) -> Session:
 
 def test_a_model_of_one_pair_is_told_nothing(folders: Folders) -> None:
     backbone = load(folders("speech_to_text"))
-    assert backbone.opening(opened(backbone, "de"), Stage.TRANSLATION) == [backbone.end]
+    assert backbone.opening(opened(backbone, "de"), Task.TRANSLATION) == [backbone.end]
 
 
 @torch.inference_mode()
@@ -72,9 +72,9 @@ def test_a_model_of_several_is_told_the_target_language(folders: Folders) -> Non
             no_repeat_ngram_size=2,
             suppress_tokens=[model.config.pad_token_id],
         )[0].tolist()
-        said = backbone.opening(session, Stage.TRANSLATION) + hypothesis.token_ids.tolist()
+        said = backbone.opening(session, Task.TRANSLATION) + hypothesis.token_ids.tolist()
         assert ids[: len(said)] == said
-        assert hypothesis.new
+        assert hypothesis.num_new_tokens
     with pytest.raises(
         ZooError,
         match=r"does not write Chinese; choose target_language from: de, es, fr, it, nl, pt, ro, ru",
@@ -87,7 +87,7 @@ def test_the_last_frame_is_left_out_of_alignments_by_default(folders: Folders) -
     [hypothesis] = backbone.decode(
         [opened(backbone, "de")], [Request()], frozenset({Capability.ALIGNMENT})
     )
-    assert hypothesis.frames == 32_000 // 640 - 1
+    assert hypothesis.num_frames == 32_000 // 640 - 1
     default = SpeechToText(name="anything")
     assert (default.alignment.layer, default.alignment.ignore_last, default.search.beams) == (
         3,

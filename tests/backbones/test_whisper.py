@@ -16,7 +16,7 @@ from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, SpeechChunk, Stage
+from zoo.types import Capability, Request, SpeechChunk, Task
 
 Folders = Callable[..., Path]
 PLAIN = frozenset[Capability]()
@@ -32,47 +32,47 @@ def opened(backbone: Whisper, source: str, target: str, samples: int = 0) -> Ses
     """A stream that has heard so many samples of noise."""
     session = Session(
         talk="talk",
-        source=language(source),
-        target=language(target),
+        source_language=language(source),
+        target_language=language(target),
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
     )
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     noise = torch.randn(samples, generator=torch.Generator().manual_seed(samples))
     session.receive(SpeechChunk(0.1 * noise))
     return session
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "stage", "task"),
+    ("source", "target", "task", "name"),
     [
-        ("de", "en", Stage.TRANSLATION, "translate"),
-        ("de", "en", Stage.TRANSCRIPT, "transcribe"),
-        ("de", "de", Stage.TRANSLATION, "transcribe"),
-        ("en", "en", Stage.TRANSLATION, "transcribe"),
+        ("de", "en", Task.TRANSLATION, "translate"),
+        ("de", "en", Task.TRANSCRIPTION, "transcribe"),
+        ("de", "de", Task.TRANSLATION, "transcribe"),
+        ("en", "en", Task.TRANSLATION, "transcribe"),
     ],
 )
 def test_the_opening_tells_language_and_task(
-    source: str, target: str, stage: Stage, task: str, folders: Folders
+    source: str, target: str, task: Task, name: str, folders: Folders
 ) -> None:
     folder = folders("whisper")
     tokenizer = WhisperTokenizer.from_pretrained(
-        folder, language=language(source).name.lower(), task=task
+        folder, language=language(source).name.lower(), task=name
     )
     backbone = load(folder)
-    assert backbone.opening(opened(backbone, source, target), stage) == tokenizer.prefix_tokens
+    assert backbone.opening(opened(backbone, source, target), task) == tokenizer.prefix_tokens
 
 
 def test_a_transcript_is_in_the_source_language_and_has_no_prefix(folders: Folders) -> None:
     backbone = load(folders("whisper"))
     session, same = opened(backbone, "de", "en", 32_000), opened(backbone, "de", "de", 32_000)
-    session.prefix = torch.tensor([5, 6])
+    session.prefix_ids = torch.tensor([5, 6])
     [translation, transcript] = [
-        backbone.decode([session], [Request(stage=stage)], PLAIN)[0]
-        for stage in (Stage.TRANSLATION, Stage.TRANSCRIPT)
+        backbone.decode([session], [Request(task=task)], PLAIN)[0]
+        for task in (Task.TRANSLATION, Task.TRANSCRIPTION)
     ]
     [expected] = backbone.decode([same], [Request()], PLAIN)
-    assert (translation.prefix, transcript.prefix) == (2, 0)
+    assert (translation.prefix_length, transcript.prefix_length) == (2, 0)
     assert (
         transcript.token_ids.tolist()
         == expected.token_ids.tolist()
@@ -106,7 +106,7 @@ def test_a_direction_that_it_cannot_do_is_refused(
 
 def test_a_model_of_english_alone_is_told_neither_language_nor_task(folders: Folders) -> None:
     backbone = load(folders("whisper", multilingual=False))
-    opening = backbone.opening(opened(backbone, "en", "en"), Stage.TRANSLATION)
+    opening = backbone.opening(opened(backbone, "en", "en"), Task.TRANSLATION)
     assert backbone.tokenizer.convert_ids_to_tokens(opening) == [
         "<|startoftranscript|>",
         "<|notimestamps|>",
@@ -125,7 +125,7 @@ def test_what_the_model_is_told_not_to_say_is_not_said(folders: Folders) -> None
     backbone.never_first = [int(usual.token_ids[0])]
     [other] = backbone.decode([session], [Request()], PLAIN)
     assert other.token_ids[0] != usual.token_ids[0]
-    session.prefix = usual.token_ids[:0]
+    session.prefix_ids = usual.token_ids[:0]
     backbone.never = [*backbone.never, int(other.token_ids[0])]
     [third] = backbone.decode([session], [Request()], PLAIN)
     assert not {*third.token_ids.tolist()} & {int(other.token_ids[0])}

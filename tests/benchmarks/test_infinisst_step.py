@@ -41,7 +41,7 @@ def test_other_words_are_found_out(
     torch.manual_seed(0)
     backbone = script.made(options)
     session, recent = script.filled(backbone, 1)
-    assert session.backbone.kept > options.window
+    assert session.backbone_state.kept > options.window
     plain, blocks = script.FORMS[0], torch.randn(2, 1, 15_360)
     ways = [
         (form, [[script.handed_over(session, form, backbone.decoder, recent)]])

@@ -78,13 +78,13 @@ def test_the_words_arrive_in_the_instance(
 ) -> None:
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     [instance] = simulate(system, [source])
-    number = instance.chunk_of[0]
+    number = instance.chunk_indices[0]
     found = {
         station: value for station, _, value in script.arriving(instance, system, talk, number)
     }
     mine = [
         unit
-        for unit, chunk in zip(instance.units, instance.chunk_of, strict=True)
+        for unit, chunk in zip(instance.units, instance.chunk_indices, strict=True)
         if chunk == number
     ]
     assert found["Instance.units"] == " ".join(mine)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from zoo.errors import ZooError
-from zoo.types import Request, SpeechChunk, Stage
+from zoo.types import Request, SpeechChunk, Task
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import real_size
@@ -83,18 +83,20 @@ def test_random_weights_say_what_they_are_dictated(script: ModuleType, tmp_path:
             (4, "We walked to the old harbour because the morning was warm and"),
         ):
             session.receive(SpeechChunk(torch.randn(seconds * 16_000 - session.audio.numel())))
-            [heard] = thinker.decode([session], [Request(stage=Stage.TRANSCRIPT)], frozenset())
-            [said] = thinker.decode([session], [Request(transcript=heard.token_ids)], frozenset())
+            [heard] = thinker.decode([session], [Request(task=Task.TRANSCRIPTION)], frozenset())
+            [said] = thinker.decode(
+                [session], [Request(transcript_ids=heard.token_ids)], frozenset()
+            )
             assert heard.transcript == words
             assert (said.finished, said.truncated) == (True, False)
             assert thinker.text(said.token_ids.tolist()) == f" {words}"
-        session.prefix = said.token_ids[:5]
+        session.prefix_ids = said.token_ids[:5]
         [rest] = thinker.decode(
-            [session], [Request(transcript=heard.token_ids, max_words=2)], frozenset()
+            [session], [Request(transcript_ids=heard.token_ids, max_words=2)], frozenset()
         )
         assert thinker.text(rest.token_ids.tolist()).startswith(" harbour because")
     [free] = thinker.decode(
-        [session], [Request(transcript=heard.token_ids, max_words=2)], frozenset()
+        [session], [Request(transcript_ids=heard.token_ids, max_words=2)], frozenset()
     )
     assert not thinker.text(free.token_ids.tolist()).startswith(" harbour")
 

@@ -8,7 +8,7 @@ import pytest
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.streaming.session import Write
+from zoo.streaming.session import SpeechRequest
 
 TINY = ["--small", "--seconds", "1", "--prefix", "3", "--new", "3", "--units", "5", "--steps", "1"]
 
@@ -29,7 +29,7 @@ def test_it_runs(
 def test_a_form_that_says_something_else_is_found_out(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(backbone: object, write: Write) -> Tensor:
+    def wrong(backbone: object, write: SpeechRequest) -> Tensor:
         return script.kept(backbone, write)[:-1]
 
     monkeypatch.setitem(script.FORMS, "wrong", wrong)

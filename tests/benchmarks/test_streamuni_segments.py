@@ -20,7 +20,13 @@ def test_cuts_with_words_are_segments(script: ModuleType, monkeypatch: pytest.Mo
     def simulate(_: object, streams: object, *, on_chunk: object) -> list[Instance]:
         text = TextStream(decode=lambda ids: "", separator=" ")
         language = system.target_language
-        session = Session(talk="", source=language, target=language, frame_samples=1280, text=text)
+        session = Session(
+            talk="",
+            source_language=language,
+            target_language=language,
+            frame_samples=1280,
+            text_stream=text,
+        )
         session.audio = session.audio.new_zeros(48_000)
         for cut in (Cut(frames=5), Cut(tokens=3, frames=20), Cut(tokens=2, frames=10)):
             session.forget(cut)

@@ -13,7 +13,7 @@ from tests.fixtures.tiny_checkpoints import phi4_multimodal
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Hypothesis, Request, SpeechChunk, Stage
+from zoo.types import Capability, Hypothesis, Request, SpeechChunk, Task
 
 SHAPE = ["--hidden", "40", "--intermediate", "50", "--layers", "3", "--heads", "5"]
 SMALL = {
@@ -74,7 +74,7 @@ def noise() -> Tensor:
 
 def said(hypothesis: Hypothesis) -> tuple[object, ...]:
     ids, starts = hypothesis.token_ids.tolist(), hypothesis.word_starts.tolist()
-    return ids, starts, hypothesis.prefix, hypothesis.transcript
+    return ids, starts, hypothesis.prefix_length, hypothesis.transcript
 
 
 def test_the_plain_loop_answers_alike(script: ModuleType, thinker: Thinker, noise: Tensor) -> None:
@@ -91,16 +91,19 @@ def test_the_plain_loop_answers_alike(script: ModuleType, thinker: Thinker, nois
             session.receive(SpeechChunk(chunk))
             needs = frozenset({Capability.TRANSCRIPT})
             requests = [
-                Request(stage=Stage.TRANSCRIPT, audio_end=end) for end in (None, session.frames - 4)
+                Request(task=Task.TRANSCRIPTION, audio_end=end)
+                for end in (None, session.visible_frames - 4)
             ]
             answers = [side.decode([session], [request], needs)[0] for request in requests]
-            asked = Request(audio_end=session.frames - 4, transcript=answers[-1].token_ids)
+            asked = Request(
+                audio_end=session.visible_frames - 4, transcript_ids=answers[-1].token_ids
+            )
             answers += [
                 side.decode([session], [asked], needs)[0],
                 side.decode([session], [Request()], needs)[0],
             ]
             side.commit(session, answers[-1], 1)
-            session.prefix = torch.cat([session.prefix, answers[-1].token_ids[:1]])
+            session.prefix_ids = torch.cat([session.prefix_ids, answers[-1].token_ids[:1]])
             looks.append([said(answer) for answer in answers])
         assert looks[0] == looks[1]
         transcripts |= {str(answer[0]) for answer in looks[0][:2]}

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.scripted import OPENING
-from zoo.streaming.session import Write
+from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.types import Capability
 
@@ -32,14 +32,16 @@ class UnitSynthesizer(Synthesizer):
     def __init__(self) -> None:
         self.batches: list[int] = []
 
-    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
         self.batches.append(len(writes))
         return [self.wave(write) for write in writes]
 
-    def wave(self, write: Write) -> Tensor:
+    def wave(self, write: SpeechRequest) -> Tensor:
         """The new tokens' part of the speech of all that is kept."""
         hypothesis = write.hypothesis
-        assert hypothesis.states is not None
-        states = hypothesis.states[OPENING : OPENING + hypothesis.prefix + write.tokens]
-        old = int(durations(states[: hypothesis.prefix]).sum())
+        assert hypothesis.decoder_states is not None
+        states = hypothesis.decoder_states[
+            OPENING : OPENING + hypothesis.prefix_length + write.tokens
+        ]
+        old = int(durations(states[: hypothesis.prefix_length]).sum())
         return sound(states)[old:].to(torch.float32)

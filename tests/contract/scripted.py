@@ -16,7 +16,7 @@ from torch import Tensor
 from zoo.backbones.base import Backbone
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source
-from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Request, Seconds, Stage
+from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Request, Seconds, Task
 
 FRAME = 512
 WORD_FRAMES = 4
@@ -119,34 +119,36 @@ class Scripted(Backbone):
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        heard = listen(session.look(request.audio_end))
+        heard = listen(session.visible_audio(request.audio_end))
         transcript = " ".join(transcribe(word) for word in heard)
-        if request.stage is Stage.TRANSCRIPT:
+        if request.task is Task.TRANSCRIPTION:
             source_ids = torch.tensor([word.word for word in heard], dtype=torch.long)
             return Hypothesis(
                 source_ids, torch.ones(len(heard), dtype=torch.bool), transcript=transcript
             )
-        if request.transcript is not None:
-            assert request.transcript.tolist() == [word.word for word in heard]
-        prefix = session.prefix.numel()
+        if request.transcript_ids is not None:
+            assert request.transcript_ids.tolist() == [word.word for word in heard]
+        prefix = session.prefix_ids.numel()
         tokens = [token for word in heard for token in translate(word)][prefix:]
         finished = all(word.part == WORD_FRAMES for word in heard)
         if request.max_words is not None and len(tokens) > 2 * request.max_words:
             tokens, finished = tokens[: 2 * request.max_words + 1], False
         rows = prefix + len(tokens)
-        states = torch.cat([session.prefix, torch.tensor(tokens, dtype=torch.long)])
+        states = torch.cat([session.prefix_ids, torch.tensor(tokens, dtype=torch.long)])
         last = torch.tensor([word.last for word in heard for _ in range(2)], dtype=torch.long)[
             :rows
         ]
         return Hypothesis(
             token_ids=states[prefix:],
             word_starts=torch.arange(rows) % 2 == 0,
-            prefix=prefix,
+            prefix_length=prefix,
             finished=finished,
             sentence_ends=(states % 2 == 1) & (states >= 2 * SENTENCE_END) & (states < GUESS),
-            alignment=torch.eye(session.frames)[last] if Capability.ALIGNMENT in needs else None,
+            alignment=torch.eye(session.visible_frames)[last]
+            if Capability.ALIGNMENT in needs
+            else None,
             transcript=transcript,
-            states=opened(states) if Capability.SPEECH in needs else None,
+            decoder_states=opened(states) if Capability.SPEECH in needs else None,
         )
 
     def text(self, token_ids: list[int]) -> str:
@@ -177,11 +179,11 @@ class TurnTaker(Scripted):
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        conversation: Conversation = session.backbone
-        samples = torch.cat([conversation.rest, session.look(request.audio_end)])
-        session.forget(Cut(tokens=session.prefix.numel(), frames=session.kept_frames))
+        conversation: Conversation = session.backbone_state
+        samples = torch.cat([conversation.rest, session.visible_audio(request.audio_end)])
+        session.forget(Cut(tokens=session.prefix_ids.numel(), frames=session.kept_frames))
         heard = listen(samples)
-        partial = bool(heard) and heard[-1].part < WORD_FRAMES and not session.ended
+        partial = bool(heard) and heard[-1].part < WORD_FRAMES and not session.must_flush
         conversation.rest = samples[-heard.pop().part * FRAME :] if partial else samples[:0]
         tokens = torch.tensor(
             [token for word in heard for token in translate(word)], dtype=torch.long
@@ -189,4 +191,4 @@ class TurnTaker(Scripted):
         return Hypothesis(tokens, torch.arange(tokens.numel()) % 2 == 0, finished=True)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        session.backbone.turns.append(tokens)
+        session.backbone_state.turns.append(tokens)

@@ -8,7 +8,7 @@ from tests.contract.test_combinations import HISTORIES, POLICIES
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Stage
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Task
 
 FIRST = 0x4E10
 STOP = "。"
@@ -32,25 +32,27 @@ class Characters(Scripted):
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        if request.stage is Stage.TRANSCRIPT:
+        if request.task is Task.TRANSCRIPTION:
             return super().answer(session, request, needs)
-        heard = listen(session.look(request.audio_end))
-        prefix = session.prefix.numel()
+        heard = listen(session.visible_audio(request.audio_end))
+        prefix = session.prefix_ids.numel()
         ids = [byte for word in heard for byte in self.spell(word)]
         finished = all(word.part == WORD_FRAMES for word in heard)
         if request.max_words is not None and len(ids) > prefix + 3 * request.max_words:
             ids, finished = ids[: prefix + 3 * request.max_words + 1], False
-        tokens = torch.cat([session.prefix, torch.tensor(ids[prefix:], dtype=torch.long)])
+        tokens = torch.cat([session.prefix_ids, torch.tensor(ids[prefix:], dtype=torch.long)])
         last = torch.tensor([word.last for word in heard for _ in range(3)], dtype=torch.long)[
             : len(tokens)
         ]
         return Hypothesis(
             token_ids=tokens[prefix:],
             word_starts=torch.arange(len(tokens)) % 3 == 0,
-            prefix=prefix,
+            prefix_length=prefix,
             finished=finished,
             sentence_ends=tokens == STOP.encode()[-1],
-            alignment=torch.eye(session.frames)[last] if Capability.ALIGNMENT in needs else None,
+            alignment=torch.eye(session.visible_frames)[last]
+            if Capability.ALIGNMENT in needs
+            else None,
         )
 
     def spell(self, word: Heard) -> list[int]:

@@ -187,7 +187,7 @@ class Silent(Scripted):
             none.long(),
             none.bool(),
             sentence_ends=none.bool(),
-            alignment=torch.zeros(0, session.frames),
+            alignment=torch.zeros(0, session.visible_frames),
         )
 
 
@@ -244,6 +244,6 @@ def run_long(system: StreamingSystem, words: list[int]) -> tuple[str, int, int]:
         last = index == len(chunks) - 1
         texts.append(system.step([session], [SpeechChunk(chunk, final=last)])[0].text)
         if not last:
-            tokens.append(session.prefix.numel())
+            tokens.append(session.prefix_ids.numel())
             samples.append(session.audio.numel())
     return "".join(texts), max(tokens), max(samples)

@@ -19,7 +19,7 @@ from zoo.policies.wait_k import WaitK
 from zoo.streaming.playback import timeline
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, Stage
+from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, Task
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 TALK = [1, 2, 3, 4, 5, 6, 7]
@@ -106,10 +106,10 @@ def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_si
     assert max(system.backbone.batches) > 1
     assert [instance.talk for instance in together] == list(TALKS)
     for single, batched in zip(alone, together, strict=True):
-        assert (single.text, single.delays, single.chunk_of) == (
+        assert (single.text, single.delays, single.chunk_indices) == (
             batched.text,
             batched.delays,
-            batched.chunk_of,
+            batched.chunk_indices,
         )
         assert [(said.delay, said.text) for said in single.speech] == [
             (said.delay, said.text) for said in batched.speech
@@ -172,7 +172,7 @@ def test_alignments_and_states_are_asked_for_only_when_a_part_needs_them() -> No
     assert seen == {
         "local agreement": {Capability.PREFIX},
         "alignatt": aligned,
-        "simulu": aligned | {Capability.RECUT, Capability.SPEECH},
+        "simulu": aligned | {Capability.AUDIO_TRIMMING, Capability.SPEECH},
     }
 
 
@@ -183,11 +183,11 @@ def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
         :8
     ]:  # 24 frames: words 1 to 6, of which 5 are written
         system.step([session], [SpeechChunk(chunk)])
-    assert session.prefix.tolist() == [8, 9, 10, 11]  # words 4 and 5
+    assert session.prefix_ids.tolist() == [8, 9, 10, 11]  # words 4 and 5
     assert (
         session.audio_start == (4 * WORD_FRAMES - 1) * FRAME
     )  # the last frame of word 4, where it is aligned
-    assert session.heard == 24 * FRAME
+    assert session.received_samples == 24 * FRAME
 
 
 def test_local_agreement_writes_what_two_looks_say() -> None:
@@ -207,9 +207,9 @@ def test_streamuni_truncates_and_looks_once_more_at_the_tail() -> None:
     instance = run(system, [1, 51, 2, 3, 4, 5])
     # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail "2 3" gives word 2.
     assert instance.text == written([1, 51, 2, 3, 4, 5])
-    assert instance.chunk_of == (0, 1, 1, 2, 2, 2)
+    assert instance.chunk_indices == (0, 1, 1, 2, 2, 2)
     kinds = [
-        (request.stage is Stage.TRANSCRIPT, request.audio_end)
+        (request.task is Task.TRANSCRIPTION, request.audio_end)
         for request in system.backbone.requests
     ]
     second = [(True, None), (False, 2 * WORD_FRAMES), (True, None), (False, None)]
@@ -222,7 +222,7 @@ def test_streamuni_drops_silence_and_the_silent_tail_of_the_last_chunk() -> None
     for chunk in speak([0, 0, 0, 1, 2]).split(system.chunk_samples):
         system.step([session], [SpeechChunk(chunk)])
     assert session.audio_start == 3 * WORD_FRAMES * FRAME
-    assert session.prefix.tolist() == [2, 3]
+    assert session.prefix_ids.tolist() == [2, 3]
 
 
 def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
@@ -245,9 +245,9 @@ def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
     session = system.open("talk")
     [action] = system.step([session], [SpeechChunk(speak([1, 2, 0, 3, 4, 0, 5, 6])[: 30 * FRAME])])
     assert action.text == written([1, 2, 3, 4, 5])
-    assert session.prefix.tolist() == [10, 11]
-    assert session.horizon is None
-    assert not session.ended
+    assert session.prefix_ids.tolist() == [10, 11]
+    assert session.segment_end is None
+    assert not session.must_flush
 
 
 def test_a_policy_may_look_again_inside_a_flush() -> None:
@@ -258,8 +258,8 @@ def test_a_policy_may_look_again_inside_a_flush() -> None:
     # The pause at frame 13 flushes "1 51. 2": cut at frame 8, where "1 51." was complete; then word 2 alone.
     assert system.step([session], [SpeechChunk(second)])[0].text == written([1, 51, 2])
     assert session.audio_start == 15 * FRAME  # of the pause, only what may be padding is left
-    assert session.prefix.numel() == 0
-    assert not session.ended
+    assert session.prefix_ids.numel() == 0
+    assert not session.must_flush
 
 
 def test_infinisst_turns_keep_no_audio_and_commit_empty_turns() -> None:
@@ -269,9 +269,9 @@ def test_infinisst_turns_keep_no_audio_and_commit_empty_turns() -> None:
     for chunk in speak(TALK).split(system.chunk_samples):
         texts.append(system.step([session], [SpeechChunk(chunk)])[0].text)
         assert session.audio.numel() == 0
-        assert session.prefix.numel() <= 2
+        assert session.prefix_ids.numel() <= 2
     assert texts[:4] == ["", "w1en", " w2en", " w3en"]
-    assert session.backbone.turns[:4] == [0, 2, 2, 2]
+    assert session.backbone_state.turns[:4] == [0, 2, 2, 2]
 
 
 def test_simulu_speaks_every_token_once_while_its_text_history_moves_on() -> None:

@@ -92,8 +92,8 @@ MISTAKES = {
 UNFIT = {
     "policy=alignatt": "Policy AlignAtt needs alignment, prefix, which backbone InfiniSST does not expose; policy "
     "choices that fit it: turn_taking.",
-    "history=recent_words": "History RecentWords needs alignment, recut, which backbone InfiniSST does not expose; "
-    "history choices that fit it: keep_all.",
+    "history=recent_words": "History RecentWords needs alignment, audio_trimming, which backbone InfiniSST does "
+    "not expose; history choices that fit it: keep_all.",
 }
 
 

@@ -20,7 +20,7 @@ from zoo.languages import language
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session
 from zoo.systems.base import Knob, StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, no_tokens
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, empty_token_ids
 
 EN, DE = language("en"), language("de")
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds
@@ -34,7 +34,7 @@ class Silent(TurnTaker):
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
         super().answer(session, request, needs)
-        return Hypothesis(no_tokens(), no_tokens().bool(), finished=True)
+        return Hypothesis(empty_token_ids(), empty_token_ids().bool(), finished=True)
 
 
 class Late(TurnTaker):
@@ -43,10 +43,12 @@ class Late(TurnTaker):
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        if session.ended:
+        if session.must_flush:
             return super().answer(session, request, needs)
         return Hypothesis(
-            no_tokens(), torch.zeros(session.prefix.numel()).bool(), session.prefix.numel()
+            empty_token_ids(),
+            torch.zeros(session.prefix_ids.numel()).bool(),
+            session.prefix_ids.numel(),
         )
 
 

@@ -20,7 +20,7 @@ from zoo.languages import language
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Hypothesis, Instance, Request, Spoken
+from zoo.types import Capability, Hypothesis, Instance, Request, SpeechOutput
 
 SOURCES = ("The small house is old.", "We read the long letter.", "My sister never sleeps.")
 REFERENCES = (
@@ -98,7 +98,7 @@ def test_short_sentences_cannot_be_begun_early() -> None:
 
 def test_a_system_that_speaks_is_heard() -> None:
     def said(seconds: float) -> list[Heard]:
-        speech = (Spoken(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
+        speech = (SpeechOutput(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
         return [replace(one, instance=replace(one.instance, speech=speech)) for one in heard()]
 
     for found, healthy in (
@@ -150,15 +150,19 @@ class Knowing(Backbone):
 
     def _answer(self, session: Session) -> Hypothesis:
         words = self.words[session.talk]
-        share = 1.0 if session.source_ended else session.heard / 16_000 / self.seconds[session.talk]
+        share = (
+            1.0
+            if session.source_ended
+            else session.received_samples / 16_000 / self.seconds[session.talk]
+        )
         ids = torch.tensor(
             [self.known.index(word) for word in words[: int(share * len(words))]], dtype=torch.long
         )
-        prefix = session.prefix.numel()
+        prefix = session.prefix_ids.numel()
         return Hypothesis(
             ids[prefix:],
             torch.ones(max(len(ids), prefix), dtype=torch.bool),
-            prefix=prefix,
+            prefix_length=prefix,
             finished=True,
         )
 

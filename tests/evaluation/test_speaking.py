@@ -23,7 +23,7 @@ from zoo.evaluation.job import log_curve, network_of
 from zoo.evaluation.runner import Evaluator, Settings, speaks
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
-from zoo.streaming.session import Write
+from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
 from zoo.tracking.tracker import Tracker
@@ -43,7 +43,7 @@ class Pronouncer(Synthesizer):
     def __init__(self, slow: int = 1) -> None:
         self.slow = slow
 
-    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
         return [pronounce(write.text).repeat_interleave(self.slow) for write in writes]
 
 

@@ -24,7 +24,7 @@ ALL_VOICED = {
 MISFITS = {
     "system=streamatt backbone=infinisst_minitalks": "Policy AlignAtt needs alignment, prefix, which",
     "system=wait_k backbone=infinisst_minitalks": "Policy WaitK needs prefix, which backbone InfiniSST does not expose",
-    "system=infinisst history=recent_words": "History RecentWords needs alignment, recut, which backbone InfiniSST",
+    "system=infinisst history=recent_words": "History RecentWords needs alignment, audio_trimming, which backbone",
     "system=streamatt policy=turn_taking": "Policy TurnTaking needs turns, which backbone Wav2Text does not expose",
     "system=wait_k backbone=lst policy.count=words": "Policy WaitK needs transcript, which backbone LST does not",
     "system=alignatt policy.frames=0": "AlignAtt needs frames of at least 1, not 0.",

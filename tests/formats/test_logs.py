@@ -145,7 +145,7 @@ def simulation(**values: Any) -> Instance:
         (1.0, 3.0),
         (1.5, 4.125),
         "ref",
-        chunk_of=(0, 2),
+        chunk_indices=(0, 2),
         chunks=chunks,
     )
     return replace(stream, **values)
@@ -162,10 +162,10 @@ def simulation(**values: Any) -> Instance:
             unit="char",
             delays=(1.0, 1.0, 3.0, 3.0),
             elapsed=(1.5, 1.5, 4.125, 4.125),
-            chunk_of=(0, 0, 2, 2),
+            chunk_indices=(0, 0, 2, 2),
         ),
-        simulation(text="", units=(), delays=(), elapsed=(), chunk_of=()),
-        simulation(chunks=(), chunk_of=(), convention="cumulative"),
+        simulation(text="", units=(), delays=(), elapsed=(), chunk_indices=()),
+        simulation(chunks=(), chunk_indices=(), convention="cumulative"),
     ],
 )
 def test_what_we_write_we_read(tmp_path: Path, stream: Instance) -> None:

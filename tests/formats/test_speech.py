@@ -16,15 +16,15 @@ from zoo.formats.simuleval import write_log
 from zoo.formats.speech import mix_file, target_file, unloaded, write_speech
 from zoo.languages import language
 from zoo.streaming.playback import intervals, timeline
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
+from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")
 
 
 def spoken(
     delay: float, elapsed: float, samples: int, chunk: int, text: str, level: float
-) -> Spoken:
-    return Spoken(torch.full((samples,), level), delay, elapsed, chunk, text)
+) -> SpeechOutput:
+    return SpeechOutput(torch.full((samples,), level), delay, elapsed, chunk, text)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def instance(talk: Talk) -> Instance:
         words,
         delays,
         elapsed,
-        chunk_of=(0, 1, 2),
+        chunk_indices=(0, 1, 2),
         chunks=chunks,
         speech=speech,
     )

@@ -22,14 +22,14 @@ def session(
     """A stream that has heard and written so much."""
     made = Session(
         talk="talk",
-        source=language("en"),
-        target=language("de"),
+        source_language=language("en"),
+        target_language=language("de"),
         frame_samples=frame_samples,
-        text=TextStream(decode=lambda ids: "", separator=" "),
+        text_stream=TextStream(decode=lambda ids: "", separator=" "),
         segments=tuple(segments),
     )
     made.receive(SpeechChunk(torch.zeros(frames * frame_samples)))
-    made.prefix = torch.arange(prefix)
+    made.prefix_ids = torch.arange(prefix)
     return made
 
 
@@ -44,6 +44,6 @@ def answered(
         token_ids=torch.arange(prefix, len(tokens)),
         word_starts=torch.tensor([token in "w!" for token in tokens], dtype=torch.bool),
         sentence_ends=torch.tensor([token in "!?" for token in tokens], dtype=torch.bool),
-        prefix=prefix,
+        prefix_length=prefix,
         alignment=torch.eye(frames)[list(attended)],
     )

@@ -55,7 +55,7 @@ def heard_spans(
             stream.forget(Cut(frames=end))
             found.append((begin, stream.audio_start))
         stream.forget(HISTORY.trim(stream, None))
-    return [*found, (stream.audio_start, stream.heard)]
+    return [*found, (stream.audio_start, stream.received_samples)]
 
 
 @pytest.mark.parametrize("chunk", [FRAME, 700, 5 * FRAME, 40 * FRAME])

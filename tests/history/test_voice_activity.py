@@ -51,7 +51,7 @@ def listening(
 ) -> Session:
     """A stream that hears one window per probability."""
     stream = session(frame_samples=frame_samples)
-    stream.history = history.open()
+    stream.history_state = history.open()
     stream.receive(SpeechChunk(torch.tensor(list(chances)).repeat_interleave(WINDOW)))
     return stream
 
@@ -127,8 +127,8 @@ def test_silence_between_segments_leaves_only_the_padding() -> None:
         assert history.onset(stream) is None
         stream.forget(history.trim(stream, None))
         assert stream.audio.numel() < 4 * WINDOW
-    assert len(stream.history.windows) <= 6
-    loud = stream.heard
+    assert len(stream.history_state.windows) <= 6
+    loud = stream.received_samples
     stream.receive(SpeechChunk(torch.ones(1000)))
     onset = history.onset(stream)
     assert onset is not None
@@ -155,7 +155,7 @@ def test_windows_are_scored_once_whatever_the_chunks() -> None:
     scored: list[Tensor] = []
     history = activity(voice=lambda: lambda window: scored.append(window) or 0.9)
     stream = session(frame_samples=WINDOW)
-    stream.history = history.open()
+    stream.history_state = history.open()
     heard = torch.arange(3 * WINDOW, dtype=torch.float32)
     for chunk in heard.split(700):
         stream.receive(SpeechChunk(chunk))
@@ -195,14 +195,14 @@ def test_speech_of_a_flushed_segment_does_not_count_for_the_next() -> None:
     assert history.boundary(stream) == 5
     stream.forget(Cut(frames=5))
     assert history.onset(stream) is None  # four silent windows, in which nothing was said
-    assert len(stream.history.windows) == 4
+    assert len(stream.history_state.windows) == 4
 
 
 def test_scoring_goes_on_behind_a_cut_that_went_further() -> None:
     scored: list[Tensor] = []
     history = activity(voice=lambda: lambda window: scored.append(window) or 0.9)
     stream = session(frame_samples=1600)
-    stream.history = history.open()
+    stream.history_state = history.open()
     heard = torch.arange(6000, dtype=torch.float32)
     stream.receive(SpeechChunk(heard[:3000]))
     history.boundary(stream)
@@ -246,7 +246,7 @@ def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:
     pause = torch.zeros(SAMPLE_RATE)
     history = VoiceActivity(min_seconds=speech.numel() / SAMPLE_RATE - 0.5, max_seconds=30)
     stream = session()
-    stream.history = history.open()
+    stream.history_state = history.open()
     stream.receive(SpeechChunk(torch.cat([speech, pause, speech])))
     end = history.boundary(stream)
     assert end is not None

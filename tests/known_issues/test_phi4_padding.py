@@ -15,7 +15,7 @@ from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, Stage
+from zoo.types import Capability, Request, Task
 
 FRAMES, LONGEST = 126, 254  # 1.28 and 2.56 s
 
@@ -66,10 +66,10 @@ def test_ours_hears_each_as_if_it_were_alone(backbone: Phi4Multimodal, features:
         )
 
 
-@pytest.mark.parametrize("stage", [Stage.TRANSCRIPT, Stage.TRANSLATION])
-def test_ours_says_the_same_in_a_batch_as_alone(backbone: Phi4Multimodal, stage: Stage) -> None:
+@pytest.mark.parametrize("task", [Task.TRANSCRIPTION, Task.TRANSLATION])
+def test_ours_says_the_same_in_a_batch_as_alone(backbone: Phi4Multimodal, task: Task) -> None:
     needs = frozenset({Capability.ALIGNMENT})
-    lengths, request = (20_480, 30_720, 20_480, 41_000), Request(stage=stage)
+    lengths, request = (20_480, 30_720, 20_480, 41_000), Request(task=task)
     batch = backbone.decode(
         [hearing(backbone, n) for n in lengths], [request] * len(lengths), needs
     )
@@ -78,7 +78,7 @@ def test_ours_says_the_same_in_a_batch_as_alone(backbone: Phi4Multimodal, stage:
     for n, ids, hypothesis in zip(lengths, said, batch, strict=True):
         [alone] = backbone.decode([hearing(backbone, n)], [request], needs)
         assert alone.token_ids.tolist() == ids
-        if stage is Stage.TRANSLATION:
+        if task is Task.TRANSLATION:
             assert alone.alignment is not None
             torch.testing.assert_close(alone.alignment, hypothesis.alignment)
 
@@ -87,11 +87,11 @@ def hearing(backbone: Phi4Multimodal, samples: int) -> Session:
     """A stream that has heard so much noise, for each length another."""
     session = Session(
         talk="talk",
-        source=language("en"),
-        target=language("de"),
+        source_language=language("en"),
+        target_language=language("de"),
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
     )
     session.audio = 0.3 * torch.randn(samples, generator=torch.Generator().manual_seed(samples))
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     return session

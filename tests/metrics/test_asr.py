@@ -14,7 +14,7 @@ from zoo.languages import Language, language
 from zoo.metrics.asr import Normaliser, hear, quality_heard, recogniser_errors, speech_errors
 from zoo.metrics.pieces import pieces
 from zoo.metrics.quality import ErrorRate, edit_distance
-from zoo.types import SAMPLE_RATE, Instance, Spoken
+from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 DE, EN, ZH = language("de"), language("en"), language("zh")
 
@@ -40,13 +40,13 @@ class Table:
 
 def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
     """A stretch per (delay, text): half a second per word, at the level of the word's number in the talk."""
-    speech: list[Spoken] = []
+    speech: list[SpeechOutput] = []
     number = 0
     for delay, text in stretches:
         levels = [number + word + 1 for word in range(max(1, len(target.units(text))))]
         number += len(levels)
         samples = torch.tensor(levels, dtype=torch.float32).repeat_interleave(SAMPLE_RATE // 2)
-        speech.append(Spoken(samples, delay, delay, 0, text))
+        speech.append(SpeechOutput(samples, delay, delay, 0, text))
     text = target.join(text for _, text in stretches)
     return Instance(
         0,

@@ -6,7 +6,7 @@ import torch
 
 from zoo.metrics.flags import flags, longest_loop
 from zoo.metrics.signature import Score
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
+from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 
 def stream(
@@ -85,7 +85,7 @@ def test_scores_that_cannot_be() -> None:
 def speaking(seconds: float, *, level: float = 0.5, text: str = "eins zwei drei vier") -> Instance:
     wave = torch.full((round(seconds * SAMPLE_RATE),), level)
     talk = stream(text, [10.0, 30.0, 60.0, 90.0])
-    return replace(talk, speech=(Spoken(wave, 10.0, 10.0, 0, text),) if seconds else ())
+    return replace(talk, speech=(SpeechOutput(wave, 10.0, 10.0, 0, text),) if seconds else ())
 
 
 def test_speech_that_is_empty() -> None:

@@ -24,7 +24,7 @@ TALK = Instance(
     delays=(2.0, 3.0, 6.0, 8.0),
     elapsed=(),
     reference="eins zwei drei vier",
-    chunk_of=(1, 2, 5, 7),
+    chunk_indices=(1, 2, 5, 7),
     chunks=CHUNKS,
 )
 
@@ -87,7 +87,7 @@ def test_convention_is_a_choice(convention: str, late: float | None) -> None:
 
 
 def test_empty_hypothesis() -> None:
-    silent = replace(TALK, text="", units=(), delays=(), chunk_of=())
+    silent = replace(TALK, text="", units=(), delays=(), chunk_indices=())
     scores = score_talks([silent], [SEGMENTS], language=DE).scores
     assert scores["BLEU"].value == 0.0
     assert scores["StreamLAAL"].value is None
@@ -116,7 +116,7 @@ def test_characters_keep_the_spaces_of_the_text_but_do_not_count_them() -> None:
         units=units,
         delays=tuple(range(1, 9)),
         unit="char",
-        chunk_of=(),
+        chunk_indices=(),
         chunks=(),
         reference="",
     )
@@ -138,7 +138,7 @@ def test_batched_runs_are_tagged() -> None:
 
 def test_recorded_log_signs_its_own_convention() -> None:
     recorded = replace(
-        TALK, elapsed=(2.5, 3.5, 7.0, 9.5), convention="cumulative", chunks=(), chunk_of=()
+        TALK, elapsed=(2.5, 3.5, 7.0, 9.5), convention="cumulative", chunks=(), chunk_indices=()
     )
     scores = score_talks([recorded], [SEGMENTS], language=DE, convention="queue").scores
     assert "elapsed:cumulative" in scores["StreamLAAL_CA"].signature
@@ -164,7 +164,7 @@ def test_recorded_log_signs_its_own_convention() -> None:
             "'talk' has 4 words but 1 elapsed",
         ),
         (
-            [TALK, replace(TALK, talk="mute", chunks=(), chunk_of=())],
+            [TALK, replace(TALK, talk="mute", chunks=(), chunk_indices=())],
             [SEGMENTS, SEGMENTS],
             "'mute' has no elapsed times",
         ),
@@ -194,7 +194,7 @@ def test_reference_of_a_manifest_segment() -> None:
 
 
 def test_sentences_by_hand() -> None:
-    stream = replace(TALK, delays=(2.0, 4.0, 6.0, 8.0), chunk_of=(1, 3, 5, 7))
+    stream = replace(TALK, delays=(2.0, 4.0, 6.0, 8.0), chunk_indices=(1, 3, 5, 7))
     scores = score_sentences([stream], language=DE)
     values = {name: score.value for name, score in scores.items()}
     assert set(values) >= {
@@ -219,7 +219,7 @@ def test_sentences_by_hand() -> None:
 
 
 def test_sentences_without_elapsed_or_reference() -> None:
-    recorded = replace(TALK, chunks=(), chunk_of=())
+    recorded = replace(TALK, chunks=(), chunk_indices=())
     assert not any(name.endswith("_CA") for name in score_sentences([recorded], language=DE))
     with pytest.raises(ZooError, match=r"'talk' \(index 0\) has no reference"):
         score_sentences([TALK], [""], language=DE)
@@ -228,7 +228,7 @@ def test_sentences_without_elapsed_or_reference() -> None:
 
 
 def test_how_spaces_in_the_reference_count() -> None:
-    stream = replace(TALK, delays=(2.0, 4.0, 6.0, 8.0), chunks=(), chunk_of=())
+    stream = replace(TALK, delays=(2.0, 4.0, 6.0, 8.0), chunks=(), chunk_indices=())
     spaced = "eins  zwei drei vier"  # SimulEval sees five words
     plain = score_sentences([stream], [spaced], language=DE)["AL"].value
     simuleval = score_sentences([stream], [spaced], language=DE, rules="simuleval")["AL"].value

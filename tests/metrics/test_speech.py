@@ -23,7 +23,7 @@ from zoo.metrics.speech import (
     SpeechOverlap,
     SpeechStartOffset,
 )
-from zoo.types import SAMPLE_RATE, ChunkTime, Instance, Spoken
+from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")
 
@@ -33,7 +33,7 @@ def stream(*pieces: Sequence[float], source: float = 4.0, talk: str = "talk") ->
     speech = []
     for index, (delay, duration, *elapsed) in enumerate(pieces):
         samples = torch.full((round(duration * SAMPLE_RATE),), 0.5)
-        speech.append(Spoken(samples, delay, elapsed[0] if elapsed else delay, index, "wort"))
+        speech.append(SpeechOutput(samples, delay, elapsed[0] if elapsed else delay, index, "wort"))
     units = ("wort",) * len(pieces)
     delays = tuple(spoken.delay for spoken in speech)
     made = tuple(spoken.elapsed for spoken in speech)
@@ -140,10 +140,10 @@ def test_ranks_that_saw_different_streams_agree() -> None:
 
 def test_scores_of_a_speaking_talk() -> None:
     chunks = tuple(ChunkTime(float(second), 0.25) for second in range(1, 6))
-    talk = replace(TALK, chunks=chunks, chunk_of=(0, 1, 2, 4), elapsed=())
+    talk = replace(TALK, chunks=chunks, chunk_indices=(0, 1, 2, 4), elapsed=())
     speech = tuple(
         replace(spoken, chunk=chunk)
-        for spoken, chunk in zip(talk.speech, talk.chunk_of, strict=True)
+        for spoken, chunk in zip(talk.speech, talk.chunk_indices, strict=True)
     )
     talk = replace(talk, speech=speech)
     segments = [ReferenceSegment(0.0, 4.0, "wort wort wort wort")]

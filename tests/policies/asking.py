@@ -19,7 +19,11 @@ def session(frames: int = 8, *, ended: bool = False) -> Session:
     """A stream that has heard so many frames."""
     text = TextStream(decode=lambda ids: "", separator=" ")
     made = Session(
-        talk="talk", source=language("en"), target=language("de"), frame_samples=FRAME, text=text
+        talk="talk",
+        source_language=language("en"),
+        target_language=language("de"),
+        frame_samples=FRAME,
+        text_stream=text,
     )
     made.receive(SpeechChunk(torch.zeros(frames * FRAME), final=ended))
     return made
@@ -37,7 +41,7 @@ def hypothesis(
     return Hypothesis(
         token_ids=torch.arange(prefix, len(starts)),
         word_starts=torch.tensor([start == "w" for start in starts], dtype=torch.bool),
-        prefix=prefix,
+        prefix_length=prefix,
         finished=finished,
         alignment=torch.eye(frames)[list(attended)] if attended else None,
     )

@@ -14,7 +14,7 @@ def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_what_was
     def said(*ids: int, prefix: int = 0, finished: bool = False) -> int:
         ones = torch.ones(prefix + len(ids), dtype=torch.bool)
         answer = Hypothesis(
-            torch.tensor(ids, dtype=torch.long), ones, prefix=prefix, finished=finished
+            torch.tensor(ids, dtype=torch.long), ones, prefix_length=prefix, finished=finished
         )
         return decide(policy, answer, session(), state)[1].write
 
@@ -37,7 +37,7 @@ def test_local_agreement_of_three() -> None:
         answer = Hypothesis(
             torch.tensor(remaining),
             torch.ones(3, dtype=torch.bool),
-            prefix=sum(writes),
+            prefix_length=sum(writes),
             finished=True,
         )
         writes.append(decide(policy, answer, session(), state)[1].write)
@@ -75,7 +75,7 @@ def test_local_agreement_goes_on_after_a_history_has_cut() -> None:
         2,
     ]
     third = Hypothesis(
-        torch.tensor([5, 6]), ones[:3], prefix=1
+        torch.tensor([5, 6]), ones[:3], prefix_length=1
     )  # one of the two written tokens was forgotten
     assert decide(policy, third, session(), state)[1].write == 1
 

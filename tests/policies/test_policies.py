@@ -39,7 +39,7 @@ def test_read_all_asks_once_at_the_end() -> None:
 @pytest.mark.parametrize("flushed", [False, True])
 def test_everything_is_written_at_the_end(policy: Policy, flushed: bool) -> None:
     stream = session(ended=not flushed)
-    stream.horizon = 4 if flushed else None
+    stream.segment_end = 4 if flushed else None
     answer = hypothesis("w.ww.", prefix=1, attended=[0, 7, 7, 7, 7])
     assert decide(policy, answer, stream, policy.open())[1] == Decision(write=4)
 

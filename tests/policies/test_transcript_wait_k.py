@@ -50,7 +50,7 @@ def test_three_equal_transcripts_are_finished_and_cut() -> None:
     stream = streamed(paper(k=2), script)
     assert stream.run(4) == ["", "A", "", "B C"]
     assert stream.asked[-2:] == [(0, 4, None, None), (0, 4, "a b c", None)]
-    assert (stream.cut, stream.session.prefix.numel()) == (4, 0)
+    assert (stream.cut, stream.session.prefix_ids.numel()) == (4, 0)
     stream.step()
     assert stream.asked == [(4, 5, None, None)]  # nothing of what was cut is heard or counted
 
@@ -89,7 +89,7 @@ def test_a_sentence_is_cut_one_chunk_back_and_the_tail_heard_anew() -> None:
         (0, 2, "A b c.", None),  # x(l) is finished
         (2, 3, None, None),  # x(l+1) to x(n) are made anew; O = 1 - 2
     ]
-    assert (stream.cut, stream.session.prefix.numel()) == (2, 0)
+    assert (stream.cut, stream.session.prefix_ids.numel()) == (2, 0)
     assert stream.step() == "D"
     assert stream.asked == [(2, 4, None, None), (2, 4, "D e f", 1)]  # nothing is counted twice
 
@@ -111,7 +111,7 @@ def test_a_sentence_is_cut_two_chunks_back_and_both_later_looks_are_made_anew() 
         (1, 2, None, None),
         (1, 3, None, None),
     ]
-    assert [look.text for look in stream.session.policy.looks] == ["C", "C d"]
+    assert [look.text for look in stream.session.policy_state.looks] == ["C", "C d"]
     assert (stream.run(1), stream.cut) == ([""], 1)
     assert (stream.run(1), stream.cut) == (["C D"], 5)  # the looks made anew count for silence
 
@@ -214,7 +214,7 @@ def test_segments_of_a_history_are_flushed_and_the_next_begins_afresh(truncate: 
         paper(k=2, truncate=truncate), script, ReferenceSegments(), segments=[0, 2, 2, 5]
     )
     assert stream.run(5) == ["", "A B", "", "C", "D E"]
-    assert stream.session.policy.looks == []
+    assert stream.session.policy_state.looks == []
 
 
 def test_a_flush_hears_nothing_behind_its_boundary() -> None:
@@ -228,7 +228,7 @@ class Trimming(History):
     """Forgets the first chunk and the first word once the third chunk was heard."""
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        frames: Frames = 2 if session.heard == 3 * CHUNK else 0
+        frames: Frames = 2 if session.received_samples == 3 * CHUNK else 0
         return Cut(tokens=1, frames=frames) if frames else Cut()
 
 
@@ -236,16 +236,16 @@ def test_a_history_that_cuts_voids_the_looks_and_what_it_forgot_is_not_counted()
     script = {**growing("a", "a b", "a b c"), (1, 2): "b", (1, 3): "b c", (1, 4): "b c d"}
     stream = streamed(paper(), script, Trimming())
     assert stream.run(3) == ["", "A", "B"]
-    assert stream.session.prefix.numel() == 1
+    assert stream.session.prefix_ids.numel() == 1
     assert stream.run(1) == ["C"]  # "b c d", of which B is written
-    assert [look.text for look in stream.session.policy.looks] == ["b", "b c", "b c d"]
+    assert [look.text for look in stream.session.policy_state.looks] == ["b", "b c", "b c d"]
     stream = streamed(paper(truncate=False), script, Trimming())
     assert stream.run(4) == ["", "A", "B", "C"]
     assert stream.asked[-2:] == [
         (1, 4, None, None),
         (1, 4, "b c d", 1),
     ]  # no older look is of any use
-    assert len(stream.session.policy.looks) == 1
+    assert len(stream.session.policy_state.looks) == 1
 
 
 def batches(size: int) -> Iterator[list[str]]:
@@ -324,7 +324,7 @@ def test_released_writes_everything_at_the_end_of_a_segment_too() -> None:
 
 def test_it_needs_to_cut_only_where_it_truncates() -> None:
     needs = {Capability.TRANSCRIPT, Capability.PREFIX}
-    assert TranscriptWaitK.needs == paper().needs == needs | {Capability.RECUT}
+    assert TranscriptWaitK.needs == paper().needs == needs | {Capability.AUDIO_TRIMMING}
     assert paper(truncate=False).needs == needs
 
 

@@ -7,7 +7,7 @@ import torch
 from tests.policies.asking import FRAME, decide, hypothesis, session
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Stage
+from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
 
 
 def test_wait_k_asks_for_nothing_before_k_chunks() -> None:
@@ -58,7 +58,7 @@ def by_words(
 def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> None:
     policy = WaitK(k=2, count="words")
     state, stream = policy.open(), session()
-    transcribe = Request(stage=Stage.TRANSCRIPT)
+    transcribe = Request(task=Task.TRANSCRIPTION)
     assert by_words(policy, state, stream, [heard()]) == ([transcribe], 0)
     assert by_words(policy, state, stream, [heard("one", "tw")]) == (
         [transcribe],
@@ -68,7 +68,7 @@ def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> 
     requests, write = by_words(policy, state, stream, [three, hypothesis("w.w")])
     assert (len(requests), requests[0], write) == (2, transcribe, 2)
     assert requests[1].max_words == 1
-    assert torch.equal(requests[1].transcript, three.token_ids)
+    assert torch.equal(requests[1].transcript_ids, three.token_ids)
     assert by_words(policy, state, stream, [heard("one", "two", "three")]) == (
         [transcribe],
         0,
@@ -102,7 +102,7 @@ def test_wait_k_by_words_remembers_words_whose_audio_was_cut() -> None:
     answers = [heard("c", "d"), heard("c", "d", "e"), hypothesis("wwww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
     assert requests[0] == Request(
-        stage=Stage.TRANSCRIPT, audio_end=3
+        task=Task.TRANSCRIPTION, audio_end=3
     )  # what is left of the last look
     assert (state.forgotten, state.words, write) == (2, 4, 1)
     stream.forget(Cut(frames=7))  # nothing is left of it: no more to ask

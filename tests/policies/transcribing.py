@@ -12,7 +12,7 @@ from zoo.history.keep_all import KeepAll
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Stage
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Seconds, SpeechChunk, Task
 
 FRAME = 10
 CHUNK = 2 * FRAME
@@ -28,7 +28,7 @@ class Transcriber(Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
     frame_samples = FRAME
 
@@ -47,17 +47,17 @@ class Transcriber(Backbone):
         ]
 
     def answer(self, session: Session, request: Request) -> Hypothesis:
-        heard = session.look(request.audio_end).numel()
+        heard = session.visible_audio(request.audio_end).numel()
         span = (session.audio_start // CHUNK, (session.audio_start + heard) // CHUNK)
-        if request.stage is Stage.TRANSCRIPT:
+        if request.task is Task.TRANSCRIPTION:
             self.asked.append((*span, None, None))
             text = self.scripts[session.talk][span]
             return self.hypothesis(text.split(), 0, text)
-        assert request.transcript is not None
-        source = self.text(request.transcript.tolist())
+        assert request.transcript_ids is not None
+        source = self.text(request.transcript_ids.tolist())
         self.asked.append((*span, source, request.max_words))
-        target, prefix = source.upper().split(), session.prefix.numel()
-        assert self.text(session.prefix.tolist()) == " ".join(target[:prefix])
+        target, prefix = source.upper().split(), session.prefix_ids.numel()
+        assert self.text(session.prefix_ids.tolist()) == " ".join(target[:prefix])
         return self.hypothesis(
             target[: None if request.max_words is None else prefix + request.max_words + 1], prefix
         )

@@ -23,7 +23,7 @@ from zoo.report.markup import headline, json_block
 from zoo.report.page import ReportSegment, ReportStream, write_report
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.results import KnobValue, Row
-from zoo.types import Instance, Spoken
+from zoo.types import Instance, SpeechOutput
 
 HOSTILE = "</script><b>bold</b>&amp;"
 CONTEXT = {"command": "python evaluate.py a=<b>", "git commit": "0123abc"}
@@ -275,8 +275,8 @@ def test_a_talk_of_nothing_and_no_rows_are_legal(tmp_path: Path, talk: Talk) -> 
 def speaking(stream: ReportStream) -> ReportStream:
     """The second piece waits for the first and goes on after the talk."""
     speech = (
-        Spoken(torch.ones(48_000), 2.0, 2.25, 0, f"eins zwei {HOSTILE}"),
-        Spoken(torch.ones(24_000), 4.75, 9.0, 1, "drei"),
+        SpeechOutput(torch.ones(48_000), 2.0, 2.25, 0, f"eins zwei {HOSTILE}"),
+        SpeechOutput(torch.ones(24_000), 4.75, 9.0, 1, "drei"),
     )
     return replace(stream, instance=replace(stream.instance, talk="talk <1>", speech=speech))
 

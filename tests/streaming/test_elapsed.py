@@ -7,13 +7,13 @@ import torch
 
 from zoo.errors import ZooError
 from zoo.streaming.elapsed import finish_times, under
-from zoo.types import ChunkTime, Instance, Spoken
+from zoo.types import ChunkTime, Instance, SpeechOutput
 
 CHUNKS = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.1))
 
 
 def stream(
-    chunks: tuple[ChunkTime, ...] = CHUNKS, chunk_of: tuple[int, ...] = (0, 2, 2)
+    chunks: tuple[ChunkTime, ...] = CHUNKS, chunk_indices: tuple[int, ...] = (0, 2, 2)
 ) -> Instance:
     return Instance(
         0,
@@ -24,7 +24,7 @@ def stream(
         (1.0, 3.0, 3.0),
         (9.0, 9.0, 9.0),
         "",
-        chunk_of=chunk_of,
+        chunk_indices=chunk_indices,
         chunks=chunks,
     )
 
@@ -48,7 +48,7 @@ def test_conventions(convention: str, finished: list[float]) -> None:
     ("convention", "elapsed"), [("queue", 4.1), ("cumulative", 5.6), ("chunk", 3.1)]
 )
 def test_speech_follows_the_convention_too(convention: str, elapsed: float) -> None:
-    spoken = Spoken(torch.ones(3), delay=3.0, elapsed=9.0, chunk=2, text="b c")
+    spoken = SpeechOutput(torch.ones(3), delay=3.0, elapsed=9.0, chunk=2, text="b c")
     [derived] = under(replace(stream(), speech=(spoken,)), convention).speech  # type: ignore[arg-type]
     assert derived.elapsed == pytest.approx(elapsed)
     assert (derived.delay, derived.chunk, derived.text, derived.samples) == (
@@ -73,7 +73,7 @@ def test_unknown_convention_and_wrong_counts() -> None:
     with pytest.raises(ZooError, match="queue, cumulative, chunk"):
         under(stream(), "wall")  # type: ignore[arg-type]
     with pytest.raises(ZooError, match=r"'t'.*3 units.*2 chunk"):
-        under(stream(chunk_of=(0, 1)), "queue")
+        under(stream(chunk_indices=(0, 1)), "queue")
 
 
 def test_no_chunks() -> None:

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from zoo.streaming.playback import intervals, mix, timeline
-from zoo.types import SAMPLE_RATE, Instance, Spoken
+from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 
-def spoken(delay: float, seconds: float, value: float, elapsed: float = 0.0) -> Spoken:
-    return Spoken(
+def spoken(delay: float, seconds: float, value: float, elapsed: float = 0.0) -> SpeechOutput:
+    return SpeechOutput(
         torch.full((round(seconds * SAMPLE_RATE),), value), delay, elapsed, chunk=0, text=""
     )
 
 
-def instance(*speech: Spoken, length: float = 6.0) -> Instance:
+def instance(*speech: SpeechOutput, length: float = 6.0) -> Instance:
     return Instance(0, "talk", length, "", (), (), (), speech=speech)
 
 
@@ -55,7 +55,9 @@ def test_no_sample_is_lost_or_heard_twice_whatever_the_moments() -> None:
             torch.rand(12, generator=generator, dtype=torch.double).mul(4).sort().values.tolist()
         )
         values = torch.arange(1.0, sum(sizes) + 1).split(sizes)
-        pieces = [Spoken(wave, at, at, 0, "") for wave, at in zip(values, moments, strict=True)]
+        pieces = [
+            SpeechOutput(wave, at, at, 0, "") for wave, at in zip(values, moments, strict=True)
+        ]
         wave = timeline(instance(*pieces, length=1.0))
         assert torch.equal(wave[wave > 0], torch.cat(values))
         assert wave[-1] > 0

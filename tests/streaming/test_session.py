@@ -14,10 +14,10 @@ def session(samples: int = 0, frame_samples: int = 4) -> Session:
     text = TextStream(decode=lambda ids: "", separator=" ")
     made = Session(
         talk="talk",
-        source=language("en"),
-        target=language("de"),
+        source_language=language("en"),
+        target_language=language("de"),
         frame_samples=frame_samples,
-        text=text,
+        text_stream=text,
     )
     made.receive(SpeechChunk(torch.arange(samples, dtype=torch.float32)))
     return made
@@ -25,17 +25,21 @@ def session(samples: int = 0, frame_samples: int = 4) -> Session:
 
 def test_chunks_add_up_and_the_last_one_ends_the_source() -> None:
     stream = session(6)
-    assert (stream.heard, stream.kept_frames, stream.ended) == (6, 2, False)
+    assert (stream.received_samples, stream.kept_frames, stream.must_flush) == (6, 2, False)
     stream.receive(SpeechChunk(torch.zeros(3), final=True))
-    assert (stream.heard, stream.kept_frames, stream.ended) == (9, 3, True)
+    assert (stream.received_samples, stream.kept_frames, stream.must_flush) == (9, 3, True)
 
 
 def test_forgetting_moves_the_start_and_drops_tokens() -> None:
     stream = session(10)
-    stream.prefix = torch.tensor([5, 6, 7])
+    stream.prefix_ids = torch.tensor([5, 6, 7])
     stream.forget(Cut(tokens=1, frames=2))
-    assert (stream.audio.tolist(), stream.audio_start, stream.heard) == ([8.0, 9.0], 8, 10)
-    assert stream.prefix.tolist() == [6, 7]
+    assert (stream.audio.tolist(), stream.audio_start, stream.received_samples) == (
+        [8.0, 9.0],
+        8,
+        10,
+    )
+    assert stream.prefix_ids.tolist() == [6, 7]
 
 
 def test_a_started_frame_can_be_forgotten_and_no_more_than_is_kept() -> None:
@@ -59,16 +63,16 @@ def test_a_look_ends_at_the_horizon(
     horizon: int | None, audio_end: int | None, samples: int
 ) -> None:
     stream = session(10)
-    stream.horizon = horizon
-    assert stream.look(audio_end).numel() == samples
+    stream.segment_end = horizon
+    assert stream.visible_audio(audio_end).numel() == samples
 
 
 def test_a_horizon_ends_the_source_and_moves_with_what_is_forgotten() -> None:
     stream = session(20)
-    stream.horizon = 3
-    assert (stream.ended, stream.frames) == (True, 3)
+    stream.segment_end = 3
+    assert (stream.must_flush, stream.visible_frames) == (True, 3)
     stream.forget(Cut(frames=2))
-    assert (stream.horizon, stream.frames, stream.kept_frames) == (1, 1, 3)
+    assert (stream.segment_end, stream.visible_frames, stream.kept_frames) == (1, 1, 3)
 
 
 def test_sessions_are_told_apart_by_identity() -> None:

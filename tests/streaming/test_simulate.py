@@ -74,7 +74,7 @@ def test_a_delay_is_the_source_received_when_the_word_was_written() -> None:
     instance = one(Script({"talk": ["", "Guten Tag", "", " allerseits"]}), [1, 1, 1, 0.25])
     assert instance.units == ("Guten", "Tag", "allerseits")
     assert instance.delays == (2.0, 2.0, 3.25)
-    assert instance.chunk_of == (1, 1, 3)
+    assert instance.chunk_indices == (1, 1, 3)
     assert [chunk.arrival for chunk in instance.chunks] == [1.0, 2.0, 3.0, 3.25]
     assert (instance.source_length, instance.text) == (3.25, "Guten Tag allerseits")
     assert (instance.reference, instance.unit, instance.batched) == (

@@ -14,7 +14,7 @@ from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
 from zoo.languages import Language, language
 from zoo.policies.alignatt import AlignAtt
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.simulu import SimulU, fade, without_history
 from zoo.systems.base import StreamingSystem
@@ -43,16 +43,16 @@ class Speaker(Scripted):
         """Any."""
 
     def generate_units(
-        self, writes: Sequence[Write], *, layer: int | None, close: bool
+        self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
         self.asked.append((len(writes), layer, close))
         return [self.units_of(write, close) for write in writes]
 
-    def units_of(self, write: Write, close: bool) -> Units:
+    def units_of(self, write: SpeechRequest, close: bool) -> Units:
         hypothesis = write.hypothesis
-        assert hypothesis.states is not None
-        states = hypothesis.states[
-            : len(hypothesis.states) - hypothesis.new + write.tokens, 0
+        assert hypothesis.decoder_states is not None
+        states = hypothesis.decoder_states[
+            : len(hypothesis.decoder_states) - hypothesis.num_new_tokens + write.tokens, 0
         ].long()
         counts = states[OPENING:] % 3 + 1
         places = torch.arange(OPENING, len(states)).repeat_interleave(counts) - self.back
@@ -79,17 +79,19 @@ def spoken(tokens: Sequence[int]) -> list[float]:
 
 def write(
     kept: Sequence[int], new: Sequence[int], *, waiting: Sequence[int] = (), ended: bool = False
-) -> Write:
+) -> SpeechRequest:
     """``new`` is written after ``kept``; the hypothesis also has tokens that wait."""
     session = Session(
         "talk", language("en"), language("de"), FRAME, TextStream(decode=str, separator=" ")
     )
-    session.prefix, session.source_ended = torch.tensor(kept, dtype=torch.long), ended
+    session.prefix_ids, session.source_ended = torch.tensor(kept, dtype=torch.long), ended
     ids = torch.tensor([*kept, *new, *waiting])
     states = torch.cat([torch.full((OPENING,), -1), ids]).float()[:, None]
     starts = torch.ones(len(ids), dtype=torch.bool)
-    hypothesis = Hypothesis(ids[len(kept) :], starts, prefix=len(kept), states=states)
-    return Write(session, hypothesis, len(new), "text")
+    hypothesis = Hypothesis(
+        ids[len(kept) :], starts, prefix_length=len(kept), decoder_states=states
+    )
+    return SpeechRequest(session, hypothesis, len(new), "text")
 
 
 def voiced(backbone: Speaker, **options: Any) -> SimulU:
@@ -120,7 +122,7 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
     class Silent(Speaker):
         """Has units for history only."""
 
-        def units_of(self, write: Write, close: bool) -> Units:
+        def units_of(self, write: SpeechRequest, close: bool) -> Units:
             return super().units_of(replace(write, tokens=0), close)
 
     simulu = voiced(Silent())
@@ -138,12 +140,12 @@ def test_discarded_units_times_320_is_what_the_paper_says() -> None:
 
 def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_fed() -> None:
     before = write([5, 8], [4, 7], waiting=[9])
-    states = without_history(before).hypothesis.states
+    states = without_history(before).hypothesis.decoder_states
     assert states is not None
     assert states[:, 0].tolist() == [-1, -1, 4, 7, 9]
     [wave] = voiced(Speaker(), context="none").synthesize([before])
     assert wave.tolist() == spoken([4, 7])
-    assert before.hypothesis.prefix == 2
+    assert before.hypothesis.prefix_length == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.history.recent_words import RecentWords
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.synthesizers.simulu import SimulU
 from zoo.systems.base import StreamingSystem
@@ -23,9 +23,9 @@ class TwoTokens(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
-    def decide(self, session: Session, state: None) -> Asking:
+    def decide(self, session: Session, state: None) -> DecisionGenerator:
         hypothesis = yield Request()
-        return Decision(write=min(2, hypothesis.new))
+        return Decision(write=min(2, hypothesis.num_new_tokens))
 
 
 @pytest.fixture(scope="module")

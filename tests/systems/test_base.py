@@ -14,9 +14,9 @@ from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.languages import Language
 from zoo.policies.alignatt import AlignAtt
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.local_agreement import LocalAgreement
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import Knob, StreamingSystem
 from zoo.types import (
@@ -28,17 +28,17 @@ from zoo.types import (
     Hypothesis,
     Request,
     SpeechChunk,
-    Stage,
-    no_tokens,
+    Task,
+    empty_token_ids,
 )
 
 
 class Whole(Policy):
     """Writes all of every hypothesis."""
 
-    def decide(self, session: Session, state: None) -> Asking:
+    def decide(self, session: Session, state: None) -> DecisionGenerator:
         hypothesis = yield Request()
-        return Decision(write=hypothesis.new)
+        return Decision(write=hypothesis.num_new_tokens)
 
 
 def build(*, policy: Policy | None = None, **parts: Any) -> StreamingSystem:
@@ -114,9 +114,9 @@ def test_looking_again_ends_when_the_audio_does() -> None:
     class Nibble(Policy):
         """Cuts a frame at every look."""
 
-        def decide(self, session: Session, state: None) -> Asking:
+        def decide(self, session: Session, state: None) -> DecisionGenerator:
             yield Request()
-            return Decision(write=0, cut=Cut(frames=1), again=True)
+            return Decision(write=0, cut=Cut(frames=1), repeat=True)
 
     system = build(policy=Nibble())
     session = system.open("talk")
@@ -128,22 +128,22 @@ def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:
     class Transcribing(Policy):
         """Asks for a transcript, then reads."""
 
-        def decide(self, session: Session, state: None) -> Asking:
-            transcript = yield Request(stage=Stage.TRANSCRIPT)
-            assert transcript.new == 1
+        def decide(self, session: Session, state: None) -> DecisionGenerator:
+            transcript = yield Request(task=Task.TRANSCRIPTION)
+            assert transcript.num_new_tokens == 1
             return Decision(write=0)
 
     class Mute(Synthesizer):
         """Must not be asked."""
 
-        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
             raise AssertionError("spoke a transcript")
 
     history = Recorder()
     system = build(policy=Transcribing(), history=history, synthesizer=Mute())
     session = system.open("talk")
     assert steps(system, session, [speak([1])]) == [""]
-    assert (session.prefix.numel(), history.asked) == (0, [None])
+    assert (session.prefix_ids.numel(), history.asked) == (0, [None])
 
 
 class Recorder(History):
@@ -161,14 +161,16 @@ def test_a_history_never_sees_rows_that_a_cut_has_moved() -> None:
     class Cutting(Policy):
         """Writes everything and cuts it."""
 
-        def decide(self, session: Session, state: None) -> Asking:
+        def decide(self, session: Session, state: None) -> DecisionGenerator:
             hypothesis = yield Request()
-            return Decision(write=hypothesis.new, cut=Cut(tokens=hypothesis.new, frames=2))
+            return Decision(
+                write=hypothesis.num_new_tokens, cut=Cut(tokens=hypothesis.num_new_tokens, frames=2)
+            )
 
     class Silent(Policy):
         """Asks nothing."""
 
-        def decide(self, session: Session, state: None) -> Asking:
+        def decide(self, session: Session, state: None) -> DecisionGenerator:
             yield from ()
             return Decision(write=0)
 
@@ -184,10 +186,10 @@ def test_the_alignment_a_history_sees_begins_with_the_kept_prefix() -> None:
     system = build(policy=AlignAtt(frames=1), history=history)
     session = system.open("talk")
     steps(system, session, [speak([1]), speak([2])])
-    assert session.prefix.tolist() == [2, 3]
+    assert session.prefix_ids.tolist() == [2, 3]
     [_, hypothesis] = history.asked
     assert hypothesis is not None
-    assert hypothesis.attended.tolist() == [3, 3, 7, 7]
+    assert hypothesis.attended_frames.tolist() == [3, 3, 7, 7]
 
 
 def test_a_hypothesis_that_does_not_follow_the_kept_prefix_is_a_mistake() -> None:
@@ -197,9 +199,9 @@ def test_a_hypothesis_that_does_not_follow_the_kept_prefix_is_a_mistake() -> Non
         def answer(
             self, session: Session, request: Request, needs: frozenset[Capability]
         ) -> Hypothesis:
-            session.prefix, prefix = no_tokens(), session.prefix
+            session.prefix_ids, prefix = empty_token_ids(), session.prefix_ids
             answer = super().answer(session, request, needs)
-            session.prefix = prefix
+            session.prefix_ids = prefix
             return answer
 
     system = build(backbone=Forgetful())
@@ -213,10 +215,10 @@ def test_reading_neither_begins_a_text_nor_loses_its_context() -> None:
     class Alternating(Policy):
         """Writes on every other chunk; asks for a transcript on the others."""
 
-        def decide(self, session: Session, state: None) -> Asking:
-            if session.heard // (4 * FRAME) % 2:
-                return Decision(write=(yield Request()).new)
-            yield Request(stage=Stage.TRANSCRIPT)
+        def decide(self, session: Session, state: None) -> DecisionGenerator:
+            if session.received_samples // (4 * FRAME) % 2:
+                return Decision(write=(yield Request()).num_new_tokens)
+            yield Request(task=Task.TRANSCRIPTION)
             return Decision(write=0)
 
     system = build(
@@ -230,9 +232,10 @@ def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
     class Counting(Synthesizer):
         """As many samples as tokens were kept before."""
 
-        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
             return [
-                torch.ones(write.session.prefix.numel() + 1, dtype=torch.double) for write in writes
+                torch.ones(write.session.prefix_ids.numel() + 1, dtype=torch.double)
+                for write in writes
             ]
 
     system = build(synthesizer=Counting())
@@ -267,9 +270,9 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
         def open(self, session: Session) -> list[str]:
             return [session.talk]
 
-        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
             for write in writes:
-                write.session.synthesizer.append(write.text)
+                write.session.synthesizer_state.append(write.text)
             return [torch.zeros(write.tokens) for write in writes]
 
     with pytest.raises(ZooError, match="cannot speak es"):
@@ -281,7 +284,10 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
     assert order == ["backbone", "synthesizer"]
     sessions = [system.open(talk) for talk in "ab"]
     actions = system.step(sessions, [SpeechChunk(speak([1, 2])), SpeechChunk(speak([3]))])
-    assert [session.synthesizer for session in sessions] == [["a", "w1en w2en"], ["b", "w3en"]]
+    assert [session.synthesizer_state for session in sessions] == [
+        ["a", "w1en w2en"],
+        ["b", "w3en"],
+    ]
     assert [action.speech.numel() for action in actions if action.speech is not None] == [4, 2]
 
 
@@ -332,7 +338,7 @@ def test_speech_cut_off_a_longer_wave_does_not_keep_the_rest() -> None:
     class Cutting(Synthesizer):
         """Speaks everything so far and cuts off the old."""
 
-        def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
             return [torch.zeros(10_000)[-10:] for _ in writes]
 
     [action] = (system := build(synthesizer=Cutting())).step(

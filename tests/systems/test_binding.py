@@ -27,7 +27,12 @@ class Deaf(Scripted):
 
 def test_the_needs_of_all_parts_are_joined() -> None:
     needs = bind(Scripted(), AlignAtt(frames=2), VoiceActivity(), UnitSynthesizer())
-    assert needs == {Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT, Capability.SPEECH}
+    assert needs == {
+        Capability.ALIGNMENT,
+        Capability.PREFIX,
+        Capability.AUDIO_TRIMMING,
+        Capability.SPEECH,
+    }
     assert bind(TurnTaker(), TurnTaking(), KeepAll()) == {Capability.TURNS}
 
 
@@ -46,7 +51,7 @@ def test_a_history_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
     with pytest.raises(ZooError) as refusal:
         bind(TurnTaker(), TurnTaking(), RecentWords(words=2))
     assert str(refusal.value) == (
-        "History RecentWords needs alignment, recut, which backbone TurnTaker does not expose; "
+        "History RecentWords needs alignment, audio_trimming, which backbone TurnTaker does not expose; "
         "history choices that fit it: keep_all."
     )
 
@@ -60,7 +65,7 @@ def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
 
 
 def test_a_system_refuses_before_it_loads() -> None:
-    with pytest.raises(ZooError, match="TranscriptWaitK needs prefix, recut, transcript"):
+    with pytest.raises(ZooError, match="TranscriptWaitK needs audio_trimming, prefix, transcript"):
         StreamingSystem(
             name="deaf",
             backbone=Deaf(),

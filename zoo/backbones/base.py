@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from zoo.errors import ZooError, unknown
 from zoo.languages import Language
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
 
@@ -50,15 +50,16 @@ class Backbone(nn.Module, ABC):
     ) -> list[Hypothesis]:
         """Answer one request per stream, as a batch. ``needs``: compute nothing else (attention weights cost).
 
-        Requests of one batch may differ in stage. ``session.look(request.audio_end)`` is the audio to go by, never
-        empty. ``hypothesis.prefix`` equals ``session.prefix.numel()``: a backbone with a window of its own empties
-        both with ``session.forget`` here, before it answers (a turn then begins a text of its own).
+        Requests of one batch may differ in task. ``session.visible_audio(request.audio_end)`` is the
+        audio to go by, never empty. ``hypothesis.prefix_length`` equals
+        ``session.prefix_ids.numel()``: a backbone with a window of its own empties both with
+        ``session.forget`` here, before it answers (a turn then begins a text of its own).
         """
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """The first ``tokens`` (0 when READ) new tokens of ``hypothesis`` were written: keep that part of the caches.
 
-        ``hypothesis`` is the last translation answered; its tokens join ``session.prefix`` after this call.
+        ``hypothesis`` is the last translation answered; its tokens join ``session.prefix_ids`` after this call.
         """
         return
 
@@ -134,9 +135,9 @@ class Speaking(Protocol):
         """Raise ZooError for a language that it does not speak, and for a layer (see below) that it lacks."""
 
     def generate_units(
-        self, writes: Sequence[Write], *, layer: int | None, close: bool
+        self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
-        """Units of each stream's kept and written text, from ``hypothesis.states`` of both, never computed again.
+        """Units of each stream's kept and written text, from ``hypothesis.decoder_states``.
 
         layer: of the text-to-unit decoder, whose cross-attention is told, as the mean of its heads (None: mean of all
         layers). close: the state of an end of text follows, as offline generation feeds it.

@@ -25,7 +25,7 @@ from zoo.backbones.common.pretrained.loading import (
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Stage
+from zoo.types import Task
 
 SUBSAMPLING = 4  # features per frame, by two convolutions of stride 2
 
@@ -84,18 +84,18 @@ class SpeechToText(Seq2Seq):
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError for a target language that the model does not write."""
-        self.opening(session, Stage.TRANSLATION)
+        self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
-    def opening(self, session: Session, stage: Stage) -> list[int]:
+    def opening(self, session: Session, task: Task) -> list[int]:
         """Start, and the target language's token where the model has some."""
         languages = self.tokenizer.lang_code_to_id
-        if languages and session.target.code not in languages:
+        if languages and session.target_language.code not in languages:
             raise ZooError(
-                f"{self.name} does not write {session.target.name}; choose target_language from: "
+                f"{self.name} does not write {session.target_language.name}; choose target_language from: "
                 f"{', '.join(sorted(languages))}."
             )
-        return [self.start, languages[session.target.code]] if languages else [self.start]
+        return [self.start, languages[session.target_language.code]] if languages else [self.start]
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """(frames, width) of each wave (n,): ``ceil(n / 640)`` frames or one less; none under 25 ms."""
@@ -113,7 +113,7 @@ class SpeechToText(Seq2Seq):
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
         """(frames, width) with positions: convolutions see the ends of each stream, so they are not batched."""
         encoder = self.encoder
-        features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+        features = self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
         device = encoder.layer_norm.weight.device
         if not len(features):
             return features.new_zeros(0, encoder.config.d_model, dtype=self.dtype, device=device)

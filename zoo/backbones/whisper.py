@@ -25,7 +25,7 @@ from zoo.backbones.common.pretrained.loading import (
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Samples, Stage
+from zoo.types import SAMPLE_RATE, Capability, Samples, Task
 
 SPAN_SECONDS = 30  # what the encoder hears, no more and, as it was trained, no less
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
@@ -105,14 +105,16 @@ class Whisper(Seq2Seq):
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError for a language direction that the model does not have."""
-        self.opening(session, Stage.TRANSLATION)
+        self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
-    def opening(self, session: Session, stage: Stage) -> list[int]:
+    def opening(self, session: Session, task: Task) -> list[int]:
         """Start, language of the source, task, no timestamps; a model of English alone is told neither of the two."""
-        transcribed = stage is Stage.TRANSCRIPT or session.source == session.target
+        transcribed = (
+            task is Task.TRANSCRIPTION or session.source_language == session.target_language
+        )
         self._check(session, translated=not transcribed)
-        told = [self.languages[f"<|{session.source.code}|>"]] if self.multilingual else []
+        told = [self.languages[f"<|{session.source_language.code}|>"]] if self.multilingual else []
         told += (
             [self.tasks["transcribe" if transcribed else "translate"]] if self.multilingual else []
         )
@@ -123,7 +125,7 @@ class Whisper(Seq2Seq):
         ]
 
     def _check(self, session: Session, *, translated: bool) -> None:
-        source, target = session.source.code, session.target.code
+        source, target = session.source_language.code, session.target_language.code
         if not self.multilingual and (source, target) != ("en", "en"):
             raise ZooError(
                 f"{self.name} knows English only, not {source}-{target}; choose source_language=en and "
@@ -141,7 +143,7 @@ class Whisper(Seq2Seq):
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
             raise ZooError(
-                f"{self.name} does not hear {session.source.name}; choose source_language from: {codes}."
+                f"{self.name} does not hear {session.source_language.name}; choose source_language from: {codes}."
             )
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -165,7 +167,7 @@ class Whisper(Seq2Seq):
                 f"history that forgets; its max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
         span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
-        features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+        features = self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
         return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
 
     def _convolve(self, features: Tensor) -> Tensor:

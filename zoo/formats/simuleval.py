@@ -51,7 +51,7 @@ def _record(instance: Instance) -> Record:
         record["chunks"] = [
             milliseconds([chunk.arrival, chunk.compute]) for chunk in instance.chunks
         ]
-        record["chunk_of"] = list(instance.chunk_of)
+        record["chunk_of"] = list(instance.chunk_indices)
     if instance.speech:
         record["speech"] = speech_record(logged)
     return record
@@ -106,7 +106,7 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
         reference=record.get("reference") or "",
         unit=language.unit,
         convention=record.get("convention", "cumulative"),
-        chunk_of=tuple(record.get("chunk_of", ())),
+        chunk_indices=tuple(record.get("chunk_of", ())),
         chunks=tuple(
             ChunkTime(arrival / MS, compute / MS) for arrival, compute in record.get("chunks", ())
         ),

@@ -117,7 +117,7 @@ def _instance(index: int, stream: Stream, language: Language) -> Instance:
         delays=tuple(stream.chunks[chunk].arrival for chunk in stream.changed_at),
         elapsed=(),
         unit=language.unit,
-        chunk_of=tuple(stream.changed_at),
+        chunk_indices=tuple(stream.changed_at),
         chunks=tuple(stream.chunks),
     )
     return under(instance, "queue")

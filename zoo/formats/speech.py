@@ -21,7 +21,7 @@ from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.formats.text import MS, Record, json_lines, milliseconds
 from zoo.streaming.playback import begins, intervals, mix, timeline
-from zoo.types import Instance, Samples, Spoken
+from zoo.types import Instance, Samples, SpeechOutput
 
 FOLDER = "speech"
 # Letters of all scripts stay: percent-encoded names would be longer than file systems allow.
@@ -101,7 +101,7 @@ def speech_record(instance: Instance) -> list[Record]:
     ]
 
 
-def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[Spoken, ...]:
+def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[SpeechOutput, ...]:
     """Restore the pieces of a talk's target speech.
 
     Args:
@@ -122,7 +122,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
         )
     wave = audio.load(path)
     pieces = [
-        Spoken(
+        SpeechOutput(
             _silence(piece["samples"]),
             piece["delay"] / MS,
             piece["elapsed"] / MS,

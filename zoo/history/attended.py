@@ -26,7 +26,9 @@ class Attended(History, ABC):
     max_seconds: more audio is cut at the front whatever the text. max_tokens: more text is, in whole words.
     """
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.RECUT})
+    needs: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.ALIGNMENT, Capability.AUDIO_TRIMMING}
+    )
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class Attended(History, ABC):
         return Cut(tokens=cut.tokens, frames=max(cut.frames, session.kept_frames - most))
 
     def _attended(self, session: Session, hypothesis: Hypothesis) -> Cut:
-        written = session.prefix.numel()
+        written = session.prefix_ids.numel()
         first = self._capped(hypothesis, self.first_kept(hypothesis, written), written)
         if written == 0 or (first == 0 and self.cut == "with_text"):
             return Cut()
@@ -87,7 +89,7 @@ class Attended(History, ABC):
     def _first_frame(self, hypothesis: Hypothesis, first: int, written: int) -> Frames:
         """The audio rule. Where no text is kept, only audio that was translated goes: up to the last frame that the
         text attended to, and not into what the rest of the hypothesis attends to."""
-        attended = hypothesis.attended
+        attended = hypothesis.attended_frames
         counted = attended[first:] if self.rows == "hypothesis" else attended[first:written]
         if counted.numel():
             return int(counted.min())

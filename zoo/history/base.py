@@ -33,6 +33,6 @@ class History:
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """What to forget after a write. ``hypothesis``: the last translation; its written tokens are already in
-        ``session.prefix``, and its ``alignment`` rows begin with the kept prefix. None: nothing was asked, or the
+        ``session.prefix_ids``, and its ``alignment`` rows begin with the kept prefix. None: nothing was asked, or the
         policy has cut by itself, so that the rows no longer fit."""
         return Cut()

@@ -18,12 +18,12 @@ class ReferenceSegments(History):
     one ends; one that lies within another is part of it.
     """
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.RECUT})
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
 
     def onset(self, session: Session) -> Frames | None:
         """The beginning of the present segment, once it is heard. Raises ZooError for a stream without segments."""
         begin, _ = _present(session)
-        if begin >= session.heard:
+        if begin >= session.received_samples:
             return None
         return max(begin - session.audio_start, 0) // session.frame_samples
 
@@ -32,14 +32,14 @@ class ReferenceSegments(History):
         _, end = _present(session)
         return (
             None
-            if end > session.heard
+            if end > session.received_samples
             else -(-(end - session.audio_start) // session.frame_samples)
         )
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Between segments, forget all but the frame in which the next one may begin."""
         begin, _ = _present(session)
-        gap = min(begin, session.heard) - session.audio_start
+        gap = min(begin, session.received_samples) - session.audio_start
         return Cut(frames=max(gap, 0) // session.frame_samples)
 
 
@@ -53,5 +53,5 @@ def _present(session: Session) -> tuple[Samples, Samples]:
     later = [
         span for span in sorted(session.segments) if span[1] > max(span[0], session.audio_start)
     ]
-    never = session.heard + 1
+    never = session.received_samples + 1
     return later[0] if later else (never, never)

@@ -55,7 +55,7 @@ class VoiceActivity(History):
     one may be written already. voice: makes a stream's detector.
     """
 
-    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.RECUT})
+    needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class VoiceActivity(History):
 
     def onset(self, session: Session) -> Frames | None:
         """The first voiced window, less the padding; within a segment 0."""
-        state: Activity = session.history
+        state: Activity = session.history_state
         self._score(session, state)
         if state.begun:
             return 0
@@ -108,9 +108,9 @@ class VoiceActivity(History):
 
     def boundary(self, session: Session) -> Frames | None:
         """The end of the first segment in the kept audio, rounded up to a frame."""
-        state: Activity = session.history
+        state: Activity = session.history_state
         self._score(session, state)
-        looked = max(session.audio.numel() - session.last_samples, 0)
+        looked = max(session.audio.numel() - session.last_chunk_samples, 0)
         end = self._segment_end(
             [(end - session.audio_start, chance) for end, chance in state.windows], looked
         )
@@ -121,7 +121,7 @@ class VoiceActivity(History):
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Between segments, forget all but what may be the padding of the next one."""
-        state: Activity = session.history
+        state: Activity = session.history_state
         if state.begun:
             return Cut()
         silent = (
@@ -133,7 +133,7 @@ class VoiceActivity(History):
         start = session.audio_start
         state.windows = [window for window in state.windows if window[0] > start]
         state.scored = max(state.scored, start)
-        while state.scored + WINDOW <= session.heard:
+        while state.scored + WINDOW <= session.received_samples:
             window = session.audio[state.scored - start :][:WINDOW]
             state.scored += WINDOW
             state.windows.append((state.scored, state.voice(window)))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
-from zoo.types import Instance, Seconds, Spoken, UnitKind
+from zoo.types import Instance, Seconds, SpeechOutput, UnitKind
 
 END_SHARE = 0.95  # of the source: what is written later is written at the end
 LATE_SHARE = 0.9  # of all units
@@ -121,7 +121,7 @@ def _mute(instances: Sequence[Instance]) -> str:
     return f"says nothing for {len(mute)} of {len(instances)} streams ({mute[0]})" if mute else ""
 
 
-def _audible(spoken: Spoken) -> bool:
+def _audible(spoken: SpeechOutput) -> bool:
     return bool(spoken.samples.abs().max() > SILENCE) if spoken.samples.numel() else False
 
 

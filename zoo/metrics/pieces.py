@@ -9,7 +9,7 @@ from torch import Tensor
 from zoo.languages import Language
 from zoo.metrics.speech import SHORTEST_GAP
 from zoo.streaming.playback import intervals
-from zoo.types import SAMPLE_RATE, Instance, Seconds, Spoken
+from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechOutput
 
 LONGEST: Seconds = 25.0  # of a piece; Whisper's window is 30 s
 PAUSE: Seconds = (
@@ -43,14 +43,14 @@ def pieces(instance: Instance, *, language: Language, longest: Seconds = LONGEST
     return result
 
 
-def _gaps(speech: Sequence[Spoken]) -> list[Seconds]:
+def _gaps(speech: Sequence[SpeechOutput]) -> list[Seconds]:
     """Silence before each stretch; what is less than a sample is none."""
     sounds = [(0.0, 0.0), *intervals(speech)]
     silences = [start - before - length for (before, length), (start, _) in pairwise(sounds)]
     return [silence if silence > SHORTEST_GAP else 0.0 for silence in silences]
 
 
-def _joined(speech: Sequence[Spoken], gaps: Sequence[Seconds]) -> Tensor:
+def _joined(speech: Sequence[SpeechOutput], gaps: Sequence[Seconds]) -> Tensor:
     parts: list[Tensor] = []
     for gap, spoken in zip(gaps, speech, strict=True):
         parts += [torch.zeros(round(min(gap, PAUSE) * SAMPLE_RATE)), spoken.samples]

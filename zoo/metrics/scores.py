@@ -69,7 +69,7 @@ def _without_spaces(instance: Instance) -> Instance:
         units=pick(instance.units),
         delays=pick(instance.delays),
         elapsed=pick(instance.elapsed),
-        chunk_of=pick(instance.chunk_of),
+        chunk_indices=pick(instance.chunk_indices),
     )
 
 

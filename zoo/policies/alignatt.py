@@ -40,9 +40,9 @@ class AlignAtt(AttentionGuided):
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
         """Aligned to the end of what is heard; all tokens where the alignment jumps back."""
-        attended = hypothesis.attended
-        late = attended[hypothesis.prefix :] >= hypothesis.frames - self.frames
+        attended = hypothesis.attended_frames
+        late = attended[hypothesis.prefix_length :] >= hypothesis.num_frames - self.frames
         if self.rewind is not None:
-            steps = attended[max(hypothesis.prefix - 1, 0) :].diff()
+            steps = attended[max(hypothesis.prefix_length - 1, 0) :].diff()
             late |= torch.any(steps < -self.rewind)
         return late

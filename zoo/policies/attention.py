@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Hypothesis, Request
 
@@ -40,14 +40,14 @@ class AttentionGuided(Policy):
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
         """(new,) bool: true where a new token depends on the newest source."""
 
-    def decide(self, session: Session, state: None) -> Asking:
+    def decide(self, session: Session, state: None) -> DecisionGenerator:
         """One look per chunk."""
         hypothesis = yield Request()
-        if session.ended and self.flush:
-            return Decision(write=hypothesis.new)
+        if session.must_flush and self.flush:
+            return Decision(write=hypothesis.num_new_tokens)
         unstable = self.unstable(hypothesis)
-        stop = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.new
+        stop = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.num_new_tokens
         if self.last_word == "dropped":
-            begins = hypothesis.word_starts[hypothesis.prefix :][:stop].nonzero()
+            begins = hypothesis.word_starts[hypothesis.prefix_length :][:stop].nonzero()
             return Decision(write=int(begins[-1]) if begins.numel() else 0)
-        return Decision(write=hypothesis.whole_words(stop))
+        return Decision(write=hypothesis.floor_to_word(stop))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Hypothesis, Request
 
-Asking = Generator[Request, Hypothesis, Decision]
+DecisionGenerator = Generator[Request, Hypothesis, Decision]
 
 
 class Policy(ABC):
@@ -24,5 +24,5 @@ class Policy(ABC):
         return None
 
     @abstractmethod
-    def decide(self, session: Session, state: Any) -> Asking:
-        """Decide what to write now. ``session.ended``: everything must be written."""
+    def decide(self, session: Session, state: Any) -> DecisionGenerator:
+        """Decide what to write now. ``session.must_flush``: everything must be written."""

@@ -40,7 +40,7 @@ class EDAtt(AttentionGuided):
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
         """Too much attention on the newest frames."""
-        attention = hypothesis.aligned[hypothesis.prefix :].float()
+        attention = hypothesis.require_alignment()[hypothesis.prefix_length :].float()
         if self.l2_norm:
             length = attention.norm(dim=1, keepdim=True)
             attention = attention / length.clamp_min(torch.finfo(length.dtype).tiny)

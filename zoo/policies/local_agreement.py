@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Hypothesis, Request
 
@@ -45,11 +45,11 @@ class LocalAgreement(Policy):
         """No look yet; the newest comes last."""
         return []
 
-    def decide(self, session: Session, state: list[Said]) -> Asking:
+    def decide(self, session: Session, state: list[Said]) -> DecisionGenerator:
         """One look per chunk; a word that is agreed upon only in part waits."""
         hypothesis = yield Request()
-        if session.ended:
-            return Decision(write=hypothesis.new)
+        if session.must_flush:
+            return Decision(write=hypothesis.num_new_tokens)
         state.append(_said(hypothesis))
         del state[: -self.n]
         write = _agreed(state) if len(state) == self.n else 0
@@ -59,7 +59,9 @@ class LocalAgreement(Policy):
 
 def _said(hypothesis: Hypothesis) -> Said:
     return Said(
-        hypothesis.token_ids, hypothesis.word_starts[hypothesis.prefix :], hypothesis.finished
+        hypothesis.token_ids,
+        hypothesis.word_starts[hypothesis.prefix_length :],
+        hypothesis.finished,
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Request
 
@@ -15,9 +15,9 @@ class ReadAll(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
-    def decide(self, session: Session, state: None) -> Asking:
+    def decide(self, session: Session, state: None) -> DecisionGenerator:
         """One look in all."""
-        if not session.ended:
+        if not session.must_flush:
             return Decision(write=0)
         hypothesis = yield Request()
-        return Decision(write=hypothesis.new)
+        return Decision(write=hypothesis.num_new_tokens)

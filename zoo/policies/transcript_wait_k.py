@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from zoo.errors import ZooError, unknown
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.truncation import Sentences, paper_truncation, released_truncation
 from zoo.streaming.session import Session
 from zoo.types import (
@@ -23,7 +23,7 @@ from zoo.types import (
     Request,
     Samples,
     Seconds,
-    Stage,
+    Task,
 )
 
 CONVENTIONS = ("paper", "released")
@@ -65,7 +65,7 @@ class TranscriptWaitK(Policy):
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
 
     def __init__(
@@ -96,26 +96,26 @@ class TranscriptWaitK(Policy):
         self.abbreviations = tuple(abbreviations)
         self.convention = convention
         if not truncate:
-            self.needs = TranscriptWaitK.needs - {Capability.RECUT}  # type: ignore[misc]  # binding asks the instance
+            self.needs = TranscriptWaitK.needs - {Capability.AUDIO_TRIMMING}  # type: ignore[misc]  # binding asks the instance
 
     def open(self) -> Segment:
         """Nothing heard yet."""
         return Segment()
 
-    def decide(self, session: Session, state: Segment) -> Asking:
+    def decide(self, session: Session, state: Segment) -> DecisionGenerator:
         """Transcribe and truncate, or translate. After a truncation it is asked once more, about the tail."""
         yield from self._listen(session, state)
         if (last := self._truncation(session, state.looks)) is not None:
             return (yield from _truncated(session, state.looks[: last + 1]))
-        if session.ended:
+        if session.must_flush:
             finished = yield from _finished(session, state.looks)
-            return Decision(write=finished.new if finished else 0)
+            return Decision(write=finished.num_new_tokens if finished else 0)
         return (yield from self._continued(session, state))
 
     def _listen(self, session: Session, state: Segment) -> Generator[Request, Hypothesis, None]:
         """x(n) (equation 4). Looks at audio whose front was cut since are void: behind a truncation at l, x(l+1) to
         x(n) are made anew."""
-        now = session.audio_start + session.look().numel()
+        now = session.audio_start + session.visible_audio().numel()
         void = [look.end for look in state.looks if look.start != session.audio_start]
         behind = (
             [end for end in void if session.audio_start < end < now][-2:] if self.truncate else []
@@ -123,7 +123,7 @@ class TranscriptWaitK(Policy):
         state.looks = [look for look in state.looks if look.start == session.audio_start]
         known = state.looks[-1].end if state.looks else session.audio_start
         for end in (end for end in [*behind, now] if end > known):
-            answer = yield Request(stage=Stage.TRANSCRIPT, audio_end=_frames(session, end))
+            answer = yield Request(task=Task.TRANSCRIPTION, audio_end=_frames(session, end))
             text = (answer.transcript or "").strip()
             state.looks.append(Look(session.audio_start, end, answer.token_ids, text))
 
@@ -134,38 +134,44 @@ class TranscriptWaitK(Policy):
         released = self.convention == "released"
         queue = [index for index, look in enumerate(looks) if look.text or not released]
         texts = [looks[index].text for index in queue]
-        sentences = Sentences(session.source, self.abbreviations, colon=released)
+        sentences = Sentences(session.source_language, self.abbreviations, colon=released)
         if released:
             found = released_truncation(texts, sentences)
         else:
             found = paper_truncation(texts, sentences, relaxed=self.relaxed)
         if found is not None:
             return queue[found]
-        return len(looks) - 1 if session.seconds(session.frames) > self.max_seconds else None
+        return (
+            len(looks) - 1
+            if session.frames_to_seconds(session.visible_frames) > self.max_seconds
+            else None
+        )
 
-    def _continued(self, session: Session, state: Segment) -> Asking:
+    def _continued(self, session: Session, state: Segment) -> DecisionGenerator:
         """Equations 6 and 7."""
-        written = state.word_starts[state.word_starts.numel() - session.prefix.numel() :]
-        allowed = len(session.source.words(state.looks[-1].text)) - self.k - int(written.sum())
+        written = state.word_starts[state.word_starts.numel() - session.prefix_ids.numel() :]
+        allowed = (
+            len(session.source_language.words(state.looks[-1].text)) - self.k - int(written.sum())
+        )
         if self.convention == "released":
             allowed = allowed + 1 if allowed < MOST_WORDS else 0
         if allowed <= 0:
             return Decision(write=0)
-        hypothesis = yield Request(transcript=state.looks[-1].token_ids, max_words=allowed)
-        write = hypothesis.first_words(allowed)
+        hypothesis = yield Request(transcript_ids=state.looks[-1].token_ids, max_words=allowed)
+        write = hypothesis.tokens_in_first_words(allowed)
         state.word_starts = torch.cat(
-            [written, hypothesis.word_starts[hypothesis.prefix :][:write].to(written)]
+            [written, hypothesis.word_starts[hypothesis.prefix_length :][:write].to(written)]
         )
         return Decision(write=write)
 
 
-def _truncated(session: Session, looks: Sequence[Look]) -> Asking:
+def _truncated(session: Session, looks: Sequence[Look]) -> DecisionGenerator:
     """Finish what was said up to the last of ``looks`` and forget it, then look at what is left."""
     finished = yield from _finished(session, looks)
-    new = finished.new if finished else 0
-    frames = _frames(session, looks[-1].end) or session.frames
-    cut = Cut(tokens=session.prefix.numel() + new, frames=frames)
-    return Decision(write=new, cut=cut, again=True)
+    new = finished.num_new_tokens if finished else 0
+    frames = _frames(session, looks[-1].end) or session.visible_frames
+    cut = Cut(tokens=session.prefix_ids.numel() + new, frames=frames)
+    return Decision(write=new, cut=cut, repeat=True)
 
 
 def _finished(
@@ -175,13 +181,13 @@ def _finished(
 
     None: nothing was written, and three looks in a row heard nothing (or all there are), so nothing was said.
     """
-    if not session.prefix.numel() and not any(look.text for look in looks[-3:]):
+    if not session.prefix_ids.numel() and not any(look.text for look in looks[-3:]):
         return None
     heard = next((look for look in reversed(looks) if look.text), looks[-1])
-    return (yield Request(audio_end=_frames(session, heard.end), transcript=heard.token_ids))
+    return (yield Request(audio_end=_frames(session, heard.end), transcript_ids=heard.token_ids))
 
 
 def _frames(session: Session, end: Samples) -> Frames | None:
     """``end``, a position in the stream, in kept frames (a started one counts); None where it is all there is."""
     frames = -(-(end - session.audio_start) // session.frame_samples)
-    return frames if frames < session.frames else None
+    return frames if frames < session.visible_frames else None

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from zoo.errors import ZooError
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Decision, Request, Seconds
 
@@ -23,9 +23,9 @@ class TurnTaking(Policy):
             )
         self.min_start = min_start
 
-    def decide(self, session: Session, state: None) -> Asking:
+    def decide(self, session: Session, state: None) -> DecisionGenerator:
         """One turn per chunk."""
-        if session.heard < self.min_start * SAMPLE_RATE and not session.ended:
+        if session.received_samples < self.min_start * SAMPLE_RATE and not session.must_flush:
             return Decision(write=0)
         hypothesis = yield Request()
-        return Decision(write=hypothesis.new)
+        return Decision(write=hypothesis.num_new_tokens)

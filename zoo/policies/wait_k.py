@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from zoo.errors import ZooError
-from zoo.policies.base import Asking, Policy
+from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Frames, Hypothesis, Request, Samples, Stage
+from zoo.types import Capability, Decision, Frames, Hypothesis, Request, Samples, Task
 
 COUNTS = ("chunks", "words")
 
@@ -61,27 +61,27 @@ class WaitK(Policy):
         """Nothing heard yet."""
         return Progress()
 
-    def decide(self, session: Session, state: Progress) -> Asking:
+    def decide(self, session: Session, state: Progress) -> DecisionGenerator:
         """Ask for a translation only when something may be written."""
-        if session.ended:
+        if session.must_flush:
             hypothesis = yield Request()
-            return Decision(write=hypothesis.new)
+            return Decision(write=hypothesis.num_new_tokens)
         if self.count == "words":
             return (yield from self._by_words(session, state))
         state.chunks += 1
         if state.chunks < self.k:
             return Decision(write=0)
         hypothesis = yield Request(max_words=self.words_per_chunk)
-        return Decision(write=hypothesis.first_words(self.words_per_chunk))
+        return Decision(write=hypothesis.tokens_in_first_words(self.words_per_chunk))
 
-    def _by_words(self, session: Session, state: Progress) -> Asking:
+    def _by_words(self, session: Session, state: Progress) -> DecisionGenerator:
         transcript = yield from _listen(session, state)
         allowed = state.words - self.k + 1 - state.written
         if allowed <= 0:
             return Decision(write=0)
-        hypothesis = yield Request(transcript=transcript.token_ids, max_words=allowed)
-        write = hypothesis.first_words(allowed)
-        state.written += int(hypothesis.word_starts[hypothesis.prefix :][:write].sum())
+        hypothesis = yield Request(transcript_ids=transcript.token_ids, max_words=allowed)
+        write = hypothesis.tokens_in_first_words(allowed)
+        state.written += int(hypothesis.word_starts[hypothesis.prefix_length :][:write].sum())
         return Decision(write=write)
 
 
@@ -90,11 +90,11 @@ def _listen(session: Session, state: Progress) -> Generator[Request, Hypothesis,
     look is transcribed once more, to know how many words went."""
     if state.start is not None and session.audio_start > state.start:
         left: Frames = max(state.end - session.audio_start, 0) // session.frame_samples
-        known = _whole((yield Request(stage=Stage.TRANSCRIPT, audio_end=left))) if left else 0
+        known = _whole((yield Request(task=Task.TRANSCRIPTION, audio_end=left))) if left else 0
         state.forgotten = max(state.words - known, 0)
-    transcript = yield Request(stage=Stage.TRANSCRIPT)
+    transcript = yield Request(task=Task.TRANSCRIPTION)
     state.words = max(state.words, state.forgotten + _whole(transcript))
-    state.start, state.end = session.audio_start, session.heard
+    state.start, state.end = session.audio_start, session.received_samples
     return transcript
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import get_args
 
 from zoo.errors import ZooError, unknown
-from zoo.types import ChunkTime, Convention, Instance, Seconds, queued
+from zoo.types import ChunkTime, Convention, Instance, Seconds, queue_finish_times
 
 
 def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Seconds]:
@@ -19,7 +19,7 @@ def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Se
     Raises ZooError for an unknown convention.
     """
     if convention == "queue":
-        return queued(chunks)
+        return queue_finish_times(chunks)
     if convention == "cumulative":
         spent = accumulate(chunk.compute for chunk in chunks)
         return [chunk.arrival + compute for chunk, compute in zip(chunks, spent, strict=True)]
@@ -38,9 +38,9 @@ def under(instance: Instance, convention: Convention) -> Instance:
         raise unknown("elapsed convention", convention, get_args(Convention))
     if not instance.chunks:
         return instance
-    if len(instance.chunk_of) != len(instance.units):
+    if len(instance.chunk_indices) != len(instance.units):
         raise ZooError(
             f"Talk {instance.talk!r} has {len(instance.units)} units but "
-            f"{len(instance.chunk_of)} chunk numbers."
+            f"{len(instance.chunk_indices)} chunk numbers."
         )
-    return instance.finishing(finish_times(instance.chunks, convention), convention)
+    return instance.with_elapsed(finish_times(instance.chunks, convention), convention)

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoo.types import SAMPLE_RATE, Instance, Samples, Seconds, Spoken
+from zoo.types import SAMPLE_RATE, Instance, Samples, Seconds, SpeechOutput
 
 FULL_SCALE = 1.0
 
 
-def intervals(speech: Sequence[Spoken], *, aware: bool = False) -> list[tuple[Seconds, Seconds]]:
+def intervals(
+    speech: Sequence[SpeechOutput], *, aware: bool = False
+) -> list[tuple[Seconds, Seconds]]:
     """(start, duration) of each piece, in seconds since the stream began, as SimulEval plays speech output.
 
     aware: a piece is there when it has been computed (``elapsed``), not when its source had been received (``delay``).
@@ -24,7 +26,7 @@ def intervals(speech: Sequence[Spoken], *, aware: bool = False) -> list[tuple[Se
     return played
 
 
-def begins(speech: Sequence[Spoken], *, aware: bool = False) -> list[Samples]:
+def begins(speech: Sequence[SpeechOutput], *, aware: bool = False) -> list[Samples]:
     """The sample on the source's time line at which each piece begins; ``intervals`` to the nearest sample."""
     found: list[Samples] = []
     over: Samples = 0

@@ -1,4 +1,7 @@
-"""Everything one live stream remembers. Modules keep no stream state; a session keeps no network and reads no clock."""
+"""The state of one live stream.
+
+Modules keep no stream state and a session keeps no network, so one system serves many streams.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,88 +11,133 @@ from torch import Tensor
 
 from zoo.languages import Language
 from zoo.streaming.text import TextStream
-from zoo.types import SAMPLE_RATE, Cut, Frames, Hypothesis, Samples, Seconds, SpeechChunk, no_tokens
+from zoo.types import (
+    SAMPLE_RATE,
+    Cut,
+    Frames,
+    Hypothesis,
+    Samples,
+    Seconds,
+    SpeechChunk,
+    empty_token_ids,
+)
 
 
 @dataclass(slots=True, eq=False)
 class Session:
     """One stream through one system.
 
-    audio: (n,) kept samples, those not yet forgotten. audio_start: position of ``audio[0]`` in the stream (samples).
-    prefix: (kept,) ids of the written tokens that are still kept. horizon: while a boundary is flushed, the frame
-    at which the source is taken to end. multiplier: base chunks that the system takes per step. segments: (begin, end)
-    of the reference segments in stream samples, where they are known. backbone, policy, history, synthesizer: the
-    private state of each part.
+    "Kept" audio and tokens are those that no history has dropped yet.
+
+    Attributes:
+        talk: Name of the talk.
+        source_language: Language of the source speech.
+        target_language: Language of the translation.
+        frame_samples: Samples per source frame of the backbone.
+        text_stream: Converts written token ids to text.
+        latency_multiplier: Number of base chunks that the system receives per step.
+        segments: (begin, end) of the reference segments in samples of the stream, if known.
+        audio: (n,) kept samples.
+        audio_start: Position of ``audio[0]`` in the stream, in samples.
+        prefix_ids: (kept,) written token ids that are still kept.
+        source_ended: The last chunk of the source has been received.
+        segment_end: While a finished segment is flushed, the kept frame at which it ends; later
+            audio is not visible. None otherwise.
+        last_chunk_samples: Size of the newest chunk in samples.
+        backbone_state: State of the backbone for this stream.
+        policy_state: State of the policy for this stream.
+        history_state: State of the history for this stream.
+        synthesizer_state: State of the synthesizer for this stream.
     """
 
     talk: str
-    source: Language
-    target: Language
+    source_language: Language
+    target_language: Language
     frame_samples: Samples
-    text: TextStream
-    multiplier: int = 1
+    text_stream: TextStream
+    latency_multiplier: int = 1
     segments: tuple[tuple[Samples, Samples], ...] = ()
     audio: Tensor = field(default_factory=lambda: torch.zeros(0))
     audio_start: Samples = 0
-    prefix: Tensor = field(default_factory=no_tokens)
+    prefix_ids: Tensor = field(default_factory=empty_token_ids)
     source_ended: bool = False
-    horizon: Frames | None = None
-    last_samples: Samples = 0  # size of the newest chunk
-    backbone: Any = None
-    policy: Any = None
-    history: Any = None
-    synthesizer: Any = None
+    segment_end: Frames | None = None
+    last_chunk_samples: Samples = 0
+    backbone_state: Any = None
+    policy_state: Any = None
+    history_state: Any = None
+    synthesizer_state: Any = None
 
     def receive(self, chunk: SpeechChunk) -> None:
-        """Append newly arrived audio."""
+        """Append newly received audio."""
         self.audio = torch.cat([self.audio, chunk.samples]) if self.audio.numel() else chunk.samples
-        self.last_samples = chunk.samples.numel()
+        self.last_chunk_samples = chunk.samples.numel()
         self.source_ended = chunk.final
 
     def forget(self, cut: Cut) -> None:
         """Drop the oldest kept tokens and frames."""
-        self.prefix = self.prefix[cut.tokens :]
+        self.prefix_ids = self.prefix_ids[cut.tokens :]
+
         dropped = min(cut.frames * self.frame_samples, self.audio.numel())
         self.audio = self.audio[dropped:].clone() if dropped else self.audio
         self.audio_start += dropped
-        if self.horizon is not None:
-            self.horizon = max(self.horizon - cut.frames, 0)
 
-    def look(self, audio_end: Frames | None = None) -> Tensor:
-        """(n,) samples a network may see now: those before frame ``audio_end`` (None: all), never past the horizon."""
-        frames = self.frames if audio_end is None else min(audio_end, self.frames)
+        if self.segment_end is not None:
+            self.segment_end = max(self.segment_end - cut.frames, 0)
+
+    def visible_audio(self, audio_end: Frames | None = None) -> Tensor:
+        """Return the kept samples that a network may use now.
+
+        Args:
+            audio_end: Kept frame at which the audio ends. None: no further restriction.
+
+        Returns:
+            (n,) samples, never beyond ``segment_end``.
+        """
+        frames = self.visible_frames
+        if audio_end is not None:
+            frames = min(audio_end, frames)
         return self.audio[: frames * self.frame_samples]
 
     @property
     def kept_frames(self) -> Frames:
-        """Kept source frames, a started one included."""
+        """Number of kept source frames, including an incomplete last one."""
         return -(-self.audio.numel() // self.frame_samples)
 
     @property
-    def frames(self) -> Frames:
-        """Source frames a policy may look at: all that are kept, or those before the boundary being flushed."""
-        return self.kept_frames if self.horizon is None else min(self.horizon, self.kept_frames)
+    def visible_frames(self) -> Frames:
+        """Number of kept source frames before ``segment_end``."""
+        if self.segment_end is None:
+            return self.kept_frames
+        return min(self.segment_end, self.kept_frames)
 
     @property
-    def ended(self) -> bool:
-        """No more source will come before the words must be out: the stream ended or a boundary is being flushed."""
-        return self.source_ended or self.horizon is not None
+    def must_flush(self) -> bool:
+        """Whether all visible audio must be translated now.
+
+        True at the end of the source and while a finished segment is flushed.
+        """
+        return self.source_ended or self.segment_end is not None
 
     @property
-    def heard(self) -> Samples:
-        """All samples received since the stream began."""
+    def received_samples(self) -> Samples:
+        """Number of samples received since the stream began."""
         return self.audio_start + self.audio.numel()
 
-    def seconds(self, frames: Frames) -> Seconds:
-        """Length of ``frames`` source frames."""
+    def frames_to_seconds(self, frames: Frames) -> Seconds:
+        """Return the duration of ``frames`` source frames in seconds."""
         return frames * self.frame_samples / SAMPLE_RATE
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """What one stream writes now, before it joins ``session.prefix``: the first ``tokens`` new ones of ``hypothesis``.
+class SpeechRequest:
+    """A request to a synthesizer: speak the tokens that a stream writes in this step.
 
-    tokens: at least 1. text: what they add to the text written so far (empty where they end within a character).
+    Attributes:
+        session: The stream; ``prefix_ids`` does not contain the new tokens yet.
+        hypothesis: The hypothesis that is written in part.
+        tokens: Number of new tokens of the hypothesis to speak, at least 1.
+        text: Text that the tokens add to the translation. Empty if they end within a character.
     """
 
     session: Session

@@ -19,8 +19,8 @@ from zoo.types import (
     Samples,
     Seconds,
     SpeechChunk,
-    Spoken,
-    queued,
+    SpeechOutput,
+    queue_finish_times,
 )
 
 
@@ -128,7 +128,7 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
     written_at = [index for index, emission in enumerate(stream.emissions) for _ in emission.text]
     units, ends = spans(text, target)
     emissions = [stream.emissions[written_at[end - 1]] for end in ends]
-    finished = queued(stream.times)
+    finished = queue_finish_times(stream.times)
     return Instance(
         index=stream.index,
         talk=stream.source.talk,
@@ -139,14 +139,14 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
         elapsed=tuple(finished[emission.chunk] for emission in emissions),
         reference=stream.source.reference,
         unit=target.unit,
-        chunk_of=tuple(emission.chunk for emission in emissions),
+        chunk_indices=tuple(emission.chunk for emission in emissions),
         chunks=tuple(stream.times),
         speech=tuple(spoken(stream.emissions, finished)),
         batched=batched,
     )
 
 
-def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterator[Spoken]:
+def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterator[SpeechOutput]:
     """What was said; ``finished``: when each chunk was done.
 
     An emission without a sample of speech is not there.
@@ -154,7 +154,7 @@ def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterat
     for emission in emissions:
         if emission.speech is not None and emission.speech.numel():
             elapsed = finished[emission.chunk]
-            yield Spoken(
+            yield SpeechOutput(
                 emission.speech, emission.delay, elapsed, emission.chunk, emission.text.strip()
             )
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone
 from zoo.languages import Language
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability
 
 
@@ -40,18 +40,18 @@ class Synthesizer(ABC):
         return
 
     def open(self, session: Session) -> Any:
-        """Return the synthesizer's state for a new stream; it is kept in ``session.synthesizer``."""
+        """Return the synthesizer's state for a new stream; it is kept in ``session.synthesizer_state``."""
         return None
 
     @abstractmethod
-    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
         """Synthesise the newly emitted tokens of several streams as a batch.
 
         The samples of a stream must not depend on the other streams of the batch.
 
         Args:
             writes: one per stream, each with at least one new token; the new tokens have not
-                joined ``session.prefix`` yet.
+                joined ``session.prefix_ids`` yet.
 
         Returns:
             One (samples,) float32 waveform at 16 kHz per write; it may be empty.

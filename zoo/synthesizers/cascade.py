@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from zoo.languages import Language
-from zoo.streaming.session import Write
+from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 
 
@@ -17,7 +17,7 @@ class Cascade(Synthesizer):
     Text without a letter or a digit gives an empty waveform.
     """
 
-    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
         """Synthesise all texts with a letter or a digit in one call; see ``Synthesizer``."""
         waveforms = [torch.zeros(0)] * len(writes)
         pronounceable = [
@@ -26,7 +26,7 @@ class Cascade(Synthesizer):
 
         if pronounceable:
             texts = [writes[index].text.strip() for index in pronounceable]
-            synthesised = self.synthesize_texts(texts, writes[0].session.target)
+            synthesised = self.synthesize_texts(texts, writes[0].session.target_language)
             for index, waveform in zip(pronounceable, synthesised, strict=True):
                 waveforms[index] = waveform
         return waveforms

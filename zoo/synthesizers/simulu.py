@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone, Speaking, Units, Voiced
 from zoo.errors import ZooError, unknown
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.synthesizers.assignment import (
     Assignment,
     Discard,
@@ -114,9 +114,9 @@ class SimulU(Synthesizer):
             ZooError: the backbone does not speak the target language or lacks the layer.
         """
         assert self._decoder is not None, "load comes first"
-        self._decoder.check_speech(session.target, layer=self.layer)
+        self._decoder.check_speech(session.target_language, layer=self.layer)
 
-    def synthesize(self, writes: Sequence[Write]) -> list[Tensor]:
+    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
         """Generate units of all kept text and return the samples of the new tokens' units.
 
         See ``Synthesizer``; steps 5 and 6 of the paper.
@@ -131,13 +131,13 @@ class SimulU(Synthesizer):
         waveforms = [torch.zeros(0)] * len(writes)
         audible = [index for index, mask in enumerate(masks) if bool(mask.any())]
         if audible:
-            language = writes[0].session.target
+            language = writes[0].session.target_language
             speech = decoder.vocode([units[index].ids for index in audible], language)
             for index, voiced in zip(audible, speech, strict=True):
                 waveforms[index] = self._new_samples(masks[index], voiced, decoder.unit_samples)
         return waveforms
 
-    def _generate_units(self, decoder: Speaking, writes: Sequence[Write]) -> list[Units]:
+    def _generate_units(self, decoder: Speaking, writes: Sequence[SpeechRequest]) -> list[Units]:
         """Generate the units of all writes in one batch, or in two if ``close`` differs."""
         units: dict[int, Units] = {}
         for close in (True, False):
@@ -151,11 +151,11 @@ class SimulU(Synthesizer):
         return [units[index] for index in range(len(writes))]
 
     def _closes(self, session: Session) -> bool:
-        return self.close == "always" or (self.close == "at_end" and session.ended)
+        return self.close == "always" or (self.close == "at_end" and session.must_flush)
 
-    def _new_units(self, write: Write, units: Units) -> Tensor:
+    def _new_units(self, write: SpeechRequest, units: Units) -> Tensor:
         """(units,) bool, True for the units of the new tokens."""
-        old = write.hypothesis.prefix
+        old = write.hypothesis.prefix_length
         scores = unit_token_scores(
             units.attention,
             opening=units.opening,
@@ -176,23 +176,29 @@ class SimulU(Synthesizer):
         return fade(samples, self.fade_samples)
 
 
-def without_history(write: Write) -> Write:
+def without_history(write: SpeechRequest) -> SpeechRequest:
     """Return the write without its kept tokens: opening states and new tokens' states remain.
 
     Raises:
         ValueError: the hypothesis has no decoder states.
     """
     hypothesis = write.hypothesis
-    if hypothesis.states is None:
+    if hypothesis.decoder_states is None:
         raise ValueError("The backbone returned a hypothesis without the requested states.")
 
-    opening = len(hypothesis.states) - hypothesis.prefix - hypothesis.new
+    opening = len(hypothesis.decoder_states) - hypothesis.prefix_length - hypothesis.num_new_tokens
     states = torch.cat(
-        [hypothesis.states[:opening], hypothesis.states[opening + hypothesis.prefix :]]
+        [
+            hypothesis.decoder_states[:opening],
+            hypothesis.decoder_states[opening + hypothesis.prefix_length :],
+        ]
     )
-    word_starts = hypothesis.word_starts[hypothesis.prefix :]
+    word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
     return replace(
-        write, hypothesis=replace(hypothesis, prefix=0, word_starts=word_starts, states=states)
+        write,
+        hypothesis=replace(
+            hypothesis, prefix_length=0, word_starts=word_starts, decoder_states=states
+        ),
     )
 
 

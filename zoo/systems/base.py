@@ -13,7 +13,7 @@ from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.languages import language
 from zoo.policies.base import Policy
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
@@ -28,7 +28,7 @@ from zoo.types import (
     Samples,
     Seconds,
     SpeechChunk,
-    Stage,
+    Task,
 )
 
 
@@ -54,7 +54,9 @@ class Knob:
             )
 
 
-Question = Request | Write  # a request is answered with a Hypothesis, a write with its speech
+Question = (
+    Request | SpeechRequest
+)  # a request is answered with a Hypothesis, a write with its speech
 Answer = Hypothesis | Tensor
 Turn = Generator[Question, Any, Action]
 
@@ -148,18 +150,18 @@ class StreamingSystem(lightning.LightningModule):
         text = TextStream(decode=self.backbone.text, separator=self.target_language.separator)
         session = Session(
             talk=talk,
-            source=self.source_language,
-            target=self.target_language,
+            source_language=self.source_language,
+            target_language=self.target_language,
             frame_samples=self.backbone.frame_samples,
-            text=text,
-            multiplier=self.latency_multiplier,
+            text_stream=text,
+            latency_multiplier=self.latency_multiplier,
             segments=tuple(
                 (round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments
             ),
         )
-        session.policy, session.history = self.policy.open(), self.history.open()
-        session.backbone = self.backbone.open(session)
-        session.synthesizer = self.synthesizer.open(session) if self.synthesizer else None
+        session.policy_state, session.history_state = self.policy.open(), self.history.open()
+        session.backbone_state = self.backbone.open(session)
+        session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
         return session
 
     @torch.inference_mode()
@@ -198,7 +200,9 @@ class StreamingSystem(lightning.LightningModule):
 
     def _spoken(self, questions: Mapping[int, Question]) -> dict[int, Answer]:
         """Speech of the writes, by stream."""
-        writes = {stream: asked for stream, asked in questions.items() if isinstance(asked, Write)}
+        writes = {
+            stream: asked for stream, asked in questions.items() if isinstance(asked, SpeechRequest)
+        }
         waves = (
             self.synthesizer.synthesize(list(writes.values()))
             if self.synthesizer and writes
@@ -212,7 +216,7 @@ class StreamingSystem(lightning.LightningModule):
     def _turn(self, session: Session) -> Turn:
         """All that one stream does after one chunk: find the onset, flush ended segments, decide, write, forget."""
         written: list[Action] = []
-        if session.last_samples == 0 and not session.source_ended:
+        if session.last_chunk_samples == 0 and not session.source_ended:
             return (
                 Action()
             )  # nothing new was heard: a second look at the same audio is no new evidence
@@ -222,10 +226,12 @@ class StreamingSystem(lightning.LightningModule):
             if not (end := self.history.boundary(session)):
                 hypothesis = yield from self._advance(session, written)
                 break
-            session.horizon = end
+            session.segment_end = end
             yield from self._advance(session, written)
-            self._forget(session, Cut(tokens=session.prefix.numel(), frames=session.frames))
-            session.horizon, session.policy = None, self.policy.open()
+            self._forget(
+                session, Cut(tokens=session.prefix_ids.numel(), frames=session.visible_frames)
+            )
+            session.segment_end, session.policy_state = None, self.policy.open()
         self._forget(session, self.history.trim(session, hypothesis))
         return _joined(written)
 
@@ -239,7 +245,7 @@ class StreamingSystem(lightning.LightningModule):
             written.append(action)
             if decision.cut:
                 self._forget(session, decision.cut)
-            if not decision.again:
+            if not decision.repeat:
                 return None if decision.cut else hypothesis
 
     def _decide(
@@ -249,9 +255,9 @@ class StreamingSystem(lightning.LightningModule):
 
         Where no audio is left to look at, there is nothing to ask.
         """
-        if session.frames == 0:
+        if session.visible_frames == 0:
             return None, Decision(write=0)
-        asking = self.policy.decide(session, session.policy)
+        asking = self.policy.decide(session, session.policy_state)
         answer: Hypothesis | None = None
         translation: Hypothesis | None = None
         while True:
@@ -260,26 +266,26 @@ class StreamingSystem(lightning.LightningModule):
             except StopIteration as stop:
                 return translation, stop.value
             answer = yield request
-            if request.stage is Stage.TRANSLATION:
+            if request.task is Task.TRANSLATION:
                 translation = answer
 
     def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Turn:
         """Write the first ``tokens`` new tokens; a speaking system asks for their speech while they are still new."""
         if hypothesis is None:
             return Action()
-        if tokens and hypothesis.prefix != session.prefix.numel():
+        if tokens and hypothesis.prefix_length != session.prefix_ids.numel():
             raise ValueError(
-                f"The hypothesis follows {hypothesis.prefix} tokens; {session.prefix.numel()} are kept."
+                f"The hypothesis follows {hypothesis.prefix_length} tokens; {session.prefix_ids.numel()} are kept."
             )
         new = hypothesis.token_ids[:tokens]
-        text = session.text.push(new, fresh=hypothesis.prefix == 0)
+        text = session.text_stream.push(new, fresh=hypothesis.prefix_length == 0)
         speech = (
-            (yield Write(session, hypothesis, tokens, text))
+            (yield SpeechRequest(session, hypothesis, tokens, text))
             if self.synthesizer and tokens
             else None
         )
         self.backbone.commit(session, hypothesis, tokens)
-        session.prefix = torch.cat([session.prefix, new.to(session.prefix)])
+        session.prefix_ids = torch.cat([session.prefix_ids, new.to(session.prefix_ids)])
         return Action(text=text, speech=speech)
 
     def _forget(self, session: Session, cut: Cut) -> None:

@@ -15,7 +15,7 @@ from zoo.backbones.cascade.prompt import Template
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Stage
+from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
 
 TEXTS = (
     "Julia spent the money. Is it a long way to the sea? The sea is far away; we go there by train.",
@@ -37,7 +37,9 @@ SHAPE = {
 class Ears(Backbone):
     """A word per 100 ms, by its loudness; what it hears is counted in ``looks``."""
 
-    exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSCRIPT, Capability.RECUT})
+    exposes: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING}
+    )
     frame_samples = 1600
 
     def __init__(self) -> None:
@@ -46,16 +48,16 @@ class Ears(Backbone):
         self.cuts: list[Cut] = []
 
     def open(self, session: Session) -> list[str]:
-        return [session.source.code, session.target.code]
+        return [session.source_language.code, session.target_language.code]
 
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
         answers = []
         for session, request in zip(sessions, requests, strict=True):
-            assert request.stage is Stage.TRANSCRIPT
-            assert not session.prefix.numel()
-            wave = session.look(request.audio_end)
+            assert request.task is Task.TRANSCRIPTION
+            assert not session.prefix_ids.numel()
+            wave = session.visible_audio(request.audio_end)
             self.looks.append((session.talk, len(wave)))
             loud = [int(frame.abs().mean() * 10) for frame in wave.split(self.frame_samples)]
             ids = torch.tensor([level for level in loud if level], dtype=torch.long)
@@ -130,15 +132,15 @@ def live() -> Callable[..., Session]:
     ) -> Session:
         session = Session(
             talk=talk,
-            source=language("en"),
-            target=language("de"),
+            source_language=language("en"),
+            target_language=language("de"),
             frame_samples=backbone.frame_samples,
-            text=TextStream(decode=backbone.text, separator=" "),
+            text_stream=TextStream(decode=backbone.text, separator=" "),
         )
-        session.backbone = backbone.open(session)
+        session.backbone_state = backbone.open(session)
         frames = [torch.full((backbone.frame_samples,), level / 10 + 0.05) for level in levels]
         session.receive(SpeechChunk(torch.cat(frames)))
-        session.prefix = torch.tensor(backbone.prompt.ids(written), dtype=torch.long)
+        session.prefix_ids = torch.tensor(backbone.prompt.ids(written), dtype=torch.long)
         return session
 
     return hear

@@ -11,7 +11,7 @@ from tests.backbones.cascade.conftest import SHAPE, Ears, Make
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import Template
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, Stage, no_tokens
+from zoo.types import Capability, Cut, Hypothesis, Request, Task, empty_token_ids
 
 Live = Callable[..., Session]
 PLAIN = frozenset[Capability]()
@@ -69,12 +69,15 @@ def test_greedy_words_are_those_of_transformers(
         [hypothesis] = translated(backbone, [session])
         source = backbone.transcriber.text(levels)
         prompt = backbone.prompt.opening(
-            source=session.source, target=session.target, transcript=source, translation=written
+            source=session.source_language,
+            target=session.target_language,
+            transcript=source,
+            translation=written,
         )
         assert hypothesis.token_ids.tolist() == theirs(
-            backbone, prompt + session.prefix.tolist(), backbone.max_tokens
+            backbone, prompt + session.prefix_ids.tolist(), backbone.max_tokens
         )
-        assert hypothesis.prefix == session.prefix.numel()
+        assert hypothesis.prefix_length == session.prefix_ids.numel()
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -85,8 +88,8 @@ def test_a_batch_says_what_each_says_alone(
     backbone = make(written=written)
     backbone.search = backbone.search.__class__(beams=beams)
     pairs = list(zip(LEVELS, WRITTEN, strict=True))
-    stages = [Stage.TRANSLATION, Stage.TRANSCRIPT, Stage.TRANSLATION, Stage.TRANSLATION]
-    requests = [Request(stage=stage) for stage in stages]
+    tasks = [Task.TRANSLATION, Task.TRANSCRIPTION, Task.TRANSLATION, Task.TRANSLATION]
+    requests = [Request(task=task) for task in tasks]
     alone = [
         backbone.decode([live(backbone, *pair)], [request], PLAIN)[0]
         for pair, request in zip(pairs, requests, strict=True)
@@ -105,8 +108,8 @@ def test_a_batch_says_what_each_says_alone(
 
 def test_transcripts_are_the_transcribers(make: Make, live: Live) -> None:
     backbone = make()
-    [answer] = translated(backbone, [live(backbone, [1, 2], "Julia")], stage=Stage.TRANSCRIPT)
-    assert (answer.transcript, answer.token_ids.tolist(), answer.prefix) == (
+    [answer] = translated(backbone, [live(backbone, [1, 2], "Julia")], task=Task.TRANSCRIPTION)
+    assert (answer.transcript, answer.token_ids.tolist(), answer.prefix_length) == (
         "Julia spent",
         [1, 2],
         0,
@@ -117,7 +120,7 @@ def test_a_look_is_transcribed_once_and_only_what_may_be_seen(make: Make, live: 
     backbone = make()
     session = live(backbone, [1, 2, 3])
     for request in (
-        Request(stage=Stage.TRANSCRIPT),
+        Request(task=Task.TRANSCRIPTION),
         Request(),
         Request(audio_end=2),
         Request(audio_end=2),
@@ -130,41 +133,48 @@ def test_a_look_is_transcribed_once_and_only_what_may_be_seen(make: Make, live: 
 def test_a_given_transcript_is_translated_instead(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, [1, 2, 3])
-    [early] = translated(backbone, [session], stage=Stage.TRANSCRIPT, audio_end=1)
-    [given] = translated(backbone, [session], transcript=early.token_ids)
+    [early] = translated(backbone, [session], task=Task.TRANSCRIPTION, audio_end=1)
+    [given] = translated(backbone, [session], transcript_ids=early.token_ids)
     [expected] = translated(backbone, [live(backbone, [1])])
     [whole] = translated(backbone, [live(backbone, [1, 2, 3])])
     assert given.token_ids.tolist() == expected.token_ids.tolist() != whole.token_ids.tolist()
     with pytest.raises(ValueError, match="not answered"):
-        translated(backbone, [session], transcript=torch.tensor([9, 9]))
+        translated(backbone, [session], transcript_ids=torch.tensor([9, 9]))
 
 
 def test_where_no_word_was_said_nothing_is(make: Make, live: Live) -> None:
     backbone = make()
     silent, spoken = live(backbone, [0, 0], "Julia"), live(backbone, [4])
     [silence, words] = translated(backbone, [silent, spoken])
-    assert (silence.new, silence.finished, silence.prefix) == (0, True, silent.prefix.numel())
-    assert words.new
-    assert translated(backbone, [silent], transcript=no_tokens())[0].new == 0
+    assert (silence.num_new_tokens, silence.finished, silence.prefix_length) == (
+        0,
+        True,
+        silent.prefix_ids.numel(),
+    )
+    assert words.num_new_tokens
+    assert translated(backbone, [silent], transcript_ids=empty_token_ids())[0].num_new_tokens == 0
 
 
 def test_audio_that_goes_is_forgotten_by_both(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, [1, 2, 3])
-    [answer] = translated(backbone, [session], stage=Stage.TRANSCRIPT)
+    [answer] = translated(backbone, [session], task=Task.TRANSCRIPTION)
     cut = Cut(tokens=0, frames=2)
     backbone.forget(session, cut)
     session.forget(cut)
     assert isinstance(backbone.transcriber, Ears)
     assert backbone.transcriber.cuts == [cut]
-    assert translated(backbone, [session], stage=Stage.TRANSCRIPT)[0].transcript == "the"
+    assert translated(backbone, [session], task=Task.TRANSCRIPTION)[0].transcript == "the"
     with pytest.raises(ValueError, match="not answered"):
-        translated(backbone, [session], transcript=answer.token_ids)
+        translated(backbone, [session], transcript_ids=answer.token_ids)
 
 
 def test_the_transcriber_is_told_the_source_or_the_target(make: Make, live: Live) -> None:
-    assert live(make(), [1]).backbone.listening.backbone == ["en", "en"]
-    assert live(make(transcriber_target="target"), [1]).backbone.listening.backbone == ["en", "de"]
+    assert live(make(), [1]).backbone_state.listening.backbone == ["en", "en"]
+    assert live(make(transcriber_target="target"), [1]).backbone_state.listening.backbone == [
+        "en",
+        "de",
+    ]
 
 
 def forcing(backbone: Cascade, answer: str) -> None:
@@ -200,7 +210,7 @@ def test_an_answer_to_the_prompt_goes_on_with_the_text(
     session = live(backbone, [1, 2], written)
     forcing(backbone, answer)
     [hypothesis] = translated(backbone, [session])
-    assert backbone.text([*session.prefix.tolist(), *hypothesis.token_ids.tolist()]) == text
+    assert backbone.text([*session.prefix_ids.tolist(), *hypothesis.token_ids.tolist()]) == text
     assert int(hypothesis.word_starts.sum()) == words
     assert hypothesis.finished
     assert not hypothesis.truncated
@@ -218,8 +228,11 @@ def test_no_more_words_than_were_asked_for(make: Make, live: Live) -> None:
     session = live(backbone, [1, 2], "Julia")
     forcing(backbone, "hat das Geld ausgegeben.")
     [hypothesis] = translated(backbone, [session], max_words=2)
-    assert hypothesis.first_words(2) == hypothesis.new - 1
-    assert backbone.text(hypothesis.token_ids[: hypothesis.first_words(2)].tolist()) == " hat das"
+    assert hypothesis.tokens_in_first_words(2) == hypothesis.num_new_tokens - 1
+    assert (
+        backbone.text(hypothesis.token_ids[: hypothesis.tokens_in_first_words(2)].tolist())
+        == " hat das"
+    )
 
 
 def test_an_answer_that_has_no_end_is_truncated(make: Make, live: Live) -> None:
@@ -266,4 +279,4 @@ def test_tied_weights_are_saved_in_another_type(make: Make, tmp_path: Path) -> N
 
 def test_another_template(make: Make, live: Live) -> None:
     backbone = make(template=Template(instruction="{transcript}"), written="answer")
-    assert translated(backbone, [live(backbone, [1])])[0].new
+    assert translated(backbone, [live(backbone, [1])])[0].num_new_tokens

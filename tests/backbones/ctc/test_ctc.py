@@ -25,7 +25,7 @@ from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.text import TextStream
 from zoo.systems.base import StreamingSystem
-from zoo.types import Request, SpeechChunk, Stage
+from zoo.types import Request, SpeechChunk, Task
 
 Make = Any
 
@@ -44,7 +44,7 @@ def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> 
         TextStream(decode=backbone.text, separator=" "),
     )
     made.receive(SpeechChunk(samples))
-    made.prefix = torch.tensor(prefix or [], dtype=torch.long)
+    made.prefix_ids = torch.tensor(prefix or [], dtype=torch.long)
     return made
 
 
@@ -53,7 +53,7 @@ def test_a_batch_says_what_each_says_alone(make: Make) -> None:
     streams = [
         session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))
     ]
-    requests = [Request(stage=Stage.TRANSCRIPT)] * 3
+    requests = [Request(task=Task.TRANSCRIPTION)] * 3
     together = backbone.decode(streams, requests, frozenset())
     alone = [backbone.decode([stream], requests[:1], frozenset())[0] for stream in streams]
     assert [one.transcript for one in together] == [one.transcript for one in alone]
@@ -74,9 +74,9 @@ def test_what_was_written_is_not_said_again(make: Make) -> None:
         place == 0 or label == space for place, label in enumerate(ids)
     ]
     [short] = backbone.decode([session(backbone, samples, [*ids, 3])], [Request()], frozenset())
-    assert short.new == 0
+    assert short.num_new_tokens == 0
     [transcript] = backbone.decode(
-        [session(backbone, samples, ids[:3])], [Request(stage=Stage.TRANSCRIPT)], frozenset()
+        [session(backbone, samples, ids[:3])], [Request(task=Task.TRANSCRIPTION)], frozenset()
     )
     assert transcript.prefix == 0
     assert transcript.token_ids.tolist() == ids

@@ -80,7 +80,7 @@ def plainly(
         backbone.decoder.get_input_embeddings(),
     )
     instruction = prompt.instruction(
-        source=session.source, target=session.target, multiplier=multiplier
+        source=session.source_language, target=session.target_language, multiplier=multiplier
     )
     stream = plain.PlainStream(
         plain.PlainDecoder(backbone.decoder, len(instruction)),
@@ -152,8 +152,8 @@ def test_talks_in_lockstep_say_what_plain_streams_say(
         heard = signal[: len(answers) * multiplier * CHUNK_SAMPLES]
         expected, stream = plainly(plain, backbone, session, heard, multiplier)
         assert answers == expected
-        assert session.backbone.dropped > 45
-        assert_same_cache(plain, session.backbone, stream.decoder)
+        assert session.backbone_state.dropped > 45
+        assert_same_cache(plain, session.backbone_state, stream.decoder)
         lengths |= {len(answer) for answer in answers}
     assert len(lengths) > 1
 

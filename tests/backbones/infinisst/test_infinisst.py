@@ -79,7 +79,7 @@ def test_training_loss_is_what_streaming_saw(
         finished.append(ENDS[-1])
         blocks.append(block.numel() // CHUNK_SAMPLES)
     assert any(finished)
-    assert len({hypothesis.new for hypothesis in hypotheses}) > 1
+    assert len({hypothesis.num_new_tokens for hypothesis in hypotheses}) > 1
     lived = dialogue(backbone, blocks, hypotheses, finished)
     output = backbone(collate([signal], [lived], multiplier=multiplier, padding=0))
     assert output.targets.numel() == len(CHOSEN)
@@ -117,7 +117,7 @@ def test_one_chunk_of_full_length_is_offline_decoding(
             eos_token_id=END,
             pad_token_id=0,
         )[0].tolist()
-    assert hypothesis.new > 1
+    assert hypothesis.num_new_tokens > 1
     assert hypothesis.token_ids.tolist() == [token for token in expected if token != END]
 
 
@@ -148,7 +148,7 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
     sizes = set()
     for index in range(12):
         turn(backbone, session, noise(0.96, seed=index))
-        state = session.backbone
+        state = session.backbone_state
         sizes.add((state.encoder.cache.shape[3], session.audio.numel()))
         assert state.kept <= state.instruction + 80 + len(backbone.prompt.turn(1)) + 1 + 5
         assert all(position >= state.dropped for position, _ in state.written[-3:])
@@ -174,12 +174,15 @@ def test_a_turn_that_does_not_end_is_closed(
     backbone = make(search=NeverEnding(beams=beams))
     session = open_session(make_system, backbone)
     first = turn(backbone, session, noise(0.96 * 2))
-    assert (first.new, first.finished, first.prefix) == (20, True, 0)
+    assert (first.num_new_tokens, first.finished, first.prefix_length) == (20, True, 0)
     assert END not in first.token_ids
-    assert session.backbone.pending == [int(first.token_ids[-1]), END]
-    assert session.backbone.kept == session.backbone.instruction + len(backbone.prompt.turn(2)) + 19
-    assert turn(backbone, session, noise(0.96)).new == 10
-    assert session.backbone.turns == [
+    assert session.backbone_state.pending == [int(first.token_ids[-1]), END]
+    assert (
+        session.backbone_state.kept
+        == session.backbone_state.instruction + len(backbone.prompt.turn(2)) + 19
+    )
+    assert turn(backbone, session, noise(0.96)).num_new_tokens == 10
+    assert session.backbone_state.turns == [
         len(backbone.prompt.turn(2)) + 19,
         2 + len(backbone.prompt.turn(1)) + 9,
     ]
@@ -192,12 +195,16 @@ def test_silence_of_the_model_is_an_empty_turn(
     session = open_session(make_system, backbone)
     for seed in range(2):
         hypothesis = turn(backbone, session, noise(0.96, seed))
-        assert (hypothesis.new, hypothesis.word_starts.numel(), hypothesis.finished) == (0, 0, True)
-    assert session.backbone.turns == [
+        assert (hypothesis.num_new_tokens, hypothesis.word_starts.numel(), hypothesis.finished) == (
+            0,
+            0,
+            True,
+        )
+    assert session.backbone_state.turns == [
         len(backbone.prompt.turn(1)),
         1 + len(backbone.prompt.turn(1)),
     ]
-    assert session.backbone.pending == [END]
+    assert session.backbone_state.pending == [END]
 
 
 def test_audio_short_of_a_chunk_waits_and_the_last_piece_is_filled_up(
@@ -205,17 +212,17 @@ def test_audio_short_of_a_chunk_waits_and_the_last_piece_is_filled_up(
 ) -> None:
     backbone, signal = make(), noise(0.96 * 2.5)
     pieces, exact = open_session(make_system, backbone), open_session(make_system, backbone)
-    assert turn(backbone, pieces, signal[:5000]).new == 0
-    assert (pieces.audio.numel(), pieces.backbone.kept) == (5000, 0)
+    assert turn(backbone, pieces, signal[:5000]).num_new_tokens == 0
+    assert (pieces.audio.numel(), pieces.backbone_state.kept) == (5000, 0)
     first = turn(backbone, pieces, signal[5000 : CHUNK_SAMPLES + 700])
     assert pieces.audio.numel() == 700
     assert torch.equal(first.token_ids, turn(backbone, exact, signal[:CHUNK_SAMPLES]).token_ids)
     last = turn(backbone, pieces, signal[CHUNK_SAMPLES + 700 :], final=True)
     rest = F.pad(signal[CHUNK_SAMPLES:], (0, CHUNK_SAMPLES // 2))
     assert torch.equal(last.token_ids, turn(backbone, exact, rest).token_ids)
-    assert last.new > 0
-    assert pieces.heard == signal.numel()
-    assert pieces.backbone.encoder.cache.equal(exact.backbone.encoder.cache)
+    assert last.num_new_tokens > 0
+    assert pieces.received_samples == signal.numel()
+    assert pieces.backbone_state.encoder.cache.equal(exact.backbone_state.encoder.cache)
 
 
 def test_a_stream_without_audio_says_nothing_beside_one_that_has_some(
@@ -226,7 +233,7 @@ def test_a_stream_without_audio_says_nothing_beside_one_that_has_some(
     sessions[0].receive(SpeechChunk(torch.zeros(0), final=True))
     sessions[1].receive(SpeechChunk(signal))
     silent, speaking = backbone.decode(sessions, [Request(), Request()], frozenset())
-    assert (silent.new, silent.finished) == (0, True)
+    assert (silent.num_new_tokens, silent.finished) == (0, True)
     assert speaking.token_ids.equal(
         turn(backbone, open_session(make_system, backbone), signal).token_ids
     )
@@ -238,7 +245,7 @@ def test_writing_part_of_a_turn_is_refused(
     backbone = make()
     session = open_session(make_system, backbone)
     hypothesis = turn(backbone, session, noise(0.96))
-    assert hypothesis.new > 0
+    assert hypothesis.num_new_tokens > 0
     with pytest.raises(ZooError, match="turn_taking"):
         backbone.commit(session, hypothesis, 0)
 

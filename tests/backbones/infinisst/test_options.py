@@ -48,7 +48,7 @@ def test_an_instruction_that_is_not_kept_goes_first(
         for backbone, session, words in zip((kept, lost), streams, said, strict=True):
             words.append(turn(backbone, session, noise(0.96, seed=index)).token_ids.tolist())
     instruction = len(kept._instruction(streams[0]))
-    first, second = (session.backbone for session in streams)
+    first, second = (session.backbone_state for session in streams)
     assert (first.instruction, second.instruction) == (instruction, 0)
     assert min(first.dropped, second.dropped) > instruction
     assert said[0][0] == said[1][0]  # nothing has been dropped yet
@@ -90,8 +90,8 @@ def test_the_instruction_says_m_whatever_is_heard_first(
     session = make_system(backbone, 2).open("talk")
     assert backbone._opening(session) == [1, *backbone.prompt._ids("2"), END]
     turn(backbone, session, noise(0.96 * chunks), final=chunks == 1)
-    assert session.backbone.instruction == 3
-    assert session.backbone.kept >= 3 + len(backbone.prompt.turn(chunks))
+    assert session.backbone_state.instruction == 3
+    assert session.backbone_state.kept >= 3 + len(backbone.prompt.turn(chunks))
 
 
 class NeverEnding(SearchConfig):
@@ -105,7 +105,7 @@ def test_a_turn_may_have_10_m_ids_and_more_where_more_is_heard(
 ) -> None:
     backbone = make(search=NeverEnding(beams=1))
     session = make_system(backbone, 2).open("talk")
-    assert turn(backbone, session, noise(0.96 * chunks), final=True).new == limit
+    assert turn(backbone, session, noise(0.96 * chunks), final=True).num_new_tokens == limit
 
 
 def test_a_dropped_last_id_is_not_in_the_window_either(
@@ -113,8 +113,8 @@ def test_a_dropped_last_id_is_not_in_the_window_either(
 ) -> None:
     backbone = make(search=NeverEnding(beams=2, at_limit="drop"))
     session = make_system(backbone).open("talk")
-    hypothesis, state = turn(backbone, session, noise(0.96)), session.backbone
-    assert (hypothesis.new, state.pending) == (9, [END])
+    hypothesis, state = turn(backbone, session, noise(0.96)), session.backbone_state
+    assert (hypothesis.num_new_tokens, state.pending) == (9, [END])
     assert state.kept == state.instruction + len(backbone.prompt.turn(1)) + 9
     assert [token for _, token in state.written] == hypothesis.token_ids.tolist()
 
@@ -150,7 +150,7 @@ def test_a_stream_cannot_begin_at_an_m_that_has_no_token(
     backbone = make(
         template=dataclasses.replace(LEAN, instruction="{latency}", latency="{multiplier}")
     )
-    assert make_system(backbone, 9).open("talk").multiplier == 9
+    assert make_system(backbone, 9).open("talk").latency_multiplier == 9
     with pytest.raises(
         ZooError, match=r"no latency token for m = 10; it has those for m = 1, 2, .*, 9\."
     ):

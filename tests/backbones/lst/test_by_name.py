@@ -78,7 +78,7 @@ def test_the_folder_says_what_the_network_is(
         for one in (backbone, origin)
     )
     assert torch.equal(said.token_ids, expected.token_ids)
-    assert torch.equal(said.aligned, expected.aligned)
+    assert torch.equal(said.require_alignment(), expected.require_alignment())
 
 
 def test_what_is_told_beside_the_name_wins(exported: Path) -> None:

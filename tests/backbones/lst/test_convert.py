@@ -94,7 +94,7 @@ def test_a_look_is_that_of_the_released_network(
     backbone.search = backbone.search.__class__(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
     hypothesis = backbone.decode([session], [Request()], frozenset({Capability.ALIGNMENT}))[0]
     assert int(hypothesis.token_ids[0]) == int(expected.argmax())
-    assert hypothesis.frames == len(speech)
+    assert hypothesis.num_frames == len(speech)
 
 
 def test_the_folder_says_what_their_scripts_say(folder: Path) -> None:

@@ -80,8 +80,8 @@ def test_greedy_words_are_those_of_the_whole_dialogue(
             break
         text.append(token)
     assert hypothesis.token_ids.tolist() == text[len(prefix) :]
-    assert (hypothesis.prefix, hypothesis.alignment) == (len(prefix), None)
-    assert hypothesis.truncated == (hypothesis.new == backbone.max_tokens)
+    assert (hypothesis.prefix_length, hypothesis.alignment) == (len(prefix), None)
+    assert hypothesis.truncated == (hypothesis.num_new_tokens == backbone.max_tokens)
 
 
 @torch.inference_mode()
@@ -95,8 +95,8 @@ def test_alignment_is_the_layers_own_attention(
     backbone = make(alignment={"layer": 1, "heads": [0, 3], "query": query}, search=search)
     session = live(backbone, seconds=1.6, prefix=PREFIX)
     hypothesis = backbone.decode([session], [Request()], ALIGNED)[0]
-    assert hypothesis.new > 1
-    assert hypothesis.frames == 20
+    assert hypothesis.num_new_tokens > 1
+    assert hypothesis.num_frames == 20
     text = PREFIX + hypothesis.token_ids.tolist()
     rows = transformers_own(backbone, session.audio, text)[1][1][:, [0, 3]].mean(dim=1)
     own = [
@@ -163,7 +163,7 @@ def test_a_batch_gives_each_stream_what_it_gets_alone(
         assert torch.equal(one.word_starts, other.word_starts)
         torch.testing.assert_close(one.alignment, other.alignment, **CLOSE)
         assert one.alignment is not None
-        assert one.alignment.shape[0] == one.prefix + one.new
+        assert one.alignment.shape[0] == one.prefix_length + one.num_new_tokens
 
 
 def test_recording_attention_changes_no_word(make: Make, live: Live) -> None:
@@ -190,8 +190,8 @@ def test_speech_is_heard_once_per_look(make: Make, live: Live) -> None:
         session.forget(Cut(frames=3))
         cut = backbone.decode([session], [Request()], ALIGNED)[0]
         assert encode.call_count == 3
-    assert torch.equal(first.token_ids[: again.new], again.token_ids)
-    assert cut.frames == 22
+    assert torch.equal(first.token_ids[: again.num_new_tokens], again.token_ids)
+    assert cut.num_frames == 22
 
 
 def test_an_answer_stops_after_the_words_asked_for(make: Make, live: Live) -> None:
@@ -201,9 +201,9 @@ def test_an_answer_stops_after_the_words_asked_for(make: Make, live: Live) -> No
         for words in (None, 1)
     )
     begins = all_words.word_starts[1:].nonzero().flatten().tolist()
-    assert (all_words.new, all_words.finished, all_words.truncated) == (8, True, True)
+    assert (all_words.num_new_tokens, all_words.finished, all_words.truncated) == (8, True, True)
     expected = begins[0] + 2 if begins else 8
-    assert (one.new, one.finished) == (expected, expected == 8)
+    assert (one.num_new_tokens, one.finished) == (expected, expected == 8)
 
 
 def test_one_chunk_of_everything_is_the_offline_answer(
@@ -223,7 +223,7 @@ def test_one_chunk_of_everything_is_the_offline_answer(
     audio = noise(2.3)
     instance = next(iter(simulate(system, [Source("talk", audio.split(system.chunk_samples))])))
     offline = backbone.decode([live(backbone, seconds=2.3)], [Request()], frozenset())[0]
-    assert offline.new > 0
+    assert offline.num_new_tokens > 0
     said = (
         backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
     )  # bytes that are no character
@@ -257,13 +257,18 @@ def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -
     short, long = live(backbone, seconds=0.08, prefix=PREFIX), live(backbone, seconds=1.0)
     for sessions in ([short, long], [short]):
         hypothesis = backbone.decode(sessions, [Request()] * len(sessions), ALIGNED)[0]
-        assert (hypothesis.new, hypothesis.prefix, hypothesis.finished, hypothesis.truncated) == (
+        assert (
+            hypothesis.num_new_tokens,
+            hypothesis.prefix_length,
+            hypothesis.finished,
+            hypothesis.truncated,
+        ) == (
             0,
             5,
             True,
             False,
         )
-        assert hypothesis.attended.tolist() == [0] * 5
+        assert hypothesis.attended_frames.tolist() == [0] * 5
 
 
 def test_repetition_controls_look_at_text_or_prompt() -> None:

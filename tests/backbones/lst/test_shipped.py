@@ -55,7 +55,7 @@ def heard(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
     )
     session.receive(SpeechChunk(samples, final=True))
     ids = system.backbone.tokenizer.encode(segment.targets["de"].text, add_special_tokens=False)
-    session.prefix = torch.tensor(ids)
+    session.prefix_ids = torch.tensor(ids)
     return session
 
 
@@ -67,12 +67,12 @@ def test_attention_is_where_the_words_were_said(system: StreamingSystem, talk: T
     )
     near: list[bool] = []
     for segment, hypothesis in zip(segments, answers, strict=True):
-        starts = hypothesis.word_starts[: hypothesis.prefix].nonzero().flatten().tolist()
+        starts = hypothesis.word_starts[: hypothesis.prefix_length].nonzero().flatten().tolist()
         times = [time for _, time in emission_times(segment, "de")]
         assert len(starts) == len(times)
         for token, time in zip(starts, times, strict=True):
             place = (
-                (float(hypothesis.attended[token]) + 0.5)
+                (float(hypothesis.attended_frames[token]) + 0.5)
                 * system.backbone.frame_samples
                 / SAMPLE_RATE
             )

@@ -163,5 +163,5 @@ def heard(backbone: Qwen25Omni, waves: Sequence[Tensor]) -> list[Tensor]:
     for _ in waves:
         text = TextStream(decode=backbone.text, separator=" ")
         sessions.append(Session("talk", language("en"), GERMAN, backbone.frame_samples, text))
-        sessions[-1].backbone = backbone.open(sessions[-1])
+        sessions[-1].backbone_state = backbone.open(sessions[-1])
     return backbone.listen(sessions, waves)

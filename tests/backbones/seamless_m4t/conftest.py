@@ -82,12 +82,12 @@ def opened(
     """A stream that has heard noise, and has written ``prefix``."""
     session = Session(
         talk=f"talk {seed}",
-        source=language("en"),
-        target=language(target),
+        source_language=language("en"),
+        target_language=language(target),
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
-        prefix=torch.tensor(prefix, dtype=torch.long),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
+        prefix_ids=torch.tensor(prefix, dtype=torch.long),
     )
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     session.receive(SpeechChunk(noise(features, seed)))
     return session

@@ -17,7 +17,7 @@ from zoo.errors import ZooError
 from zoo.languages import LANGUAGES, language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, SpeechChunk, Stage
+from zoo.types import Capability, Request, SpeechChunk, Task
 
 Folders = Callable[..., Path]
 
@@ -37,12 +37,12 @@ def load(folder: Path) -> SeamlessM4T:
 def opened(backbone: SeamlessM4T, source: str, target: str) -> Session:
     session = Session(
         talk="talk",
-        source=language(source),
-        target=language(target),
+        source_language=language(source),
+        target_language=language(target),
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
     )
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     session.receive(
         SpeechChunk(0.1 * torch.randn(40_000, generator=torch.Generator().manual_seed(2)))
     )
@@ -59,8 +59,7 @@ def test_the_opening_tells_the_language_that_is_written(kind: str, folders: Fold
     backbone = load(folders(kind))
     session = opened(backbone, "de", "zh")
     written = [
-        backbone.tokenizer.convert_ids_to_tokens(backbone.opening(session, stage))
-        for stage in Stage
+        backbone.tokenizer.convert_ids_to_tokens(backbone.opening(session, task)) for task in Task
     ]
     assert written == [["</s>", "__cmn__"], ["</s>", "__deu__"]]
     with pytest.raises(
@@ -73,7 +72,7 @@ def test_the_opening_tells_the_language_that_is_written(kind: str, folders: Fold
 def test_a_transcript_is_what_a_translation_into_the_source_language_is(folders: Folders) -> None:
     backbone = load(folders("seamless_m4t_v2"))
     session, same = opened(backbone, "de", "en"), opened(backbone, "de", "de")
-    [transcript] = backbone.decode([session], [Request(stage=Stage.TRANSCRIPT)], frozenset())
+    [transcript] = backbone.decode([session], [Request(task=Task.TRANSCRIPTION)], frozenset())
     [expected] = backbone.decode([same], [Request()], frozenset())
     assert transcript.token_ids.tolist() == expected.token_ids.tolist()
     assert transcript.transcript == backbone.text(expected.token_ids.tolist()).strip()
@@ -82,8 +81,8 @@ def test_a_transcript_is_what_a_translation_into_the_source_language_is(folders:
 def test_what_is_written_in_characters_begins_with_each_of_them(folders: Folders) -> None:
     backbone = load(folders("seamless_m4t_v2"))
     ids = backbone.tokenizer.convert_tokens_to_ids(["▁", "早", "上", "。"])
-    chinese = backbone.vocabulary(opened(backbone, "en", "zh"), Stage.TRANSLATION)
-    german = backbone.vocabulary(opened(backbone, "en", "de"), Stage.TRANSLATION)
+    chinese = backbone.vocabulary(opened(backbone, "en", "zh"), Task.TRANSLATION)
+    german = backbone.vocabulary(opened(backbone, "en", "de"), Task.TRANSLATION)
     assert chinese.word_starts(torch.tensor(ids[1:])).all()
     assert german.word_starts(torch.tensor(ids)).tolist() == [True, False, False, False]
     assert chinese.sentence_ends(torch.tensor(ids)).tolist() == [False, False, False, True]

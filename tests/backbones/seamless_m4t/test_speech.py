@@ -15,7 +15,7 @@ from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Hypothesis, Request
 
 SPEECH = frozenset({Capability.SPEECH})
@@ -27,8 +27,10 @@ def looked(backbone: SeamlessM4TSpeech, *sessions: Session) -> list[Hypothesis]:
     return backbone.decode(sessions, [Request()] * len(sessions), SPEECH)
 
 
-def written(session: Session, hypothesis: Hypothesis, tokens: int | None = None) -> Write:
-    return Write(session, hypothesis, hypothesis.new if tokens is None else tokens, "")
+def written(session: Session, hypothesis: Hypothesis, tokens: int | None = None) -> SpeechRequest:
+    return SpeechRequest(
+        session, hypothesis, hypothesis.num_new_tokens if tokens is None else tokens, ""
+    )
 
 
 @torch.inference_mode()
@@ -86,21 +88,21 @@ def test_states_are_those_of_the_whole_text_in_one_pass(
     sessions.append(opened(backbone, 200, seed=9, target="fr"))
     for session, hypothesis in zip(sessions, looked(backbone, *sessions), strict=True):
         fed = [
-            *backbone.opening(session, Request().stage),
-            *session.prefix.tolist(),
+            *backbone.opening(session, Request().task),
+            *session.prefix_ids.tolist(),
             *hypothesis.token_ids.tolist(),
         ]
-        assert hypothesis.states is not None
-        assert len(hypothesis.states) == len(fed)
-        for tokens in range(1, hypothesis.new + 1):
-            before = fed[: len(fed) - hypothesis.new + tokens]
+        assert hypothesis.decoder_states is not None
+        assert len(hypothesis.decoder_states) == len(fed)
+        for tokens in range(1, hypothesis.num_new_tokens + 1):
+            before = fed[: len(fed) - hypothesis.num_new_tokens + tokens]
             [end] = backbone._ends([written(session, hypothesis, tokens)])
             expected = theirs.text_decoder(
                 input_ids=torch.tensor([[*before, backbone.end]]),
-                encoder_hidden_states=session.backbone.memory[None],
+                encoder_hidden_states=session.backbone_state.memory[None],
             ).last_hidden_state[0]
             torch.testing.assert_close(
-                hypothesis.states[: len(before)], expected[:-1], rtol=0, atol=1e-9
+                hypothesis.decoder_states[: len(before)], expected[:-1], rtol=0, atol=1e-9
             )
             torch.testing.assert_close(end, expected[-1:], rtol=0, atol=1e-9)
 
@@ -108,8 +110,8 @@ def test_states_are_those_of_the_whole_text_in_one_pass(
 def test_states_cost_nothing_where_nobody_speaks(backbone: SeamlessM4TSpeech) -> None:
     session = opened(backbone)
     [hypothesis] = backbone.decode([session], [Request()], frozenset({Capability.ALIGNMENT}))
-    assert hypothesis.states is None
-    assert session.backbone.branch is None
+    assert hypothesis.decoder_states is None
+    assert session.backbone_state.branch is None
 
 
 def test_speaking_runs_neither_encoder_nor_text_again(
@@ -150,10 +152,10 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
     together = backbone.generate_units(writes, layer=0, close=close)
     for write, units in zip(writes, together, strict=True):
         session = opened(backbone, seed=0)
-        session.audio, session.target, session.prefix = (
+        session.audio, session.target_language, session.prefix_ids = (
             write.session.audio,
-            write.session.target,
-            write.session.prefix,
+            write.session.target_language,
+            write.session.prefix_ids,
         )
         [hypothesis] = looked(backbone, session)
         [alone] = backbone.generate_units(
@@ -164,7 +166,7 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
         torch.testing.assert_close(units.attention, alone.attention, rtol=0, atol=1e-9)
         assert units.attention.shape == (
             len(units.ids),
-            2 + write.hypothesis.prefix + write.tokens + close,
+            2 + write.hypothesis.prefix_length + write.tokens + close,
         )
         torch.testing.assert_close(units.attention.sum(1), torch.ones(len(units.ids)).double())
     assert len({tuple(units.ids.tolist()) for units in together}) == 3

@@ -58,5 +58,5 @@ def test_what_the_end_of_a_text_needs_goes_with_the_write(load: Load) -> None:
     session = made.open("talk")
     for part in noise(300).split(made.chunk_samples):
         made.step([session], [SpeechChunk(part)])
-        assert session.backbone.branch is None
-    assert session.prefix.numel()
+        assert session.backbone_state.branch is None
+    assert session.prefix_ids.numel()

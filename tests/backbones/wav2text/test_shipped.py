@@ -11,7 +11,7 @@ from zoo.data.trajectories import emission_times
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, SpeechChunk, Stage
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, SpeechChunk, Task
 
 SENTENCES = 10
 
@@ -51,14 +51,16 @@ def heard(system: StreamingSystem, excerpt: Excerpt) -> Session:
     return session
 
 
-def answer(system: StreamingSystem, sessions: list[Session], stage: Stage) -> list[Hypothesis]:
+def answer(system: StreamingSystem, sessions: list[Session], task: Task) -> list[Hypothesis]:
     needs = frozenset({Capability.ALIGNMENT})
-    return system.backbone.decode(sessions, [Request(stage=stage)] * len(sessions), needs)
+    return system.backbone.decode(sessions, [Request(task=task)] * len(sessions), needs)
 
 
 def test_transcripts_have_most_words(system: StreamingSystem, talk: Talk) -> None:
     excerpts = sentences(talk)
-    transcripts = answer(system, [heard(system, excerpt) for excerpt in excerpts], Stage.TRANSCRIPT)
+    transcripts = answer(
+        system, [heard(system, excerpt) for excerpt in excerpts], Task.TRANSCRIPTION
+    )
     words = right = 0
     for excerpt, transcript in zip(excerpts, transcripts, strict=True):
         said = set((transcript.transcript or "").split())
@@ -74,16 +76,16 @@ def test_attention_is_where_the_words_were_said(system: StreamingSystem, talk: T
         sessions, excerpts, strict=True
     ):  # the reference, as if it had been written
         ids = system.backbone.tokenizer.encode(excerpt.text, add_special_tokens=False)
-        session.prefix = torch.tensor(ids)
+        session.prefix_ids = torch.tensor(ids)
     near: list[bool] = []
     frame = system.backbone.frame_samples / SAMPLE_RATE
     for segment, excerpt, hypothesis in zip(
-        segments, excerpts, answer(system, sessions, Stage.TRANSLATION), strict=True
+        segments, excerpts, answer(system, sessions, Task.TRANSLATION), strict=True
     ):
-        starts = hypothesis.word_starts[: hypothesis.prefix].nonzero().flatten()
+        starts = hypothesis.word_starts[: hypothesis.prefix_length].nonzero().flatten()
         times = [time for _, time in emission_times(segment, "de")]
         assert len(starts) == len(times)
         for token, time in zip(starts.tolist(), times, strict=True):
-            seen = excerpt.start + (float(hypothesis.attended[token]) + 0.5) * frame
+            seen = excerpt.start + (float(hypothesis.attended_frames[token]) + 0.5) * frame
             near.append(time - 0.65 <= seen <= time + 0.25)
     assert sum(near) / len(near) > 0.75

@@ -19,7 +19,7 @@ from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Request, SpeechChunk, Stage
+from zoo.types import Request, SpeechChunk, Task
 
 Make = Callable[..., Wav2Text]
 GERMAN = language("de")
@@ -122,12 +122,12 @@ def test_weights_there_and_back(make: Make, excerpts: list[Excerpt], tmp_path: P
 def stream(backbone: Wav2Text, samples: int, seed: int) -> Session:
     session = Session(
         talk="talk",
-        source=language("en"),
-        target=GERMAN,
+        source_language=language("en"),
+        target_language=GERMAN,
         frame_samples=backbone.frame_samples,
-        text=TextStream(decode=backbone.text, separator=" "),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
     )
-    session.backbone = backbone.open(session)
+    session.backbone_state = backbone.open(session)
     session.receive(SpeechChunk(noise(samples, seed)))
     return session
 
@@ -155,10 +155,10 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
     with torch.inference_mode():
         backbone.transcriber.weight.normal_(std=3)  # so that the path moves
         memories = backbone.listen(sessions, [session.audio for session in sessions])
-        answers = backbone.transcribe(sessions, [Request(stage=Stage.TRANSCRIPT)] * 2, memories)
+        answers = backbone.transcribe(sessions, [Request(task=Task.TRANSCRIPTION)] * 2, memories)
     for session, answer in zip(sessions, answers, strict=True):
         with torch.inference_mode():
-            path = backbone.transcriber(session.backbone.hidden).argmax(-1).tolist()
+            path = backbone.transcriber(session.backbone_state.hidden).argmax(-1).tolist()
         kept = [
             label
             for place, label in enumerate(path)
@@ -167,8 +167,8 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
         assert answer.token_ids.tolist() == kept
         assert answer.transcript == " ".join(("cat", "old", "the")[label - 1] for label in kept)
         assert answer.word_starts.all()
-        assert (answer.finished, answer.prefix) == (True, 0)
-    assert any(answer.new > 1 for answer in answers)
+        assert (answer.finished, answer.prefix_length) == (True, 0)
+    assert any(answer.num_new_tokens > 1 for answer in answers)
 
 
 def test_best_path_by_hand() -> None:

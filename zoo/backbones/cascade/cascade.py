@@ -23,7 +23,7 @@ from zoo.backbones.common.text.vocabulary import Vocabulary, containing
 from zoo.errors import ZooError, unknown
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage, UnitKind
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
 
 TRANSCRIBERS = (
     "whisper",
@@ -38,7 +38,7 @@ TRANSCRIBERS = (
     "qwen2_5_omni",
     "qwen_minitalks",
 )
-NEEDED = frozenset({Capability.TRANSCRIPT, Capability.RECUT})  # of what transcribes
+NEEDED = frozenset({Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING})  # of what transcribes
 TOLD = ("source", "target")
 CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # what no space stands before
 
@@ -160,17 +160,21 @@ class Cascade(Backbone):
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError where the transcriber does not hear the source language."""
-        target = session.source if self.transcriber_target == "source" else session.target
+        target = (
+            session.source_language
+            if self.transcriber_target == "source"
+            else session.target_language
+        )
         listening = Session(
             talk=session.talk,
-            source=session.source,
-            target=target,
+            source_language=session.source_language,
+            target_language=target,
             frame_samples=self.frame_samples,
-            text=TextStream(decode=self.transcriber.text, separator=target.separator),
-            multiplier=session.multiplier,
+            text_stream=TextStream(decode=self.transcriber.text, separator=target.separator),
+            latency_multiplier=session.latency_multiplier,
             segments=session.segments,
         )
-        listening.backbone = self.transcriber.open(listening)
+        listening.backbone_state = self.transcriber.open(listening)
         return StreamState(listening)
 
     @torch.inference_mode()
@@ -184,10 +188,10 @@ class Cascade(Backbone):
         heard = [
             i
             for i, one in enumerate(requests)
-            if one.stage is Stage.TRANSCRIPT or one.transcript is None
+            if one.task is Task.TRANSCRIPTION or one.transcript_ids is None
         ]
         hypotheses = self._transcripts(sessions, requests, heard)
-        asked = [i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION]
+        asked = [i for i, one in enumerate(requests) if one.task is Task.TRANSLATION]
         sources = [
             _text(hypotheses[i]) if i in hypotheses else _given(sessions[i], requests[i])
             for i in asked
@@ -202,20 +206,20 @@ class Cascade(Backbone):
     ) -> dict[int, Hypothesis]:
         """Transcripts of the looks ``asked``, by index; the newest look of a stream is not transcribed twice."""
         looks = {
-            i: (sessions[i].audio_start, len(sessions[i].look(requests[i].audio_end)))
+            i: (sessions[i].audio_start, len(sessions[i].visible_audio(requests[i].audio_end)))
             for i in asked
         }
-        new = [i for i in asked if sessions[i].backbone.heard != looks[i]]
+        new = [i for i in asked if sessions[i].backbone_state.heard != looks[i]]
         if new:
             listening = [_mirrored(sessions[i]) for i in new]
-            given = [Request(stage=Stage.TRANSCRIPT, audio_end=requests[i].audio_end) for i in new]
+            given = [Request(task=Task.TRANSCRIPTION, audio_end=requests[i].audio_end) for i in new]
             for i, answer in zip(
                 new, self.transcriber.decode(listening, given, frozenset()), strict=True
             ):
-                state: StreamState = sessions[i].backbone
+                state: StreamState = sessions[i].backbone_state
                 state.heard, state.transcript = looks[i], answer
                 state.texts[_key(answer.token_ids)] = _text(answer)
-        return {i: sessions[i].backbone.transcript for i in asked}
+        return {i: sessions[i].backbone_state.transcript for i in asked}
 
     def _translate(
         self, texts: Sequence[Text], sources: Sequence[str], max_words: Sequence[int | None]
@@ -268,24 +272,24 @@ class Cascade(Backbone):
         return tokens if word[:1] in CLOSING else [*self.prompt.ids(f" {word}"), *tokens[first:]]
 
     def _text(self, session: Session, source: str) -> Text:
-        prefix = session.prefix.tolist()
+        prefix = session.prefix_ids.tolist()
         opening = self.prompt.opening(
-            source=session.source,
-            target=session.target,
+            source=session.source_language,
+            target=session.target_language,
             transcript=source,
             translation=self.text(prefix),
         )
         return Text(
             opening=opening,
             prefix=prefix,
-            vocabulary=self.vocabularies[session.target.unit],
+            vocabulary=self.vocabularies[session.target_language.unit],
             frames=0,
         )
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Audio that goes takes its transcripts with it."""
         if cut.frames:
-            state: StreamState = session.backbone
+            state: StreamState = session.backbone_state
             self.transcriber.forget(_mirrored(session), Cut(frames=cut.frames))
             state.heard, state.transcript = None, None
             state.texts.clear()
@@ -311,10 +315,13 @@ class Cascade(Backbone):
 
 def _mirrored(session: Session) -> Session:
     """What the transcriber listens to: the same audio, with nothing written."""
-    listening: Session = session.backbone.listening
+    listening: Session = session.backbone_state.listening
     listening.audio, listening.audio_start = session.audio, session.audio_start
-    listening.source_ended, listening.last_samples = session.source_ended, session.last_samples
-    listening.horizon = session.horizon
+    listening.source_ended, listening.last_chunk_samples = (
+        session.source_ended,
+        session.last_chunk_samples,
+    )
+    listening.segment_end = session.segment_end
     return listening
 
 
@@ -328,9 +335,9 @@ def _text(transcript: Hypothesis) -> str:
 
 def _given(session: Session, request: Request) -> str:
     """The text of the transcript that a request gives."""
-    assert request.transcript is not None
-    texts: dict[tuple[int, ...], str] = {(): "", **session.backbone.texts}
-    key = _key(request.transcript)
+    assert request.transcript_ids is not None
+    texts: dict[tuple[int, ...], str] = {(): "", **session.backbone_state.texts}
+    key = _key(request.transcript_ids)
     if key not in texts:
         raise ValueError(
             "The request gives a transcript that the transcriber has not answered for the kept audio."

@@ -31,7 +31,7 @@ class Listener(Backbone):
     """Hears all kept audio anew, but what it heard last not again; what was written is forced at every look."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.ALIGNMENT, Capability.PREFIX, Capability.RECUT}
+        {Capability.ALIGNMENT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Listener(Backbone):
 
         A wave is the front of its session's kept audio; frame i of a memory stands for samples from
         i x ``frame_samples`` on. Frames beyond the wave (Whisper's 30 s) are attended to, but not aligned with.
-        ``session.backbone.features`` may keep what the next look can use again.
+        ``session.backbone_state.features`` may keep what the next look can use again.
         """
 
     def open(self, session: Session) -> StreamState:
@@ -52,16 +52,18 @@ class Listener(Backbone):
         keys = [
             (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
         ]
-        new = [index for index, key in enumerate(keys) if sessions[index].backbone.heard != key]
+        new = [
+            index for index, key in enumerate(keys) if sessions[index].backbone_state.heard != key
+        ]
         if new:
             for index, memory in zip(
                 new, self.listen([sessions[i] for i in new], [waves[i] for i in new]), strict=True
             ):
-                state: StreamState = sessions[index].backbone
+                state: StreamState = sessions[index].backbone_state
                 state.memory, state.heard = memory, keys[index]
-        return [session.backbone.memory for session in sessions]
+        return [session.backbone_state.memory for session in sessions]
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Audio that goes takes with it what was heard; what was written is forced anew at every look."""
         if cut.frames:
-            session.backbone.memory = session.backbone.heard = None
+            session.backbone_state.memory = session.backbone_state.heard = None

@@ -24,7 +24,7 @@ from zoo.backbones.ctc.best_path import best_paths
 from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Samples
+from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 WINDOW: Samples = 400  # of a spectrum of SeamlessM4TFeatureExtractor
 HOP: Samples = 160
@@ -52,7 +52,7 @@ class CTC(Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.RECUT}
+        {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
     frame_samples: Samples = 320
 
@@ -133,14 +133,15 @@ class CTC(Backbone):
     ) -> list[Hypothesis]:
         """Transcripts of what may be looked at; of a translation, those are the same words."""
         waves = [
-            session.look(one.audio_end) for session, one in zip(sessions, requests, strict=True)
+            session.visible_audio(one.audio_end)
+            for session, one in zip(sessions, requests, strict=True)
         ]
         paths = best_paths(self.network, self.extractor, waves)
         answers = []
         for session, request, path in zip(sessions, requests, paths, strict=True):
             ids = self.spelling.collapsed(path.cpu())
-            prefix = 0 if request.stage is request.stage.TRANSCRIPT else session.prefix.numel()
-            answers.append(self._hypothesis(ids, session.prefix[:prefix]))
+            prefix = 0 if request.task is Task.TRANSCRIPTION else session.prefix_ids.numel()
+            answers.append(self._hypothesis(ids, session.prefix_ids[:prefix]))
         return answers
 
     def _hypothesis(self, ids: Tensor, prefix: Tensor) -> Hypothesis:
@@ -151,7 +152,7 @@ class CTC(Backbone):
         return Hypothesis(
             token_ids=new,
             word_starts=starts,
-            prefix=prefix.numel(),
+            prefix_length=prefix.numel(),
             finished=True,
             transcript=self.spelling.text(ids.tolist()),
         )

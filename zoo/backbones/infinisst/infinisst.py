@@ -78,7 +78,7 @@ class InfiniSST(SpeechLLM):
         filled up with zeros when the source has ended; a stream without a chunk says nothing.
         """
         hypotheses = [
-            self._hypothesis(session, Answer([], True, session.backbone.cache))
+            self._hypothesis(session, Answer([], True, session.backbone_state.cache))
             for session in sessions
         ]
         blocks = [heard(session) for session in sessions]
@@ -92,7 +92,7 @@ class InfiniSST(SpeechLLM):
         return hypotheses
 
     def _turns(self, sessions: Sequence[Session], blocks: Sequence[Tensor]) -> list[Answer]:
-        states: list[StreamState] = [session.backbone for session in sessions]
+        states: list[StreamState] = [session.backbone_state for session in sessions]
         chunks = [block.numel() // CHUNK_SAMPLES for block in blocks]
         encoded = self.encoder.stream([state.encoder for state in states], blocks)
         for state in states:
@@ -115,7 +115,7 @@ class InfiniSST(SpeechLLM):
             self.search,
             contexts=[Context(*before) for before in zip(earlier, prompts, strict=True)],
             limits=[
-                self.search.tokens_per_chunk * max(size, session.multiplier)
+                self.search.tokens_per_chunk * max(size, session.latency_multiplier)
                 for session, size in zip(sessions, chunks, strict=True)
             ],
             end=self.prompt.end_of_turn,
@@ -127,16 +127,18 @@ class InfiniSST(SpeechLLM):
 
     def _opening(self, session: Session) -> list[int]:
         """Ids in front of a turn: the instruction at first, then the end of the turn before."""
-        state: StreamState = session.backbone
+        state: StreamState = session.backbone_state
         return self._instruction(session) if state.anchor is None else state.pending
 
     def _instruction(self, session: Session) -> list[int]:
         return self.prompt.instruction(
-            source=session.source, target=session.target, multiplier=session.multiplier
+            source=session.source_language,
+            target=session.target_language,
+            multiplier=session.latency_multiplier,
         )
 
     def _hypothesis(self, session: Session, answer: Answer) -> Hypothesis:
-        starts = [self._starts_word(token, session.target) for token in answer.tokens]
+        starts = [self._starts_word(token, session.target_language) for token in answer.tokens]
         starts[:1] = [True] * len(starts[:1])
         return Hypothesis(
             token_ids=torch.tensor(answer.tokens, dtype=torch.long),
@@ -153,7 +155,7 @@ class InfiniSST(SpeechLLM):
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """Nothing to do: the turn is in the window already. Raises ZooError unless it was written in full."""
-        if tokens != hypothesis.new:
+        if tokens != hypothesis.num_new_tokens:
             raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
 
     def open(self, session: Session) -> StreamState:
@@ -172,5 +174,5 @@ def heard(session: Session) -> Tensor:
     samples = session.audio.numel()
     whole = samples if session.source_ended else samples - samples % CHUNK_SAMPLES
     block = session.audio[:whole]
-    session.forget(Cut(tokens=session.prefix.numel(), frames=-(-whole // FRAME_SAMPLES)))
+    session.forget(Cut(tokens=session.prefix_ids.numel(), frames=-(-whole // FRAME_SAMPLES)))
     return F.pad(block, (0, -whole % CHUNK_SAMPLES))

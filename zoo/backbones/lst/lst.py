@@ -160,7 +160,7 @@ class LST(SpeechLLM, Listener):
         A stream whose audio is too short for an embedding says nothing.
         """
         waves = [
-            session.look(request.audio_end)
+            session.visible_audio(request.audio_end)
             for session, request in zip(sessions, requests, strict=True)
         ]
         speech = self.hear(sessions, waves)
@@ -232,7 +232,9 @@ class LST(SpeechLLM, Listener):
             Heard(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
             for samples, wave, session in zip(whole, waves, sessions, strict=True)
         ]
-        features = analyse(self.encoder, [session.backbone.features for session in sessions], heard)
+        features = analyse(
+            self.encoder, [session.backbone_state.features for session in sessions], heard
+        )
         counts = [len(frames) for frames in features]
         if max(counts) < MERGED:
             return [features[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
@@ -248,10 +250,12 @@ class LST(SpeechLLM, Listener):
     def _text(self, session: Session, embeddings: Frames) -> Text:
         return Text(
             opening=self._instruction(session) + self.prompt.spoken(embeddings),
-            prefix=session.prefix.tolist(),
-            vocabulary=self.vocabularies[session.target.unit],
+            prefix=session.prefix_ids.tolist(),
+            vocabulary=self.vocabularies[session.target_language.unit],
             frames=embeddings,
         )
 
     def _instruction(self, session: Session) -> list[int]:
-        return self.prompt.instruction(source=session.source, target=session.target, multiplier=1)
+        return self.prompt.instruction(
+            source=session.source_language, target=session.target_language, multiplier=1
+        )

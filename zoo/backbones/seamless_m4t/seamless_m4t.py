@@ -29,7 +29,7 @@ from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Stage
+from zoo.types import Capability, Task
 
 NETWORKS = {
     "seamless_m4t": SeamlessM4TForSpeechToText,
@@ -140,14 +140,16 @@ class SeamlessM4T(Seq2Seq):
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError for a target language that the model does not write."""
-        self.opening(session, Stage.TRANSLATION)
+        self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
-    def opening(self, session: Session, stage: Stage) -> list[int]:
+    def opening(self, session: Session, task: Task) -> list[int]:
         """Start and the language that is to be written."""
         return [
             self.start,
-            self._language(session.source if stage is Stage.TRANSCRIPT else session.target),
+            self._language(
+                session.source_language if task is Task.TRANSCRIPTION else session.target_language
+            ),
         ]
 
     def _language(self, language: Language) -> int:
@@ -169,7 +171,7 @@ class SeamlessM4T(Seq2Seq):
 
     def _features(self, session: Session, wave: Tensor) -> Tensor:
         """(features, 2 x bins) as the encoder hears them."""
-        features = self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+        features = self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
         normal = (
             stacked(features, STRIDE)
             if len(features) >= STRIDE

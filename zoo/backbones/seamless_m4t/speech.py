@@ -23,7 +23,7 @@ from zoo.data.units import FILE as UNITS_FILE
 from zoo.data.units import Codebook
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.streaming.session import Session, Write
+from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Hypothesis, Samples
 
 
@@ -154,20 +154,20 @@ class SeamlessM4TSpeech(SpeechTraining):
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
         """What was kept for the end of the text is not needed any more."""
-        session.backbone.branch = None
+        session.backbone_state.branch = None
 
     @torch.inference_mode()
     def generate_units(
-        self, writes: Sequence[Write], *, layer: int | None, close: bool
+        self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
         """Units of each stream's kept and written text: see ``Speaking``.
 
         The state that follows for the end is one more position of the text decoder, after the tokens that are written.
         """
-        languages = [write.session.target for write in writes]
+        languages = [write.session.target_language for write in writes]
         return self.speaker.units(self.fed(writes, close=close), languages, layer=layer)
 
-    def fed(self, writes: Sequence[Write], *, close: bool) -> list[Tensor]:
+    def fed(self, writes: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
         """(opening + kept + written, width) each, and one more where it is closed: what text-to-unit models are fed."""
         states = [_states(write) for write in writes]
         return (
@@ -176,10 +176,10 @@ class SeamlessM4TSpeech(SpeechTraining):
             else states
         )
 
-    def _ends(self, writes: Sequence[Write]) -> list[Tensor]:
+    def _ends(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
         """(1, width) each: what the text decoder makes of an end after the written tokens, a batch per look."""
         ends: dict[int, Tensor] = {}
-        branches: list[Branch] = [write.session.backbone.branch for write in writes]
+        branches: list[Branch] = [write.session.backbone_state.branch for write in writes]
         for texts in {id(branch.texts): branch.texts for branch in branches}.values():
             here = {
                 branch.stream: index
@@ -201,9 +201,11 @@ class SeamlessM4TSpeech(SpeechTraining):
         return self.speaker.vocode(units, language)
 
 
-def _states(write: Write) -> Tensor:
+def _states(write: SpeechRequest) -> Tensor:
     """(opening + prefix + tokens, width) of the text that is kept once the write has joined it."""
     hypothesis = write.hypothesis
-    if hypothesis.states is None:
+    if hypothesis.decoder_states is None:
         raise ValueError("The backbone answered without the states it was asked for.")
-    return hypothesis.states[: len(hypothesis.states) - hypothesis.new + write.tokens]
+    return hypothesis.decoder_states[
+        : len(hypothesis.decoder_states) - hypothesis.num_new_tokens + write.tokens
+    ]

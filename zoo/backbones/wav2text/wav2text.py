@@ -31,7 +31,7 @@ from zoo.backbones.wav2text.data import IGNORED, Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
 from zoo.errors import ZooError, some
 from zoo.streaming.session import Session
-from zoo.types import Capability, Hypothesis, Request, Samples, Stage
+from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
 POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
 
@@ -150,13 +150,13 @@ class Wav2Text(Seq2Seq):
             features=Analysed(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
         )
 
-    def opening(self, session: Session, stage: Stage) -> list[int]:
+    def opening(self, session: Session, task: Task) -> list[int]:
         """The id that begins a text."""
         return [self.tokenizer.bos_token_id]
 
     def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
-        states: list[HeardState] = [session.backbone for session in sessions]
+        states: list[HeardState] = [session.backbone_state for session in sessions]
         heard = [
             Heard(
                 filled(wave.to(self.norm.weight), self.frame_samples),
@@ -183,7 +183,7 @@ class Wav2Text(Seq2Seq):
         answers = []
         for session in sessions:
             labels = torch.tensor(
-                greedy(self.transcriber(session.backbone.hidden)), dtype=torch.long
+                greedy(self.transcriber(session.backbone_state.hidden)), dtype=torch.long
             )
             starts = torch.ones(labels.numel(), dtype=torch.bool)
             text = self.source_words.text(labels.tolist())

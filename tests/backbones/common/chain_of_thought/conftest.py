@@ -124,14 +124,14 @@ def live() -> Callable[..., Session]:
     ) -> Session:
         session = Session(
             talk="talk",
-            source=language("en"),
-            target=language(target),
+            source_language=language("en"),
+            target_language=language(target),
             frame_samples=backbone.frame_samples,
-            text=TextStream(decode=backbone.text, separator=" "),
+            text_stream=TextStream(decode=backbone.text, separator=" "),
         )
         session.audio = noise_of(seconds, seed)
-        session.prefix = torch.tensor(prefix, dtype=torch.long)
-        session.backbone = backbone.open(session)
+        session.prefix_ids = torch.tensor(prefix, dtype=torch.long)
+        session.backbone_state = backbone.open(session)
         return session
 
     return hear

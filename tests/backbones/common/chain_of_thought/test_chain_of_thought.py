@@ -12,13 +12,13 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.search import SearchConfig
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Request, Stage
+from zoo.types import Capability, Cut, Request, Task
 
 Make = Callable[..., ChainOfThought]
 Live = Callable[..., Session]
 
 ALIGNED = frozenset({Capability.ALIGNMENT})
-TRANSCRIPT = Request(stage=Stage.TRANSCRIPT)
+TRANSCRIPT = Request(task=Task.TRANSCRIPTION)
 PREFIX = [40, 100, 60, 39, 71]
 
 
@@ -108,16 +108,16 @@ def test_words_are_those_of_a_plain_loop(
             transcript = greedy(backbone, audio, [], separator=separator)
             said = [*transcript, *separator, *prefix]
             translation = greedy(backbone, audio, said, separator=[])
-            heard = backbone.decode([session], [Request(Stage.TRANSCRIPT, frames)], ALIGNED)[0]
+            heard = backbone.decode([session], [Request(Task.TRANSCRIPTION, frames)], ALIGNED)[0]
             assert heard.token_ids.tolist() == transcript
-            assert (heard.prefix, heard.finished, heard.alignment) == (0, True, None)
+            assert (heard.prefix_length, heard.finished, heard.alignment) == (0, True, None)
             assert heard.truncated == (len(transcript) == backbone.max_tokens)
             for forced in (None, heard.token_ids):
                 hypothesis = backbone.decode(
-                    [session], [Request(Stage.TRANSLATION, frames, forced)], frozenset()
+                    [session], [Request(Task.TRANSLATION, frames, forced)], frozenset()
                 )[0]
                 assert hypothesis.token_ids.tolist() == translation
-                assert (hypothesis.prefix, hypothesis.alignment) == (len(prefix), None)
+                assert (hypothesis.prefix_length, hypothesis.alignment) == (len(prefix), None)
             lengths.add(len(transcript))
             longest = max(longest, len(translation))
     assert longest > 1
@@ -132,12 +132,12 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
     session = live(backbone, seconds=2.0)
     with passes(backbone) as sizes, scripted(backbone) as script:
         script[:] = [*ids, *separator, 80, 81, backbone.prompt.end]
-        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 10)) == ids
+        assert ask(backbone, session, Request(Task.TRANSCRIPTION, 10)) == ids
         assert len(sizes) == len(ids) + len(separator)
         sizes.clear()
-        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 20)) == ids
+        assert ask(backbone, session, Request(Task.TRANSCRIPTION, 20)) == ids
         assert len(sizes) == 1
-        assert ask(backbone, session, Request(Stage.TRANSLATION, 20)) == [80, 81]
+        assert ask(backbone, session, Request(Task.TRANSLATION, 20)) == [80, 81]
         assert sizes[1:] == [len(separator), 1, 1]
         script[:] = [70, 71, 90, 91, *separator]
         sizes.clear()
@@ -151,9 +151,9 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
             81,
             backbone.prompt.end,
         ]  # spelled otherwise: without the space
-        assert ask(backbone, session, Request(Stage.TRANSCRIPT, 15)) == [70, 71]
+        assert ask(backbone, session, Request(Task.TRANSCRIPTION, 15)) == [70, 71]
         sizes.clear()
-        ask(backbone, session, Request(Stage.TRANSLATION, 15))
+        ask(backbone, session, Request(Task.TRANSLATION, 15))
         assert sizes[0] == len(separator)
 
 
@@ -168,23 +168,25 @@ def test_a_look_is_transcribed_once(make: Make, live: Live) -> None:
         sizes.clear()
         heard = backbone.decode([session], [TRANSCRIPT], frozenset())[0]
         assert sizes == []
-        same = backbone.decode([session], [Request(transcript=heard.token_ids)], frozenset())[0]
+        same = backbone.decode([session], [Request(transcript_ids=heard.token_ids)], frozenset())[0]
         assert sizes == [heard.truncated + 1 + len(PREFIX), *[1] * (len(sizes) - 1)]
         assert sizes == first[-len(sizes) :]
         sizes.clear()
         other = heard.token_ids.flip(0)
-        backbone.decode([session], [Request(transcript=other)], frozenset())
+        backbone.decode([session], [Request(transcript_ids=other)], frozenset())
         assert sizes[0] == len(opening(backbone, session.audio)[0]) + len(other) + 1 + len(PREFIX)
         assert own.token_ids.tolist() == same.token_ids.tolist()
         sizes.clear()
         session = live(backbone, seconds=0.02, prefix=PREFIX)
         silent = backbone.decode([session] * 2, [TRANSCRIPT, Request()], ALIGNED)
         assert sizes == []
-    assert [(answer.new, answer.prefix, answer.finished) for answer in silent] == [
+    assert [
+        (answer.num_new_tokens, answer.prefix_length, answer.finished) for answer in silent
+    ] == [
         (0, 0, True),
         (0, 5, True),
     ]
-    assert (silent[0].transcript, silent[1].aligned.shape) == ("", (5, 1))
+    assert (silent[0].transcript, silent[1].require_alignment().shape) == ("", (5, 1))
 
 
 @torch.inference_mode()
@@ -198,7 +200,7 @@ def test_a_cut_takes_the_transcript_but_for_its_tail(make: Make, live: Live) -> 
         )  # spelled as at the begin of a text, which takes one id more
         script[:] = [70, 71, *tail[1:], *end]
         assert ask(backbone, session, TRANSCRIPT) == [70, 71, *tail[1:]]
-        ask(backbone, session, Request(Stage.TRANSLATION, 12, torch.tensor([70, 71])))
+        ask(backbone, session, Request(Task.TRANSLATION, 12, torch.tensor([70, 71])))
         cut = Cut(frames=12)
         backbone.forget(session, cut)
         session.forget(cut)
@@ -206,11 +208,11 @@ def test_a_cut_takes_the_transcript_but_for_its_tail(make: Make, live: Live) -> 
         sizes.clear()
         assert ask(backbone, session, TRANSCRIPT) == tail
         assert len(sizes) == 1
-        ask(backbone, session, Request(transcript=torch.tensor([90])))
+        ask(backbone, session, Request(transcript_ids=torch.tensor([90])))
         backbone.forget(session, Cut(tokens=1))
-        assert session.backbone.known is not None
+        assert session.backbone_state.known is not None
         backbone.forget(session, cut)
-        assert (session.backbone.transcript, session.backbone.draft) == (None, [])
+        assert (session.backbone_state.transcript, session.backbone_state.draft) == (None, [])
 
 
 @torch.inference_mode()
@@ -222,17 +224,21 @@ def test_a_batch_is_each_stream_alone(make: Make, live: Live, beams: int) -> Non
         backbone = make(seed=seed, search=searching)
         plan = [
             (1.0, [], [TRANSCRIPT, Request(), TRANSCRIPT]),
-            (2.3, PREFIX, [Request(Stage.TRANSCRIPT, 9), TRANSCRIPT, Request(max_words=2)]),
+            (2.3, PREFIX, [Request(Task.TRANSCRIPTION, 9), TRANSCRIPT, Request(max_words=2)]),
             (0.01, PREFIX, [TRANSCRIPT, Request(), Request()]),
             (
                 1.6,
                 PREFIX[:2],
-                [Request(audio_end=11), Request(transcript=torch.tensor([70, 80])), TRANSCRIPT],
+                [Request(audio_end=11), Request(transcript_ids=torch.tensor([70, 80])), TRANSCRIPT],
             ),
             (
                 1.9,
                 PREFIX[:1],
-                [Request(Stage.TRANSCRIPT, 20), Request(Stage.TRANSCRIPT, 5), Request(audio_end=5)],
+                [
+                    Request(Task.TRANSCRIPTION, 20),
+                    Request(Task.TRANSCRIPTION, 5),
+                    Request(audio_end=5),
+                ],
             ),
         ]
         together = [
@@ -248,7 +254,7 @@ def test_a_batch_is_each_stream_alone(make: Make, live: Live, beams: int) -> Non
                 assert answer.token_ids.tolist() == single.token_ids.tolist()
                 assert answer.transcript == single.transcript
                 assert (answer.finished, answer.truncated) == (single.finished, single.truncated)
-                if asked[index].stage is Stage.TRANSLATION:
+                if asked[index].task is Task.TRANSLATION:
                     torch.testing.assert_close(
                         answer.alignment, single.alignment, rtol=0, atol=1e-6
                     )
@@ -267,8 +273,8 @@ def test_alignment_is_the_layers_own_attention(
     session = live(backbone, seconds=1.6, prefix=PREFIX)
     transcript = ask(backbone, session, TRANSCRIPT)
     hypothesis = backbone.decode([session], [Request()], ALIGNED)[0]
-    assert hypothesis.new > 1
-    assert hypothesis.frames == 20
+    assert hypothesis.num_new_tokens > 1
+    assert hypothesis.num_frames == 20
     before = [*transcript, *backbone.prompt.separator]
     text = PREFIX + hypothesis.token_ids.tolist()
     rows = transformers_own(backbone, session.audio, before + text)[1][1][
@@ -317,13 +323,17 @@ def test_no_more_than_the_words_asked_for(make: Make, live: Live) -> None:
     with scripted(backbone) as script:
         script[:] = (
             backbone.prompt.transcript("a")
-            + session.prefix.tolist()
+            + session.prefix_ids.tolist()
             + backbone.prompt.translation("ab cd ef")
         )
         full = backbone.decode([session], [Request()], frozenset())[0]
         some = backbone.decode([session], [Request(max_words=2)], frozenset())[0]
     assert backbone.text(full.token_ids.tolist()) == " ab cd ef"
-    assert (backbone.text(some.token_ids.tolist()), some.first_words(2), some.finished) == (
+    assert (
+        backbone.text(some.token_ids.tolist()),
+        some.tokens_in_first_words(2),
+        some.finished,
+    ) == (
         " ab cd ",
         6,
         False,

@@ -17,7 +17,7 @@ from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request, Stage
+from zoo.types import Capability, Request, Task
 
 LIMIT = 6
 LEAN = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
@@ -145,11 +145,11 @@ def test_streams_as_the_class_would(
         audio, frames = session.audio[:samples], samples // backbone.frame_samples
         transcript = plain(backbone, audio, [], [end, *separator])
         translation = plain(backbone, audio, [*transcript, *separator, *prefix], [end])
-        heard = backbone.decode([session], [Request(Stage.TRANSCRIPT, frames)], frozenset())[0]
+        heard = backbone.decode([session], [Request(Task.TRANSCRIPTION, frames)], frozenset())[0]
         assert heard.token_ids.tolist() == transcript
         needs = frozenset({Capability.ALIGNMENT})
         said = backbone.decode(
-            [session], [Request(Stage.TRANSLATION, frames, heard.token_ids)], needs
+            [session], [Request(Task.TRANSLATION, frames, heard.token_ids)], needs
         )[0]
         assert said.token_ids.tolist() == translation
         text = [*transcript, *separator, *prefix, *translation]
@@ -166,7 +166,7 @@ def test_a_batch_is_each_stream_alone(
 ) -> None:
     """Streams of different ages and prefixes, with drafts, and both stages in one batch."""
     backbone, needs = random(kind, tmp_path, seed=3, ends=1.0), frozenset({Capability.ALIGNMENT})
-    transcript, translation = Request(stage=Stage.TRANSCRIPT), Request()
+    transcript, translation = Request(task=Task.TRANSCRIPTION), Request()
     plan = [(1.28, [70, 71]), (0.64, []), (0.96, [72])]
     together, alone = (
         [

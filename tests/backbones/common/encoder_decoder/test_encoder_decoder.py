@@ -21,7 +21,7 @@ from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
 from zoo.streaming.text import TextStream
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Cut, Request, SpeechChunk, Stage
+from zoo.types import Capability, Cut, Request, SpeechChunk, Task
 
 FRAME = 160
 PAD, END, GERMAN, ENGLISH = 1, 2, 7, 8
@@ -81,8 +81,8 @@ class Hummer(Seq2Seq):
             else frames
         )
 
-    def opening(self, session: Session, stage: Stage) -> list[int]:
-        return [END, ENGLISH if stage is Stage.TRANSCRIPT else GERMAN]
+    def opening(self, session: Session, task: Task) -> list[int]:
+        return [END, ENGLISH if task is Task.TRANSCRIPTION else GERMAN]
 
 
 Make = Callable[..., Hummer]
@@ -108,18 +108,18 @@ def make_session(
 ) -> Session:
     session = Session(
         talk="talk",
-        source=language("en"),
-        target=language(target),
+        source_language=language("en"),
+        target_language=language(target),
         frame_samples=FRAME,
-        text=TextStream(decode=backbone.text, separator=" "),
+        text_stream=TextStream(decode=backbone.text, separator=" "),
     )
     session.receive(
         SpeechChunk(
             torch.randn(round(frames * FRAME), generator=torch.Generator().manual_seed(seed))
         )
     )
-    session.prefix = torch.tensor(prefix, dtype=torch.long)
-    session.backbone = backbone.open(session)
+    session.prefix_ids = torch.tensor(prefix, dtype=torch.long)
+    session.backbone_state = backbone.open(session)
     return session
 
 
@@ -140,7 +140,11 @@ def test_an_answer_follows_the_prefix_as_transformers_would(
             backbone.max_tokens,
         )
         assert answer.token_ids.tolist() == [token for token in expected if token != END]
-        assert (answer.prefix, answer.finished, answer.alignment) == (len(prefix), True, None)
+        assert (answer.prefix_length, answer.finished, answer.alignment) == (
+            len(prefix),
+            True,
+            None,
+        )
         assert answer.truncated == (END not in expected)
         whole = [*prefix, *answer.token_ids.tolist()]
         starts = [token > 8 and token % 3 > 0 for token in whole]
@@ -178,10 +182,10 @@ def test_a_ragged_batch_is_each_request_alone(make: Make) -> None:
     asked = [
         ((5, [10, 12]), Request()),
         ((0.5, []), Request()),
-        ((11, [10]), Request(stage=Stage.TRANSCRIPT)),
+        ((11, [10]), Request(task=Task.TRANSCRIPTION)),
         ((8, []), Request(audio_end=3)),
         ((8, [9, 10, 11, 12]), Request(max_words=1)),
-        ((0.7, [11, 12]), Request(stage=Stage.TRANSCRIPT)),
+        ((0.7, [11, 12]), Request(task=Task.TRANSCRIPTION)),
     ]
     sessions = [
         make_session(backbone, size, seed=seed, prefix=prefix)
@@ -194,16 +198,16 @@ def test_a_ragged_batch_is_each_request_alone(make: Make) -> None:
         )
         assert answer.token_ids.equal(alone.token_ids)
         assert answer.word_starts.equal(alone.word_starts)
-        assert (answer.finished, answer.truncated, answer.prefix) == (
+        assert (answer.finished, answer.truncated, answer.prefix_length) == (
             alone.finished,
             alone.truncated,
-            alone.prefix,
+            alone.prefix_length,
         )
         assert answer.transcript == alone.transcript
-        if request.stage is Stage.TRANSLATION:
+        if request.task is Task.TRANSLATION:
             torch.testing.assert_close(answer.alignment, alone.alignment, rtol=0, atol=1e-12)
-    assert together[3].frames == 3
-    assert together[2].prefix == 0
+    assert together[3].num_frames == 3
+    assert together[2].prefix_length == 0
     assert together[2].transcript == backbone.text(together[2].token_ids.tolist()).strip() != ""
     assert together[5].transcript == ""
 
@@ -212,8 +216,13 @@ def test_audio_without_a_frame_says_nothing(make: Make) -> None:
     backbone = make()
     session = make_session(backbone, 0.4, prefix=[10, 12])
     (answer,) = backbone.decode([session], [Request()], ALIGNED)
-    assert (answer.new, answer.prefix, answer.finished, answer.truncated) == (0, 2, True, False)
-    assert answer.attended.tolist() == [0, 0]
+    assert (answer.num_new_tokens, answer.prefix_length, answer.finished, answer.truncated) == (
+        0,
+        2,
+        True,
+        False,
+    )
+    assert answer.attended_frames.tolist() == [0, 0]
     assert answer.word_starts.tolist() == [True, False]
 
 
@@ -221,7 +230,7 @@ def test_the_same_audio_is_heard_once(make: Make) -> None:
     backbone = make()
     session = make_session(backbone, 6)
     backbone.decode([session], [Request()], PLAIN)
-    backbone.decode([session], [Request(stage=Stage.TRANSCRIPT)], PLAIN)
+    backbone.decode([session], [Request(task=Task.TRANSCRIPTION)], PLAIN)
     other = make_session(backbone, 4)
     backbone.decode([session, other], [Request(), Request()], PLAIN)
     assert backbone.heard == [[6 * FRAME], [4 * FRAME]]
@@ -236,7 +245,7 @@ def test_cut_audio_is_heard_anew(make: Make) -> None:
     backbone.decode([session], [Request()], PLAIN)
     backbone.forget(session, Cut(tokens=0, frames=2))
     session.forget(Cut(frames=2))
-    assert session.backbone.memory is None
+    assert session.backbone_state.memory is None
     session.receive(SpeechChunk(torch.zeros(2 * FRAME)))  # as long as before
     backbone.decode([session], [Request()], PLAIN)
     assert backbone.heard == [[6 * FRAME], [6 * FRAME]]
@@ -257,7 +266,7 @@ def test_no_weights_unless_an_alignment_is_needed(
     (told,) = backbone.decode([session], [Request()], ALIGNED)
     assert told.token_ids.equal(plain.token_ids)
     assert (
-        len(calls) == 1 + plain.new - plain.truncated
+        len(calls) == 1 + plain.num_new_tokens - plain.truncated
     )  # the prompt, then every token that was fed: one layer each
 
 
@@ -265,7 +274,7 @@ def test_frames_beyond_the_wave_are_attended_to_but_not_aligned_with(make: Make)
     filled, own = make(filled=20), make()
     waves = [make_session(filled, size, seed=1) for size in (6, 3.5)]
     answers = filled.decode(waves, [Request(), Request()], ALIGNED)
-    assert [answer.frames for answer in answers] == [6, 4]
+    assert [answer.num_frames for answer in answers] == [6, 4]
     assert answers[0].alignment is not None
     assert (answers[0].alignment.sum(dim=1) < 0.99).all()
     (other,) = own.decode([make_session(own, 6, seed=1)], [Request()], ALIGNED)
@@ -279,11 +288,11 @@ def test_enough_words_are_enough(make: Make) -> None:
         (whole,) = backbone.decode([session], [Request()], ALIGNED)
         for words in (0, 1, 2, 3):
             (answer,) = backbone.decode([session], [Request(max_words=words)], ALIGNED)
-            assert answer.token_ids.equal(whole.token_ids[: answer.new])
-            assert answer.first_words(words) == whole.first_words(words)
+            assert answer.token_ids.equal(whole.token_ids[: answer.num_new_tokens])
+            assert answer.tokens_in_first_words(words) == whole.tokens_in_first_words(words)
             assert answer.alignment is not None
-            assert len(answer.alignment) == 2 + answer.new
-            if answer.new < whole.new:
+            assert len(answer.alignment) == 2 + answer.num_new_tokens
+            if answer.num_new_tokens < whole.num_new_tokens:
                 assert (answer.finished, answer.truncated) == (False, False)
                 begun = answer.word_starts[3:].tolist()
                 assert sum(begun) == words
@@ -299,8 +308,8 @@ def test_a_learned_table_limits_prefix_and_answer(
     backbone.never = [PAD, END]
     session = make_session(backbone, 5, prefix=[10, 12] * 28)
     (answer,) = backbone.decode([session], [Request()], ALIGNED)
-    assert (answer.new, answer.truncated) == (64 - 58, True)
-    session.prefix = torch.tensor([10, 12] * 31)
+    assert (answer.num_new_tokens, answer.truncated) == (64 - 58, True)
+    session.prefix_ids = torch.tensor([10, 12] * 31)
     with pytest.raises(
         ZooError, match="64 positions, but 64 tokens of its opening and of written text are kept"
     ):

@@ -33,7 +33,7 @@ from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
-from zoo.types import Capability, Cut, Hypothesis, Instance, Request, SpeechChunk, Stage
+from zoo.types import Capability, Cut, Hypothesis, Instance, Request, SpeechChunk, Task
 
 ALIGNED = frozenset({Capability.ALIGNMENT})
 SIZES = (32_000, 20_480, 27_000)
@@ -154,8 +154,8 @@ def test_one_look_at_all_audio_is_what_generate_says(
             kind, folders(kind), wave, num_beams=beams, no_repeat_ngram_size=control
         )
         texts.append(closed(look(backbone, session), backbone.end))
-        torch.testing.assert_close(session.backbone.memory, memory, rtol=0, atol=1e-3)
-        assert backbone.opening(session, Stage.TRANSLATION) + texts[-1] == ids
+        torch.testing.assert_close(session.backbone_state.memory, memory, rtol=0, atol=1e-3)
+        assert backbone.opening(session, Task.TRANSLATION) + texts[-1] == ids
     assert len({tuple(text) for text in texts}) > 1
 
 
@@ -182,7 +182,7 @@ def test_a_batch_hears_and_writes_what_each_stream_does_alone(kind: str, folders
     for session, memory in zip(
         sessions, backbone.listen(sessions, [session.audio for session in sessions]), strict=True
     ):
-        session.backbone = backbone.open(session)
+        session.backbone_state = backbone.open(session)
         [expected] = backbone.listen([session], [session.audio])
         torch.testing.assert_close(memory, expected, rtol=0, atol=1e-10)
 
@@ -196,20 +196,20 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
     session = made.open("talk")
     session.receive(SpeechChunk(waveform(20_480)))
     first = look(backbone, session)
-    assert first.new >= 2
+    assert first.num_new_tokens >= 2
     list(made._write(session, first, 2))
-    assert session.prefix.tolist() == first.token_ids[:2].tolist()
+    assert session.prefix_ids.tolist() == first.token_ids[:2].tolist()
     assert (
         look(backbone, session).token_ids.tolist() == first.token_ids[2:].tolist()
         or first.truncated
     )
     session.receive(SpeechChunk(waveform(20_000, 1)))
     second = look(backbone, session)
-    assert second.prefix == 2
+    assert second.prefix_length == 2
     assert second.alignment is not None
-    assert len(second.alignment) == 2 + second.new
+    assert len(second.alignment) == 2 + second.num_new_tokens
     assert (
-        0 <= ceil(40_480 / backbone.frame_samples) - second.frames <= 1
+        0 <= ceil(40_480 / backbone.frame_samples) - second.num_frames <= 1
     )  # a frame just begun may have none
     assert second.alignment.isfinite().all()
 
@@ -227,14 +227,16 @@ def test_a_cut_is_as_if_the_stream_began_there(kind: str, folders: Folders) -> N
     assert session.audio_start == cut
     fresh = heard(backbone, ALL[kind].direction, wave[cut:])
     assert look(backbone, session).token_ids.equal(look(backbone, fresh).token_ids)
-    torch.testing.assert_close(session.backbone.memory, fresh.backbone.memory, rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        session.backbone_state.memory, fresh.backbone_state.memory, rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("samples", [1, 399, 700])
 def test_a_moment_of_audio_is_no_mistake(kind: str, samples: int, folders: Folders) -> None:
     session = heard(load(kind, folders(kind)), ALL[kind].direction, waveform(samples))
-    assert look(load(kind, folders(kind)), session).frames >= 1
+    assert look(load(kind, folders(kind)), session).num_frames >= 1
 
 
 @pytest.fixture

@@ -70,7 +70,9 @@ def hypothesis(
     said = text.hypothesis(answer, limit=limit)
     if alignment is None:
         return said
-    rows = alignment.align(answer.generated, opening=1, prefix=len(text.prefix), new=said.new)
+    rows = alignment.align(
+        answer.generated, opening=1, prefix=len(text.prefix), new=said.num_new_tokens
+    )
     return replace(said, alignment=rows.cpu())
 
 

@@ -24,7 +24,7 @@ from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.errors import ZooError, unknown
 from zoo.languages import Language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Stage
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task
 
 GREEDY = SearchConfig()
 WORDS = ("jieba", "characters")
@@ -112,7 +112,7 @@ class ChainOfThought(HearingLLM):
 
     def open(self, session: Session) -> ThoughtState:
         """Nothing heard yet. What words are in the session's languages is found out here."""
-        for language in (session.source, session.target):
+        for language in (session.source_language, session.target_language):
             self._vocabulary(language)
         return ThoughtState(features=self.spectrogram.open())
 
@@ -120,7 +120,7 @@ class ChainOfThought(HearingLLM):
         """Audio that goes takes with it what was said of it; what was not translated yet may be said again."""
         super().forget(session, cut)
         if cut.frames:
-            state: ThoughtState = session.backbone
+            state: ThoughtState = session.backbone_state
             done = state.translated
             tail = state.draft[len(done) :] if state.draft[: len(done)] == done else []
             state.draft = self.prompt.ids(
@@ -138,29 +138,30 @@ class ChainOfThought(HearingLLM):
         embedding says nothing.
         """
         waves = [
-            session.look(request.audio_end)
+            session.visible_audio(request.audio_end)
             for session, request in zip(sessions, requests, strict=True)
         ]
         speech = self.hear(sessions, waves)
         own = [
-            request.stage is Stage.TRANSCRIPT or request.transcript is None for request in requests
+            request.task is Task.TRANSCRIPTION or request.transcript_ids is None
+            for request in requests
         ]
         asked = [
             i
             for i, mine in enumerate(own)
-            if mine and len(speech[i]) and not sessions[i].backbone.known
+            if mine and len(speech[i]) and not sessions[i].backbone_state.known
         ]
         if asked:
             self._transcribe([sessions[i] for i in asked], [speech[i] for i in asked])
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [
             self._transcript(session)
-            if request.stage is Stage.TRANSCRIPT
+            if request.task is Task.TRANSCRIPTION
             else silence(self._text(session, 0), aligned)
             for session, request in zip(sessions, requests, strict=True)
         ]
         live = [
-            i for i, one in enumerate(requests) if one.stage is Stage.TRANSLATION and len(speech[i])
+            i for i, one in enumerate(requests) if one.task is Task.TRANSLATION and len(speech[i])
         ]
         if live:
             looks = (
@@ -174,7 +175,7 @@ class ChainOfThought(HearingLLM):
 
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
         """Greedy transcripts of what was heard last, up to the separator; each is kept in its stream's state."""
-        states: list[ThoughtState] = [session.backbone for session in sessions]
+        states: list[ThoughtState] = [session.backbone_state for session in sessions]
         prompts = [
             self._opening(session, heard) for session, heard in zip(sessions, speech, strict=True)
         ]
@@ -218,9 +219,9 @@ class ChainOfThought(HearingLLM):
 
     def _transcript(self, session: Session) -> Hypothesis:
         """What was said of what was heard last; nothing where it is too short."""
-        known: Transcript | None = session.backbone.known
+        known: Transcript | None = session.backbone_state.known
         ids = torch.tensor(known.ids if known else [], dtype=torch.long)
-        vocabulary = self._vocabulary(session.source)
+        vocabulary = self._vocabulary(session.source_language)
         return Hypothesis(
             token_ids=ids,
             word_starts=vocabulary.word_starts(ids),
@@ -271,22 +272,22 @@ class ChainOfThought(HearingLLM):
         self, session: Session, request: Request, heard: Tensor, text: Text
     ) -> tuple[Tensor, Tensor | None]:
         """(n, width), what is fed before a translation, and keys and values of what has been fed already."""
-        state: ThoughtState = session.backbone
+        state: ThoughtState = session.backbone_state
         known = state.known
-        if request.transcript is None:
+        if request.transcript_ids is None:
             assert known is not None
             state.translated = known.ids
         else:
-            state.translated = request.transcript.tolist()
+            state.translated = request.transcript_ids.tolist()
         ids = [*state.translated, *self.prompt.separator, *text.prefix]
         if known is None or known.cache is None or known.ids != state.translated:
             return torch.cat([self._opening(session, heard), self._embed(ids)]), None
-        opening = len(self.prompt.opening(len(heard), session.target))
+        opening = len(self.prompt.opening(len(heard), session.target_language))
         return self._embed(ids[known.cache.shape[3] - opening :]), known.cache
 
     def _opening(self, session: Session, heard: Tensor) -> Tensor:
         """(n, width): the prompt up to the answer, with speech embeddings (T, width)."""
-        embeddings = self._embed(self.prompt.opening(len(heard), session.target))
+        embeddings = self._embed(self.prompt.opening(len(heard), session.target_language))
         embeddings[self.prompt.speech : self.prompt.speech + len(heard)] = heard.to(embeddings)
         return embeddings
 
@@ -296,9 +297,9 @@ class ChainOfThought(HearingLLM):
         return embeddings
 
     def _text(self, session: Session, frames: int) -> Text:
-        vocabulary = self._vocabulary(session.target)
+        vocabulary = self._vocabulary(session.target_language)
         return Text(
-            opening=[], prefix=session.prefix.tolist(), vocabulary=vocabulary, frames=frames
+            opening=[], prefix=session.prefix_ids.tolist(), vocabulary=vocabulary, frames=frames
         )
 
     def _vocabulary(self, language: Language) -> Vocabulary:

@@ -158,7 +158,7 @@ class HearingLLM(Listener):
         """Speech embeddings (T, width) of each wave; none where it is too short for one."""
         looked = [
             self.prepared(
-                self.spectrogram.look(session.backbone.features, wave, session.audio_start)
+                self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]

@@ -22,7 +22,7 @@ from zoo.backbones.common.search import search as find
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Frames, Hypothesis, Request, Stage, UnitKind
+from zoo.types import Capability, Frames, Hypothesis, Request, Task, UnitKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Text:
         return Hypothesis(
             token_ids=ids[len(self.prefix) :],
             word_starts=self.vocabulary.word_starts(ids),
-            prefix=len(self.prefix),
+            prefix_length=len(self.prefix),
             finished=answer.finished or cut,
             truncated=cut,
             sentence_ends=self.vocabulary.sentence_ends(ids),
@@ -96,7 +96,7 @@ class Seq2Seq(Listener):
         """
 
     @abstractmethod
-    def opening(self, session: Session, stage: Stage) -> list[int]:
+    def opening(self, session: Session, task: Task) -> list[int]:
         """Decoder ids before the text, at least one: start, language, task."""
 
     def load(self) -> None:
@@ -108,10 +108,12 @@ class Seq2Seq(Listener):
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
-    def vocabulary(self, session: Session, stage: Stage) -> Vocabulary:
+    def vocabulary(self, session: Session, task: Task) -> Vocabulary:
         """What tokens of an answer are: by the unit of the target language, of the source's for a transcript."""
         return self._vocabularies[
-            (session.source if stage is Stage.TRANSCRIPT else session.target).unit
+            (
+                session.source_language if task is Task.TRANSCRIPTION else session.target_language
+            ).unit
         ]
 
     @torch.inference_mode()
@@ -123,18 +125,16 @@ class Seq2Seq(Listener):
         A stream whose audio is too short for a single frame of memory says nothing.
         """
         waves = [
-            session.look(request.audio_end)
+            session.visible_audio(request.audio_end)
             for session, request in zip(sessions, requests, strict=True)
         ]
         memories = self.hear(sessions, waves)
         hypotheses = [
             self._silence(*asked, needs) for asked in zip(sessions, requests, waves, strict=True)
         ]
-        for stage in Stage:
+        for task in Task:
             live = [
-                i
-                for i, request in enumerate(requests)
-                if request.stage is stage and len(memories[i])
+                i for i, request in enumerate(requests) if request.task is task and len(memories[i])
             ]
             if not live:
                 continue
@@ -145,7 +145,7 @@ class Seq2Seq(Listener):
             )
             answers = (
                 self.transcribe(*asked)
-                if stage is Stage.TRANSCRIPT
+                if task is Task.TRANSCRIPTION
                 else self._continue(*asked, needs)
             )
             for index, answer in zip(live, answers, strict=True):
@@ -157,7 +157,7 @@ class Seq2Seq(Listener):
     ) -> list[Hypothesis]:
         """Answer TRANSCRIPT requests (for classes that expose it): source tokens, no prefix, ``transcript`` set.
 
-        Here by the decoder itself after ``opening(session, Stage.TRANSCRIPT)``; a network with other means overrides.
+        Here by the decoder itself after ``opening(session, Task.TRANSCRIPTION)``; a network with other means overrides.
         memories: (frames, width) each, at least one frame.
         """
         answers = self._continue(sessions, requests, memories, frozenset())
@@ -200,7 +200,9 @@ class Seq2Seq(Listener):
             hypothesis = text.hypothesis(answer, limit=limits[index])
             if heads:
                 rows = continuation.looked(index, answer.generated)[..., : text.frames]
-                hypothesis = replace(hypothesis, alignment=self._align(rows, text, hypothesis.new))
+                hypothesis = replace(
+                    hypothesis, alignment=self._align(rows, text, hypothesis.num_new_tokens)
+                )
             hypotheses.append(hypothesis)
         return (
             self._with_states(sessions, continuation, answers, hypotheses) if spoken else hypotheses
@@ -227,8 +229,10 @@ class Seq2Seq(Listener):
             ]
         told = []
         for stream, (session, hypothesis) in enumerate(zip(sessions, hypotheses, strict=True)):
-            session.backbone.branch = Branch(continuation, stream, places[stream])
-            told.append(replace(hypothesis, states=continuation.states(stream, places[stream])))
+            session.backbone_state.branch = Branch(continuation, stream, places[stream])
+            told.append(
+                replace(hypothesis, decoder_states=continuation.states(stream, places[stream]))
+            )
         return told
 
     def _align(self, rows: Tensor, text: Text, new: int) -> Tensor:
@@ -238,10 +242,10 @@ class Seq2Seq(Listener):
 
     def _text(self, session: Session, request: Request) -> Text:
         return Text(
-            opening=self.opening(session, request.stage),
-            prefix=[] if request.stage is Stage.TRANSCRIPT else session.prefix.tolist(),
-            vocabulary=self.vocabulary(session, request.stage),
-            frames=self._frames(session.look(request.audio_end)),
+            opening=self.opening(session, request.task),
+            prefix=[] if request.task is Task.TRANSCRIPTION else session.prefix_ids.tolist(),
+            vocabulary=self.vocabulary(session, request.task),
+            frames=self._frames(session.visible_audio(request.audio_end)),
         )
 
     def _frames(self, wave: Tensor) -> Frames:
@@ -266,7 +270,7 @@ class Seq2Seq(Listener):
         """The answer to audio without a frame of memory: nothing new, no frame more likely than others."""
         text = self._text(session, request)
         silence = text.hypothesis(Answer([], True, torch.empty(0)), limit=self.max_tokens)
-        if request.stage is Stage.TRANSCRIPT:
+        if request.task is Task.TRANSCRIPTION:
             return replace(silence, transcript="")
         if Capability.ALIGNMENT in needs:
             return replace(
