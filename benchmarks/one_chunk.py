@@ -27,7 +27,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.metrics.longform import score_talks
-from zoo.streaming.simulate import flagged, simulate
+from zoo.streaming.simulate import mark_final, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance
 
@@ -85,7 +85,7 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
         )
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     session, received, writes = system.open(talk.name), 0, 0
-    for number, chunk in enumerate(flagged(source.chunks)):
+    for number, chunk in enumerate(mark_final(source.chunks)):
         waiting, state = session.audio.numel(), session.backbone_state
         before = state.kept, state.next_position
         received += chunk.samples.numel()

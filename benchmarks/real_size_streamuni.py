@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.config import build, compose, machine
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Seconds, SpeechChunk
 
@@ -328,7 +328,7 @@ def run(chosen: str | None, minutes: float | None, overrides: Sequence[str]) -> 
     choices = dict(item.split("=", 1) for item in overrides if item.startswith("backbone="))
     backbone = choices.get("backbone", "phi4_multimodal")
     if backbone not in SIZES:
-        raise unknown("backbone of a published size", backbone, SIZES)
+        raise unknown_choice("backbone of a published size", backbone, SIZES)
     given = [item for item in overrides if not item.startswith(("backbone=", "system="))]
     length = 1.0 if minutes is None else minutes
     with tempfile.TemporaryDirectory() as folder:

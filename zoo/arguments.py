@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 
 NAMES: dict[Any, str] = {
     int: "a whole number",
@@ -33,7 +33,9 @@ def check_arguments(target: Callable[..., Any], values: Mapping[str, Any], *, wh
     takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
     for name, value in values.items():
         if name not in parameters and not takes_all:
-            raise unknown("key", f"{where}{name}", [f"{where}{known}" for known in parameters])
+            raise unknown_choice(
+                "key", f"{where}{name}", [f"{where}{known}" for known in parameters]
+            )
         if name in hints and not fits(value, hints[name]):
             raise ZooError(f"{where}{name} must be {described(hints[name])}, not {_shown(value)}.")
 

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from zoo.arguments import check_arguments
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.tracking.launch import register_resolvers
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def machine(cfg: DictConfig) -> "torch.device":
         torch.zeros(1, device=device).item()  # a device may have a name and not be there
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-        raise unknown("device", name, found) from error
+        raise unknown_choice("device", name, found) from error
     return device
 
 
@@ -214,7 +214,7 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
         known = [str(key) for key in _composed(config_name, ())]
         for key in cfg:
             if key not in known:
-                raise unknown("key", key, known)
+                raise unknown_choice("key", key, known)
 
 
 def _register() -> None:
@@ -248,7 +248,7 @@ def _explained(
         return f"Cannot read {error.override!r} ({reason}); write key=value, in quotes if it has spaces or brackets."
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, name = error.missing_cfg_file.rpartition("/")
-        return str(unknown(group, name, error.options))
+        return str(unknown_choice(group, name, error.options))
     foreign = re.match(r"In 'experiment/([^']+)': Could not override '([^']+)'", str(error))
     if foreign:
         return (
@@ -258,7 +258,7 @@ def _explained(
     if found and (
         keys := _siblings(config_name, found[1], sys.argv[1:] if given is None else given)
     ):
-        return str(unknown("key", found[1], keys))
+        return str(unknown_choice("key", found[1], keys))
     sentences = dict.fromkeys(_sentence(item) for item in (error, *_causes(error)))
     return " ".join(sentences)
 
@@ -267,7 +267,7 @@ def _emptied_group() -> str:
     """What to say of ``system=null`` and its like, of which Hydra only says that null is no choice."""
     for group in (item.partition("=")[0] for item in sys.argv[1:] if item.endswith("=null")):
         if choices := sorted(path.stem for path in (CONF / group).glob("*.yaml")):
-            return str(unknown(group, "null", choices))
+            return str(unknown_choice(group, "null", choices))
     return ""
 
 

@@ -8,15 +8,15 @@ class ZooError(Exception):
     """A mistake in the input or the configuration. The message is the whole story; no traceback is shown."""
 
 
-def unknown(noun: str, name: object, choices: Iterable[object]) -> ZooError:
-    """``unknown("language", "xx", ["de", "es"])`` -> "Unknown language 'xx'; choose one of: de, es."."""
+def unknown_choice(noun: str, name: object, choices: Iterable[object]) -> ZooError:
+    """``unknown_choice("language", "xx", ["de", "es"])`` -> "Unknown language 'xx'; choose one of: de, es."."""
     return ZooError(
         f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(str(choice) for choice in choices)}."
     )
 
 
-def some(names: Iterable[str], most: int = 3) -> str:
-    """``some(["a", "b", "c", "d"])`` -> "a, b, c and 1 more"."""
+def shorten_list(names: Iterable[str], most: int = 3) -> str:
+    """``shorten_list(["a", "b", "c", "d"])`` -> "a, b, c and 1 more"."""
     known = list(names)
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 

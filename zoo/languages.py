@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from zoo.errors import unknown
+from zoo.errors import unknown_choice
 from zoo.types import UnitKind
 
 
@@ -73,7 +73,7 @@ LANGUAGES: dict[str, Language] = {
 def language(code: str) -> Language:
     """Look a language up by its code. Raises ZooError naming the known codes."""
     if code not in LANGUAGES:
-        raise unknown("language", code, LANGUAGES)
+        raise unknown_choice("language", code, LANGUAGES)
     return LANGUAGES[code]
 
 

@@ -12,7 +12,7 @@ from zoo import audio
 from zoo.evaluation.runner import Evaluator
 from zoo.formats.logs import read_log
 from zoo.report.payload import payload
-from zoo.streaming.playback import intervals, timeline
+from zoo.streaming.playback import playback_intervals, timeline
 
 
 @pytest.fixture
@@ -48,5 +48,5 @@ def test_the_page_gets_the_times_and_the_addresses_but_no_sound(evaluated: Evalu
     assert (evaluated.folder / shown["both"]).is_file()
     [instance, _] = read_log(evaluated.folder / row.instances, language=DE)
     assert [piece[:2] for piece in shown["pieces"]] == [
-        pytest.approx(piece, abs=0.001) for piece in intervals(instance.speech)
+        pytest.approx(piece, abs=0.001) for piece in playback_intervals(instance.speech)
     ]

@@ -11,7 +11,7 @@ from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
 from zoo.languages import language
-from zoo.streaming.elapsed import under
+from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance
 
 DE, ZH = language("de"), language("zh")
@@ -186,7 +186,7 @@ def test_what_we_write_is_simulevals(tmp_path: Path) -> None:
     assert record["prediction_length"] == 2
     assert record["source"][0] == "a talk.wav"
     assert record["source_length"] == 3000.0
-    assert under(simulation(), "cumulative").elapsed == (1.5, 5.625)
+    assert with_convention(simulation(), "cumulative").elapsed == (1.5, 5.625)
 
 
 def test_omnisteval_segments(tmp_path: Path) -> None:

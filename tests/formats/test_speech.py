@@ -15,7 +15,7 @@ from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
 from zoo.formats.speech import mix_file, target_file, unloaded, write_speech
 from zoo.languages import language
-from zoo.streaming.playback import intervals, timeline
+from zoo.streaming.playback import playback_intervals, timeline
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")
@@ -145,5 +145,5 @@ def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, ta
 def test_unloaded_keeps_the_times_and_no_sound(instance: Instance) -> None:
     silent = unloaded(instance)
     assert silent == instance
-    assert intervals(silent.speech) == intervals(instance.speech)
+    assert playback_intervals(silent.speech) == playback_intervals(instance.speech)
     assert all(piece.samples.untyped_storage().nbytes() == 4 for piece in silent.speech)

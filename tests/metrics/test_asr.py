@@ -11,8 +11,14 @@ from torchmetrics.functional.text import char_error_rate, word_error_rate
 
 from zoo.errors import ZooError
 from zoo.languages import Language, language
-from zoo.metrics.asr import Normaliser, hear, quality_heard, recogniser_errors, speech_errors
-from zoo.metrics.pieces import pieces
+from zoo.metrics.asr import (
+    Normaliser,
+    recogniser_errors,
+    score_transcripts,
+    speech_errors,
+    transcribe_speech,
+)
+from zoo.metrics.pieces import split_speech
 from zoo.metrics.quality import ErrorRate, edit_distance
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
@@ -63,7 +69,7 @@ def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
 
 def lengths(instance: Instance, longest: float, target: Language = DE) -> list[float]:
     """Seconds of each piece; together they are all speech, in order, and begin and end with some."""
-    waves = pieces(instance, language=target, longest=longest)
+    waves = split_speech(instance, language=target, longest=longest)
     together = torch.cat(waves)
     assert torch.equal(
         together[together > 0], torch.cat([spoken.samples for spoken in instance.speech])
@@ -81,7 +87,7 @@ def test_pieces_end_at_gaps_where_they_can() -> None:
     assert lengths(talk, 3.0) == [1.0, 2.5], "at the gap, though more would fit"
     assert lengths(talk, 2.0) == [1.0, 2.0, 0.5], "then between two words, as late as possible"
     assert lengths(talk, 0.3) == [1.0, 1.0, 1.0, 0.5], "a stretch is never cut"
-    assert pieces(said(), language=DE) == []
+    assert split_speech(said(), language=DE) == []
     assert lengths(said((1.0, "a"), (1.6, "b")), 9.0) == [1.1], "a shorter gap as it is"
 
 
@@ -95,16 +101,17 @@ def test_a_gap_inside_a_word_is_none() -> None:
 def test_hearing_is_piece_by_piece() -> None:
     recogniser = Table("Eins", "zwei", "drei")
     assert (
-        hear(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE) == "Eins zwei drei"
+        transcribe_speech(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE)
+        == "Eins zwei drei"
     )
-    assert hear(said(), recogniser, language=DE) == ""
+    assert transcribe_speech(said(), recogniser, language=DE) == ""
     assert recogniser.asked == [1], "silence is not heard"
 
 
 def test_bleu_of_what_was_heard_is_normalised_and_re_segmented() -> None:
     transcripts = ["das ist ein haus und das ist keine katze"]
     references = [["Das ist ein Haus.", "Und das ist (leider) eine Katze!"]]
-    scores = quality_heard(transcripts, references, language=DE, recogniser="table")
+    scores = score_transcripts(transcripts, references, language=DE, recogniser="table")
     expected = BLEU().corpus_score(
         ["das ist ein haus", "und das ist keine katze"],
         [["das ist ein haus", "und das ist eine katze"]],
@@ -121,23 +128,23 @@ def test_bleu_of_what_was_heard_is_normalised_and_re_segmented() -> None:
 
 
 def test_a_stream_with_one_reference_needs_no_cut() -> None:
-    scores = quality_heard(["eins zwei"], [["Eins, zwei."]], language=DE, recogniser="table")
+    scores = score_transcripts(["eins zwei"], [["Eins, zwei."]], language=DE, recogniser="table")
     assert scores["ASR_chrF"].value == pytest.approx(100)
     assert "reseg" not in scores["ASR_BLEU"].signature
 
 
 def test_silence_scores_zero_and_a_reference_of_noises_does_not_break_it() -> None:
-    scores = quality_heard(
+    scores = score_transcripts(
         ["", "eins"], [["Eins.", "Zwei."], ["(Beifall)", "Eins."]], language=DE, recogniser="table"
     )
     assert scores["ASR_BLEU"].value == 0.0
     assert scores["ASR_chrF"].value is not None
     with pytest.raises(ZooError, match="1 transcripts but references for 0"):
-        quality_heard(["a"], [], language=DE, recogniser="table")
+        score_transcripts(["a"], [], language=DE, recogniser="table")
 
 
 def test_chinese_is_cut_and_counted_in_characters() -> None:
-    scores = quality_heard(
+    scores = score_transcripts(
         ["你好世界我们走吧"], [["你好，世界！", "我们走吧。"]], language=ZH, recogniser="table"
     )
     assert scores["ASR_BLEU"].value == pytest.approx(100)

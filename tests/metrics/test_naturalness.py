@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.errors import ZooError
-from zoo.metrics.naturalness import UTMOS, Judge
+from zoo.metrics.naturalness import UTMOS, UTMOSModel
 
 
 class Loudness(nn.Module):
@@ -35,7 +35,7 @@ def saved(network: nn.Module, path: Path) -> Path:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
-    judge = Judge(saved(Loudness(), tmp_path / "loud.pt"))
+    judge = UTMOSModel(saved(Loudness(), tmp_path / "loud.pt"))
     judge.load()
     metric, other = UTMOS(judge), UTMOS(judge)
     metric.update([torch.ones(160), torch.full((320,), -3.0)])
@@ -51,11 +51,11 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         ZooError,
         match=r"no file .*none\.pt for evaluation\.utmos; weights are not downloaded: save",
     ):
-        Judge(tmp_path / "none.pt").load()
+        UTMOSModel(tmp_path / "none.pt").load()
     (tmp_path / "text.pt").write_text("words")
     with pytest.raises(
         ZooError, match=r"text\.pt of evaluation\.utmos is no TorchScript file; save"
     ):
-        Judge(tmp_path / "text.pt").load()
+        UTMOSModel(tmp_path / "text.pt").load()
     with pytest.raises(ZooError, match=r"mute\.pt of evaluation\.utmos has no method 'score'"):
-        Judge(saved(Mute(), tmp_path / "mute.pt")).load()
+        UTMOSModel(saved(Mute(), tmp_path / "mute.pt")).load()

@@ -8,9 +8,9 @@ import pytest
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.metrics.moses import moses_tokens
-from zoo.metrics.resegment import mwer
+from zoo.metrics.resegment import mwer_segment
 from zoo.metrics.rules import RULES
-from zoo.metrics.soft import likeness, soft
+from zoo.metrics.soft import similarity, soft_segment
 
 DE, ZH, EN = language("de"), language("zh"), language("en")
 
@@ -19,13 +19,13 @@ def words(units: str, references: list[str], rules: str = "zoo") -> list[str]:
     cut = units.split()
     return [
         " ".join(cut[i] for i in piece)
-        for piece in mwer(cut, references, language=DE, rules=RULES[rules])
+        for piece in mwer_segment(cut, references, language=DE, rules=RULES[rules])
     ]
 
 
 def likely(units: str, references: list[str]) -> list[str]:
     cut = units.split()
-    return [" ".join(cut[i] for i in piece) for piece in soft(cut, references, language=DE)]
+    return [" ".join(cut[i] for i in piece) for piece in soft_segment(cut, references, language=DE)]
 
 
 @pytest.mark.parametrize("cut", [words, likely])
@@ -81,10 +81,10 @@ def test_no_break_spaces_part_words_only_for_us() -> None:
 
 def test_characters_with_latin_runs() -> None:
     units = list("你好AI模型")
-    pieces = mwer(units, ["你好 AI", "模型"], language=ZH, rules=RULES["zoo"])
+    pieces = mwer_segment(units, ["你好 AI", "模型"], language=ZH, rules=RULES["zoo"])
     assert ["".join(units[i] for i in piece) for piece in pieces] == ["你好AI", "模型"]
     spaced = list("你好 AI 模型")
-    pieces = mwer(spaced, ["你好 AI ", "模型"], language=ZH, rules=RULES["simulstream"])
+    pieces = mwer_segment(spaced, ["你好 AI ", "模型"], language=ZH, rules=RULES["simulstream"])
     assert ["".join(spaced[i] for i in piece) for piece in pieces] == ["你好 AI ", "模型"]
 
 
@@ -96,16 +96,18 @@ def test_every_unit_goes_somewhere_in_order() -> None:
             " ".join(draw.choice("abcdefg,.") for _ in range(draw.randint(1, 8))) for _ in range(5)
         ]
         flat = [
-            i for piece in mwer(units, references, language=DE, rules=RULES["zoo"]) for i in piece
+            i
+            for piece in mwer_segment(units, references, language=DE, rules=RULES["zoo"])
+            for i in piece
         ]
         assert flat == list(range(len(units)))
-        flat = [i for piece in soft(units, references, language=DE) for i in piece]
+        flat = [i for piece in soft_segment(units, references, language=DE) for i in piece]
         assert flat == sorted(set(flat))
 
 
 def test_no_segments() -> None:
     with pytest.raises(ZooError, match="at least one"):
-        mwer(["a"], [], language=DE, rules=RULES["zoo"])
+        mwer_segment(["a"], [], language=DE, rules=RULES["zoo"])
 
 
 def test_the_aligner_leaves_logging_and_stderr_alone(capfd: pytest.CaptureFixture[str]) -> None:
@@ -116,10 +118,10 @@ def test_the_aligner_leaves_logging_and_stderr_alone(capfd: pytest.CaptureFixtur
 
 
 def test_likeness() -> None:
-    assert likeness("abc", "abd", exact=False) == pytest.approx(2 / 4)
-    assert likeness(",", "a", exact=False) == float("-inf")
-    assert likeness(",", ".", exact=False) == 0.0
-    assert likeness("a", "a", exact=True) == 1.0
+    assert similarity("abc", "abd", exact=False) == pytest.approx(2 / 4)
+    assert similarity(",", "a", exact=False) == float("-inf")
+    assert similarity(",", ".", exact=False) == 0.0
+    assert similarity("a", "a", exact=True) == 1.0
 
 
 def test_soft_prefers_like_words_to_equal_positions() -> None:

@@ -7,7 +7,7 @@ import pytest
 from zoo.data.talks import Segment, Target
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.metrics.longform import score_talks, since
+from zoo.metrics.longform import relative_times, score_talks
 from zoo.metrics.references import ReferenceSegment
 from zoo.metrics.sentences import score_sentences
 from zoo.types import ChunkTime, Instance
@@ -63,7 +63,7 @@ def test_all_rules_run_and_sign(resegmentation: str, rules: str) -> None:
 
 
 def test_a_unit_at_the_end_of_its_segment_is_at_the_end() -> None:
-    assert since(27.4, [33.66]) == (6.26,)
+    assert relative_times(27.4, [33.66]) == (6.26,)
     assert 33.66 - 27.4 < 6.26, "in seconds it is not"
 
 

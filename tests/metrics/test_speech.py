@@ -16,12 +16,12 @@ from zoo.metrics.speech import (
     DiscontinuityAve,
     DiscontinuityNum,
     DiscontinuitySum,
-    Sounding,
     SpeechATD,
     SpeechEndOffset,
     SpeechMetric,
     SpeechOverlap,
     SpeechStartOffset,
+    SpeechTiming,
 )
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
@@ -67,7 +67,7 @@ NO_GAP = stream((1.0, 1.0), (2.0, 1.0))
 )
 def test_hand_computed(metric: type[SpeechMetric], case: Instance, value: float) -> None:
     score = metric()
-    score.update(Sounding.of(case))
+    score.update(SpeechTiming.of(case))
     assert float(score.compute()) == pytest.approx(value, abs=1e-12)
 
 
@@ -86,45 +86,45 @@ def test_hand_computed(metric: type[SpeechMetric], case: Instance, value: float)
 )
 def test_token_delay_of_speech(case: Instance, value: float) -> None:
     metric = SpeechATD()
-    metric.update(Sounding.of(case))
+    metric.update(SpeechTiming.of(case))
     assert float(metric.compute()) == pytest.approx(value, abs=1e-9)
 
 
 def test_token_delay_of_speech_with_compute() -> None:
     """0.2 s of compute over the two tokens of the first chunk, none for the second: ends 1.0 1.4 | 1.7 2.0."""
     metric = SpeechATD()
-    metric.update(Sounding.of(stream((0.6, 0.6, 0.8), (1.2, 0.6, 1.4)), aware=True))
+    metric.update(SpeechTiming.of(stream((0.6, 0.6, 0.8), (1.2, 0.6, 1.4)), aware=True))
     assert float(metric.compute()) == pytest.approx((0.7 + 0.8 + 0.8 + 0.8) / 4)
 
 
 def test_a_gap_below_a_sample_is_rounding() -> None:
     thirds = stream((0.1, 0.2), (0.1 + 0.2 + 1e-15, 0.2))
-    assert Sounding.of(thirds).gaps == []
-    assert len(Sounding.of(stream((1.0, 0.5), (1.5 + 1 / SAMPLE_RATE, 0.5))).gaps) == 1
+    assert SpeechTiming.of(thirds).gaps == []
+    assert len(SpeechTiming.of(stream((1.0, 0.5), (1.5 + 1 / SAMPLE_RATE, 0.5))).gaps) == 1
 
 
 def test_computation_aware_intervals_are_those_of_elapsed_times() -> None:
     """Here 0.5 s late throughout, but the second is 1 s late and the third follows it at once."""
     late = stream((1.0, 0.5, 1.5), (2.0, 1.5, 3.0), (3.0, 0.5, 3.5), (5.0, 0.25, 5.5))
-    sounding = Sounding.of(late, aware=True)
+    sounding = SpeechTiming.of(late, aware=True)
     assert sounding.stretches == ((1.5, 0.5), (3.0, 1.5), (4.5, 0.5), (5.5, 0.25))
     assert sounding.gaps == [1.0, 0.5]
-    assert Sounding.of(late) == Sounding.of(TALK)
+    assert SpeechTiming.of(late) == SpeechTiming.of(TALK)
 
 
 @pytest.mark.parametrize("kind", [*SPEECH_METRICS.values(), SpeechATD])
 def test_a_stream_that_says_nothing_is_left_out(kind: type[SpeechMetric]) -> None:
     metric, alone = kind(), kind()
-    metric.update(Sounding.of(stream()))
+    metric.update(SpeechTiming.of(stream()))
     assert math.isnan(float(metric.compute()))
-    metric.update(Sounding.of(TALK))
-    alone.update(Sounding.of(TALK))
+    metric.update(SpeechTiming.of(TALK))
+    alone.update(SpeechTiming.of(TALK))
     assert float(metric.compute()) == float(alone.compute())
 
 
 def test_negative_starts_are_left_out() -> None:
     metric = SpeechStartOffset()
-    for case in (replace(Sounding.of(TALK), stretches=((-2.0, 1.0),)), Sounding.of(TALK)):
+    for case in (replace(SpeechTiming.of(TALK), stretches=((-2.0, 1.0),)), SpeechTiming.of(TALK)):
         metric.update(case)
     assert float(metric.compute()) == 1.0
 
@@ -132,8 +132,8 @@ def test_negative_starts_are_left_out() -> None:
 def test_ranks_that_saw_different_streams_agree() -> None:
     first, second, together = DiscontinuityAve(), DiscontinuityAve(), DiscontinuityAve()
     for rank, case in ((first, TALK), (second, NO_GAP), (second, stream())):
-        rank.update(Sounding.of(case))
-        together.update(Sounding.of(case))
+        rank.update(SpeechTiming.of(case))
+        together.update(SpeechTiming.of(case))
     first.merge_state(second)
     assert float(first.compute()) == float(together.compute()) == 0.375
 

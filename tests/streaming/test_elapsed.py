@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from zoo.errors import ZooError
-from zoo.streaming.elapsed import finish_times, under
+from zoo.streaming.elapsed import finish_times, with_convention
 from zoo.types import ChunkTime, Instance, SpeechOutput
 
 CHUNKS = (ChunkTime(1.0, 0.5), ChunkTime(2.0, 2.0), ChunkTime(3.0, 0.1))
@@ -39,7 +39,7 @@ def stream(
 )
 def test_conventions(convention: str, finished: list[float]) -> None:
     assert finish_times(CHUNKS, convention) == pytest.approx(finished)  # type: ignore[arg-type]
-    derived = under(stream(), convention)  # type: ignore[arg-type]
+    derived = with_convention(stream(), convention)  # type: ignore[arg-type]
     assert derived.elapsed == pytest.approx([finished[0], finished[2], finished[2]])
     assert derived.convention == convention
 
@@ -49,7 +49,7 @@ def test_conventions(convention: str, finished: list[float]) -> None:
 )
 def test_speech_follows_the_convention_too(convention: str, elapsed: float) -> None:
     spoken = SpeechOutput(torch.ones(3), delay=3.0, elapsed=9.0, chunk=2, text="b c")
-    [derived] = under(replace(stream(), speech=(spoken,)), convention).speech  # type: ignore[arg-type]
+    [derived] = with_convention(replace(stream(), speech=(spoken,)), convention).speech  # type: ignore[arg-type]
     assert derived.elapsed == pytest.approx(elapsed)
     assert (derived.delay, derived.chunk, derived.text, derived.samples) == (
         3.0,
@@ -66,14 +66,14 @@ def test_queue_drains_when_the_system_catches_up() -> None:
 
 def test_recorded_log_keeps_its_own_times() -> None:
     recorded = Instance(0, "t", 1.0, "a", ("a",), (1.0,), (7.0,), convention="cumulative")
-    assert under(recorded, "queue") == recorded
+    assert with_convention(recorded, "queue") == recorded
 
 
 def test_unknown_convention_and_wrong_counts() -> None:
     with pytest.raises(ZooError, match="queue, cumulative, chunk"):
-        under(stream(), "wall")  # type: ignore[arg-type]
+        with_convention(stream(), "wall")  # type: ignore[arg-type]
     with pytest.raises(ZooError, match=r"'t'.*3 units.*2 chunk"):
-        under(stream(chunk_indices=(0, 1)), "queue")
+        with_convention(stream(chunk_indices=(0, 1)), "queue")
 
 
 def test_no_chunks() -> None:

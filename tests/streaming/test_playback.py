@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from zoo.streaming.playback import intervals, mix, timeline
+from zoo.streaming.playback import mix, playback_intervals, timeline
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 
@@ -29,11 +29,16 @@ PIECES = (
 
 
 def test_intervals_queue_behind_each_other() -> None:
-    assert intervals(PIECES) == [(1.0, 1.0), (2.0, 0.5), (4.0, 1.5), (5.5, 1.0)]
+    assert playback_intervals(PIECES) == [(1.0, 1.0), (2.0, 0.5), (4.0, 1.5), (5.5, 1.0)]
 
 
 def test_intervals_when_speech_must_be_computed_first() -> None:
-    assert intervals(PIECES, aware=True) == [(1.5, 1.0), (4.0, 0.5), (4.5, 1.5), (9.0, 1.0)]
+    assert playback_intervals(PIECES, aware=True) == [
+        (1.5, 1.0),
+        (4.0, 0.5),
+        (4.5, 1.5),
+        (9.0, 1.0),
+    ]
 
 
 @pytest.mark.parametrize(("aware", "length"), [(False, 6.5), (True, 10.0)])
@@ -42,7 +47,7 @@ def test_the_timeline_has_what_the_intervals_say_and_silence_elsewhere(
 ) -> None:
     wave = timeline(instance(*PIECES), aware=aware)
     expected = torch.zeros(round(length * SAMPLE_RATE))
-    for value, (start, duration) in enumerate(intervals(PIECES, aware=aware), start=1):
+    for value, (start, duration) in enumerate(playback_intervals(PIECES, aware=aware), start=1):
         expected[round(start * SAMPLE_RATE) : round((start + duration) * SAMPLE_RATE)] = value
     assert torch.equal(wave, expected)
 
@@ -70,7 +75,7 @@ def test_what_is_written_when_the_source_has_ended_begins_there() -> None:
 
 
 def test_silence_is_as_long_as_the_source() -> None:
-    assert intervals(()) == []
+    assert playback_intervals(()) == []
     assert torch.equal(timeline(instance()), torch.zeros(6 * SAMPLE_RATE))
     assert timeline(replace(instance(), source_length=0.0)).numel() == 0
 

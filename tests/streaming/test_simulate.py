@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from zoo.languages import language
-from zoo.streaming.simulate import Source, flagged, simulate, spans
+from zoo.streaming.simulate import Source, locate_units, mark_final, simulate
 from zoo.types import SAMPLE_RATE, Action, Instance, Seconds, SpeechChunk
 
 SECOND = SAMPLE_RATE
@@ -108,7 +108,7 @@ def test_units_of_chinese_are_characters() -> None:
 def test_spans_find_repeated_units_in_order(
     text: str, target: str, expected: tuple[list[str], list[int]]
 ) -> None:
-    assert spans(text, language(target)) == expected
+    assert locate_units(text, language(target)) == expected
 
 
 def test_elapsed_follows_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_a_talk_of_a_tenth_of_a_second() -> None:
     ("sizes", "finals"), [([2, 2, 1], [False, False, True]), ([3], [True]), ([], [True])]
 )
 def test_only_the_last_chunk_is_final(sizes: list[int], finals: list[bool]) -> None:
-    chunks = list(flagged(torch.zeros(size) for size in sizes))
+    chunks = list(mark_final(torch.zeros(size) for size in sizes))
     assert [chunk.final for chunk in chunks] == finals
     assert [chunk.samples.numel() for chunk in chunks] == (sizes or [0])
 
@@ -216,7 +216,7 @@ def test_a_chunk_is_flagged_without_waiting_for_more_than_one() -> None:
             taken.append(index)
             yield torch.zeros(1)
 
-    next(flagged(arriving()))
+    next(mark_final(arriving()))
     assert taken == [0, 1]
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
@@ -19,7 +19,7 @@ def dtype_named(name: str) -> torch.dtype:
     """A type of weights by its name in torch. Raises ZooError for a name that there is not."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise unknown("dtype", name, ("float32", "bfloat16", "float16", "float64"))
+        raise unknown_choice("dtype", name, ("float32", "bfloat16", "float16", "float64"))
     return dtype
 
 
@@ -80,7 +80,7 @@ class Backbone(nn.Module, ABC):
         parts = self.parts()
         for name in names:
             if name not in parts:
-                raise unknown("part of the backbone", name, parts)
+                raise unknown_choice("part of the backbone", name, parts)
         self.requires_grad_(False)
         for parameter in (parameter for name in names for parameter in parts[name]):
             parameter.requires_grad_(True)

@@ -16,7 +16,7 @@ from torch import Tensor
 from zoo import audio
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 from zoo.languages import language as language_of
 from zoo.types import SAMPLE_RATE, Seconds
@@ -85,7 +85,7 @@ class ThoughtConfig:
         """Raises ZooError for a kind that there is not, for shares that are none and for times below 0."""
         for kind in (*self.mixture, *self.hours):
             if kind not in KINDS:
-                raise unknown("kind of thought", kind, KINDS)
+                raise unknown_choice("kind of thought", kind, KINDS)
         for name, shares in (
             ("mixture", tuple(self.mixture.values())),
             ("sentences", tuple(self.sentences)),

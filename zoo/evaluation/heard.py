@@ -11,9 +11,9 @@ from zoo.errors import ZooError
 from zoo.evaluation.progress import progress
 from zoo.evaluation.sources import reference_segments
 from zoo.languages import Language
-from zoo.metrics.asr import hear, quality_heard, recogniser_errors, speech_errors
-from zoo.metrics.naturalness import LONGEST, UTMOS, Judge
-from zoo.metrics.pieces import pieces
+from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
+from zoo.metrics.naturalness import LONGEST, UTMOS, UTMOSModel
+from zoo.metrics.pieces import split_speech
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
@@ -32,7 +32,7 @@ class Listeners:
     """
 
     recognisers: dict[str, Recogniser] = field(default_factory=dict)
-    judge: Judge | None = None
+    judge: UTMOSModel | None = None
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -42,7 +42,7 @@ class Listeners:
         utmos: path of its network (None: none); it is not looked for where nobody speaks. Raises ZooError for a
         recogniser or a network that is missing and must not be.
         """
-        listeners = cls(judge=Judge(Path(utmos)) if wanted and utmos else None)
+        listeners = cls(judge=UTMOSModel(Path(utmos)) if wanted and utmos else None)
         if listeners.judge:
             listeners.judge.load()
         for code, recogniser in wanted.items():
@@ -89,7 +89,7 @@ class SpeechScorer:
         if recogniser is None:
             return Heard(scores)
         transcripts = list(self._transcripts(instances, recogniser, target))
-        scores |= quality_heard(
+        scores |= score_transcripts(
             transcripts,
             references,
             language=target,
@@ -110,7 +110,7 @@ class SpeechScorer:
         seconds = [sum(spoken.duration for spoken in instance.speech) for instance in instances]
         with progress("listening", sum(seconds)) as report:
             for instance, length in zip(instances, seconds, strict=True):
-                yield hear(instance, recogniser, language=target)
+                yield transcribe_speech(instance, recogniser, language=target)
                 report(length)
 
     def _own_error(self, recogniser: Recogniser, target: Language) -> dict[str, Score]:
@@ -139,7 +139,7 @@ class SpeechScorer:
             return {}
         metric = UTMOS(judge)
         for instance in instances:
-            metric.update(pieces(instance, language=target, longest=LONGEST))
+            metric.update(split_speech(instance, language=target, longest=LONGEST))
         return {
             "UTMOS": Score("UTMOS", value_of(metric), signature("UTMOS", network=judge.path.name))
         }

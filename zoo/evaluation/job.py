@@ -15,7 +15,7 @@ from zoo.config import Config, build, compose, is_multirun, machine, overrides, 
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation import smoke
 from zoo.evaluation.heard import Listeners
 from zoo.evaluation.recorded import InstanceSource, matched
@@ -54,7 +54,7 @@ def evaluate(cfg: Config) -> None:
     choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
     if not isinstance(cfg.smoke, bool):
-        raise unknown("value of smoke", cfg.smoke, ("true", "false"))
+        raise unknown_choice("value of smoke", cfg.smoke, ("true", "false"))
     if cfg.smoke:
         torch.manual_seed(cfg.seed)
         smoke_test(choices, corpus, settings, device)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, shorten_list
 from zoo.languages import Language
 from zoo.types import Instance
 
@@ -42,11 +42,11 @@ def matched(
     for name in names:
         if name not in streams:
             raise ZooError(
-                f"The log of {source.name!r} has no talk {name!r}; it has: {some(streams, SHOWN)}."
+                f"The log of {source.name!r} has no talk {name!r}; it has: {shorten_list(streams, SHOWN)}."
             )
     for name in streams if all_streams else ():
         if name not in names:
-            known = some(names, SHOWN)
+            known = shorten_list(names, SHOWN)
             raise ZooError(
                 f"Talk {name!r} of {source.name!r} has no reference; there are some for: {known}."
             )

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.heard import Heard, Listeners, SpeechScorer
 from zoo.evaluation.progress import progress
 from zoo.evaluation.recorded import InstanceSource, matched
@@ -21,7 +21,7 @@ from zoo.languages import Language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import ScoredSegment, score_talks
 from zoo.metrics.resegment import Resegmentation
-from zoo.metrics.rules import rules_named
+from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.recognisers.base import Recogniser
@@ -66,8 +66,8 @@ class Settings:
             ("re-segmentation", self.resegmentation, get_args(Resegmentation)),
         ):
             if value not in choices:
-                raise unknown(noun, value, choices)
-        rules_named(self.rules)
+                raise unknown_choice(noun, value, choices)
+        find_rules(self.rules)
         for name, counts in (
             ("batch_size", [self.batch_size]),
             ("talks", [self.talks]),

@@ -21,7 +21,7 @@ from zoo.data.views import sentences
 from zoo.errors import ZooError
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.languages import Language
-from zoo.metrics.flags import ill_speech
+from zoo.metrics.flags import flag_speech
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
@@ -271,7 +271,7 @@ def _early(heard: Sequence[Heard], step: Seconds) -> Check:
 
 
 def _spoken(heard: Sequence[Heard]) -> Check:
-    said = sum(not ill_speech([one.instance]) for one in heard)
+    said = sum(not flag_speech([one.instance]) for one in heard)
     return Check(
         "sentences spoken at a possible pace",
         f"{said} of {len(heard)}",

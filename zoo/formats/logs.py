@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.formats import omnisteval, simuleval, simulstream
 from zoo.formats.text import Record, read_records
 from zoo.languages import Language
@@ -36,7 +36,7 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
             whose fields contradict each other (the message names its talk).
     """
     if format not in READERS:
-        raise unknown("log format", format, get_args(LogFormat))
+        raise unknown_choice("log format", format, get_args(LogFormat))
     records = read_records(path)
     try:
         instances = READERS[format](records, path, language)

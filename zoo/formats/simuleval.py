@@ -12,7 +12,7 @@ from zoo.files import write_text
 from zoo.formats.speech import read_speech, speech_record
 from zoo.formats.text import MS, Record, json_lines, milliseconds, recording_name
 from zoo.languages import Language
-from zoo.streaming.elapsed import under
+from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance, Seconds
 
 REQUIRED = ("prediction", "delays", "source_length")
@@ -29,7 +29,7 @@ def write_log(path: Path, instances: Iterable[Instance]) -> None:
 
 
 def _record(instance: Instance) -> Record:
-    logged = under(instance, "cumulative")
+    logged = with_convention(instance, "cumulative")
     prediction = ("" if instance.unit == "char" else " ").join(instance.units)
     record: Record = {
         "index": instance.index,
@@ -113,7 +113,7 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
         speech=read_speech(record.get("speech", ()), talk=talk, folder=path.parent),
         batched=record.get("batched", False),
     )
-    return under(instance, "queue")
+    return with_convention(instance, "queue")
 
 
 def _talk(record: Record) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from zoo.errors import ZooError
 from zoo.formats.text import Record, recording_name
 from zoo.languages import Language
-from zoo.streaming.elapsed import under
+from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance
 
 SPACE_MARK = "\u2581"  # SentencePiece
@@ -120,4 +120,4 @@ def _instance(index: int, stream: Stream, language: Language) -> Instance:
         chunk_indices=tuple(stream.changed_at),
         chunks=tuple(stream.chunks),
     )
-    return under(instance, "queue")
+    return with_convention(instance, "queue")

@@ -20,7 +20,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.formats.text import MS, Record, json_lines, milliseconds
-from zoo.streaming.playback import begins, intervals, mix, timeline
+from zoo.streaming.playback import mix, playback_intervals, start_positions, timeline
 from zoo.types import Instance, Samples, SpeechOutput
 
 FOLDER = "speech"
@@ -70,7 +70,7 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
 
 def _simuleval(instance: Instance) -> Record:
     """SimulEval's line for speech output: milliseconds, but ``prediction_length`` in seconds."""
-    played = intervals(instance.speech)
+    played = playback_intervals(instance.speech)
     end = sum(played[-1]) if played else 0.0
     return {
         "index": instance.index,
@@ -133,7 +133,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
     ]
     places = [
         (begin, begin + piece.samples.numel())
-        for begin, piece in zip(begins(pieces), pieces, strict=True)
+        for begin, piece in zip(start_positions(pieces), pieces, strict=True)
     ]
     if places[-1][1] > wave.numel():
         raise ZooError(f"{path} is shorter than the target speech of talk {talk!r} in its log.")

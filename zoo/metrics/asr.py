@@ -19,11 +19,11 @@ from transformers.models.whisper.english_normalizer import (
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.longform import cut, cut_name, glued, spacing
-from zoo.metrics.pieces import pieces
+from zoo.metrics.pieces import split_speech
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.resegment import Resegmentation
-from zoo.metrics.rules import rules_named
-from zoo.metrics.scores import Aware, Scorer, value_of
+from zoo.metrics.rules import find_rules
+from zoo.metrics.scores import ElapsedInfo, Scorer, value_of
 from zoo.metrics.signature import Score, signature
 from zoo.types import Instance
 
@@ -37,9 +37,9 @@ class Recogniser(Protocol):
         """What is said in each (n,) waveform at 16 kHz."""
 
 
-def hear(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:
+def transcribe_speech(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:
     """What ``recogniser`` understands of the speech of a stream, piece by piece (``zoo/metrics/pieces.py``)."""
-    said = pieces(instance, language=language)
+    said = split_speech(instance, language=language)
     return language.join(text for text in recogniser.transcribe(said) if text) if said else ""
 
 
@@ -80,7 +80,7 @@ def split_letters(text: str) -> list[str]:
     return str(BasicTextNormalizer(split_letters=True)(text)).split()
 
 
-def quality_heard(
+def score_transcripts(
     transcripts: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
@@ -105,7 +105,7 @@ def quality_heard(
     wanted = [[normaliser.text(segment) for segment in segments] for segments in references]
     facts = _facts(recogniser, normaliser)
     whole = Scorer(
-        language, rules_named(rules), Aware(False, "", False), facts, {"sync_on_compute": sync}
+        language, find_rules(rules), ElapsedInfo(False, "", False), facts, {"sync_on_compute": sync}
     )
     alone = all(len(segments) == 1 for segments in wanted)
     parted = replace(

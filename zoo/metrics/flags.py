@@ -42,7 +42,7 @@ def flags(
         _late(instances),
         _loops(instances),
         _impossible_times(instances),
-        *(ill_speech(instances) if speaking else []),
+        *(flag_speech(instances) if speaking else []),
         _deaf(scores),
         *_impossible_scores(scores),
     ]
@@ -111,7 +111,7 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
     return best
 
 
-def ill_speech(instances: Sequence[Instance]) -> list[str]:
+def flag_speech(instances: Sequence[Instance]) -> list[str]:
     """What is wrong with target speech, as far as the text tells that it says: none of it, far too much or little."""
     return [finding for finding in (_mute(instances), _pace(instances)) if finding]
 

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from zoo.errors import unknown
+from zoo.errors import unknown_choice
 from zoo.languages import Language
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing
 from zoo.metrics.references import ReferenceSegment, check_talks
-from zoo.metrics.resegment import Resegmentation, mwer
-from zoo.metrics.rules import Rules, rules_named
-from zoo.metrics.scores import Aware, Scorer, prepared
-from zoo.metrics.signature import Score, tool
-from zoo.metrics.soft import soft
+from zoo.metrics.resegment import Resegmentation, mwer_segment
+from zoo.metrics.rules import Rules, find_rules
+from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
+from zoo.metrics.signature import Score, package_version
+from zoo.metrics.soft import soft_segment
 from zoo.types import Convention, Instance, Seconds, UnitKind
 
 LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": AP, "DAL": DAL}
@@ -69,11 +69,11 @@ def score_talks(
     Raises ZooError for a talk without reference, twice in the list, or with unequal numbers of units and times.
     """
     if resegmentation not in get_args(Resegmentation):
-        raise unknown("re-segmentation", resegmentation, get_args(Resegmentation))
-    counting = rules_named(rules)
+        raise unknown_choice("re-segmentation", resegmentation, get_args(Resegmentation))
+    counting = find_rules(rules)
     check_talks(instances, references)
-    talks = prepared(instances, convention, counting)
-    aware = Aware.of(talks)
+    talks = prepare_instances(instances, convention, counting)
+    aware = ElapsedInfo.of(talks)
     repaired = repair and aware.convention == "cumulative"
     segments: list[ScoredSegment] = []
     for talk, reference in zip(talks, references, strict=True):
@@ -97,7 +97,9 @@ def cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
     """How a signature names the re-segmentation."""
     if resegmentation == "soft":
         return "soft"
-    return f"mwer({tool('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
+    return (
+        f"mwer_segment({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
+    )
 
 
 def cut(
@@ -110,8 +112,10 @@ def cut(
 ) -> list[list[int]]:
     """Per reference segment the positions in ``units`` that belong to it, in order."""
     if resegmentation == "soft":
-        return soft(units, references, language=language)
-    return [list(piece) for piece in mwer(units, references, language=language, rules=rules)]
+        return soft_segment(units, references, language=language)
+    return [
+        list(piece) for piece in mwer_segment(units, references, language=language, rules=rules)
+    ]
 
 
 def _segments(
@@ -129,9 +133,11 @@ def _segments(
         _repaired_stream(talk, reference, pieces) if repaired and talk.elapsed else None
     )
     for segment, piece in zip(reference, pieces, strict=True):
-        delays = since(segment.offset, [talk.delays[unit] for unit in piece])
+        delays = relative_times(segment.offset, [talk.delays[unit] for unit in piece])
         elapsed = (
-            since(segment.offset, [long_elapsed[unit] for unit in piece]) if long_elapsed else ()
+            relative_times(segment.offset, [long_elapsed[unit] for unit in piece])
+            if long_elapsed
+            else ()
         )
         aware = tuple(stream_elapsed[unit] for unit in piece) if stream_elapsed else elapsed
         yield ScoredSegment(
@@ -144,11 +150,11 @@ def _segments(
             elapsed=elapsed,
             stream_delays=_clamped(delays) if rules.clamp else delays,
             stream_elapsed=_clamped(aware) if rules.clamp else aware,
-            recording_end=since(segment.offset, [end])[0],
+            recording_end=relative_times(segment.offset, [end])[0],
         )
 
 
-def since(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, ...]:
+def relative_times(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, ...]:
     """Seconds from ``offset``, subtracted in milliseconds as the tools do.
 
     A unit written exactly at a segment's end must compare as such: 33.66 - 27.4 is not 6.26, but

@@ -28,7 +28,7 @@ HOW = "save utmos_scripted.pt of https://huggingface.co/Blinorot/UTMOS-PyTorch y
 class UTMOS(StreamMean):
     """Mean opinion over pieces of speech; NaN if there is none."""
 
-    def __init__(self, judge: "Judge", **kwargs: Any) -> None:
+    def __init__(self, judge: "UTMOSModel", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.judge = judge
 
@@ -38,7 +38,7 @@ class UTMOS(StreamMean):
             self.add(self.judge.opinion(wave))
 
 
-class Judge:
+class UTMOSModel:
     """The network. path: of the TorchScript file; nothing is read before :meth:`load`."""
 
     def __init__(self, path: Path) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from zoo.languages import Language
 from zoo.metrics.speech import SHORTEST_GAP
-from zoo.streaming.playback import intervals
+from zoo.streaming.playback import playback_intervals
 from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechOutput
 
 LONGEST: Seconds = 25.0  # of a piece; Whisper's window is 30 s
@@ -17,7 +17,9 @@ PAUSE: Seconds = (
 )
 
 
-def pieces(instance: Instance, *, language: Language, longest: Seconds = LONGEST) -> list[Tensor]:
+def split_speech(
+    instance: Instance, *, language: Language, longest: Seconds = LONGEST
+) -> list[Tensor]:
     """(n,) waveforms at 16 kHz that together are the speech of a stream, with ``PAUSE`` at most of each gap.
 
     A piece is at most ``longest`` seconds, and ends at the last place that will do: at a gap in the playing, else
@@ -45,7 +47,7 @@ def pieces(instance: Instance, *, language: Language, longest: Seconds = LONGEST
 
 def _gaps(speech: Sequence[SpeechOutput]) -> list[Seconds]:
     """Silence before each stretch; what is less than a sample is none."""
-    sounds = [(0.0, 0.0), *intervals(speech)]
+    sounds = [(0.0, 0.0), *playback_intervals(speech)]
     silences = [start - before - length for (before, length), (start, _) in pairwise(sounds)]
     return [silence if silence > SHORTEST_GAP else 0.0 for silence in silences]
 

@@ -25,7 +25,7 @@ FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 ASCII_SPACE = str.maketrans(dict.fromkeys(whitespace, " "))
 
 
-def mwer(
+def mwer_segment(
     units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules
 ) -> list[range]:
     """Per reference segment the positions in ``units`` that belong to it; contiguous, in order, none left out."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zoo.errors import unknown
+from zoo.errors import unknown_choice
 from zoo.types import UnitKind
 
 
@@ -72,8 +72,8 @@ RULES: dict[str, Rules] = {
 }
 
 
-def rules_named(name: str) -> Rules:
+def find_rules(name: str) -> Rules:
     """Look rules up. Raises ZooError naming the known ones."""
     if name not in RULES:
-        raise unknown("counting rules", name, RULES)
+        raise unknown_choice("counting rules", name, RULES)
     return RULES[name]

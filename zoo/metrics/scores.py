@@ -13,8 +13,8 @@ from zoo.metrics.latency import RTF, EndOffset, SegmentLatency, StartOffset, Tim
 from zoo.metrics.quality import BLEU, ChrF
 from zoo.metrics.rules import Rules
 from zoo.metrics.signature import Score, signature
-from zoo.metrics.speech import SPEECH_METRICS, Sounding, SpeechMetric
-from zoo.streaming.elapsed import under
+from zoo.metrics.speech import SPEECH_METRICS, SpeechMetric, SpeechTiming
+from zoo.streaming.elapsed import with_convention
 from zoo.types import Convention, Instance
 
 
@@ -25,7 +25,7 @@ def value_of(metric: Metric) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Aware:
+class ElapsedInfo:
     """What the computation-aware scores of a run rest on. available: elapsed times are known."""
 
     available: bool
@@ -33,7 +33,7 @@ class Aware:
     batched: bool
 
     @classmethod
-    def of(cls, instances: Sequence[Instance]) -> "Aware":
+    def of(cls, instances: Sequence[Instance]) -> "ElapsedInfo":
         """Raises ZooError where streams of one run disagree about their elapsed times."""
         written = [instance for instance in instances if instance.units]
         timed = [instance for instance in written if instance.elapsed]
@@ -48,10 +48,12 @@ class Aware:
         )
 
 
-def prepared(instances: Sequence[Instance], convention: Convention, rules: Rules) -> list[Instance]:
+def prepare_instances(
+    instances: Sequence[Instance], convention: Convention, rules: Rules
+) -> list[Instance]:
     """The instances under ``convention``, where chunk times allow it, and without units that do not count."""
     return [
-        under(instance if rules.spaces else _without_spaces(instance), convention)
+        with_convention(instance if rules.spaces else _without_spaces(instance), convention)
         for instance in instances
     ]
 
@@ -79,7 +81,7 @@ class Scorer:
 
     language: Language
     rules: Rules
-    aware: Aware
+    aware: ElapsedInfo
     facts: dict[str, str | None]
     options: dict[str, Any]
 
@@ -125,7 +127,7 @@ class Scorer:
         """Scores of when target speech sounds, ideal and computation-aware."""
         scores: list[Score] = []
         for aware in (False, True) if self.aware.available else (False,):
-            soundings = [Sounding.of(instance, aware=aware) for instance in instances]
+            soundings = [SpeechTiming.of(instance, aware=aware) for instance in instances]
             for plain, kind in metrics.items():
                 name, metric = f"{plain}_CA" if aware else plain, kind(**self.options)
                 for sounding in soundings:

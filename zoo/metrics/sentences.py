@@ -7,8 +7,8 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.latency import SENTENCE_METRICS, Timing
 from zoo.metrics.references import check_units
-from zoo.metrics.rules import rules_named
-from zoo.metrics.scores import Aware, Scorer, prepared
+from zoo.metrics.rules import find_rules
+from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score
 from zoo.metrics.speech import SpeechATD
 from zoo.types import Convention, Instance
@@ -40,9 +40,9 @@ def score_sentences(
         check_units(instance)
         if not text.strip():
             raise ZooError(f"Talk {instance.talk!r} (index {instance.index}) has no reference.")
-    counting = rules_named(rules)
-    streams = prepared(instances, convention, counting)
-    scorer = Scorer(language, counting, Aware.of(streams), {}, {"sync_on_compute": sync})
+    counting = find_rules(rules)
+    streams = prepare_instances(instances, convention, counting)
+    scorer = Scorer(language, counting, ElapsedInfo.of(streams), {}, {"sync_on_compute": sync})
     timings = [
         Timing(stream.delays, stream.source_length, counting.length(text, language.unit))
         for stream, text in zip(streams, texts, strict=True)

@@ -31,6 +31,6 @@ def signature(metric: str, **facts: str | bool | None) -> str:
 
 
 @cache
-def tool(package: str) -> str:
+def package_version(package: str) -> str:
     """Name and version of an installed package: "mweralign 1.4.1"."""
     return f"{package} {version(package)}"

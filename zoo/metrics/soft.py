@@ -28,7 +28,9 @@ class Token:
     first: bool
 
 
-def soft(units: Sequence[str], references: Sequence[str], *, language: Language) -> list[list[int]]:
+def soft_segment(
+    units: Sequence[str], references: Sequence[str], *, language: Language
+) -> list[list[int]]:
     """Per reference segment the positions in ``units`` that belong to it, in order."""
     segments: list[list[int]] = [[] for _ in references]
     hypothesis = _tokens(list(enumerate(units)), language)
@@ -60,7 +62,7 @@ def _tokens(units: Sequence[tuple[int, str]], language: Language) -> list[Token]
     return tokens
 
 
-def likeness(reference: str, hypothesis: str, *, exact: bool) -> float:
+def similarity(reference: str, hypothesis: str, *, exact: bool) -> float:
     """Jaccard index of the two character sets (exact: 1 or 0); -inf between punctuation and anything else."""
     if (reference in PUNCTUATION) != (hypothesis in PUNCTUATION):
         return float("-inf")
@@ -164,7 +166,7 @@ def _owners(
             owner = following[index]
         else:
             scores = [
-                likeness(reference[other].text, hypothesis[column].text, exact=exact)
+                similarity(reference[other].text, hypothesis[column].text, exact=exact)
                 if other >= 0
                 else float("-inf")
                 for other in (before, following[index])

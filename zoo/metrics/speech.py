@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from zoo.metrics.latency import MS, StreamMean, token_delay
-from zoo.streaming.playback import intervals
+from zoo.streaming.playback import playback_intervals
 from zoo.types import SAMPLE_RATE, Instance, Seconds
 
 TARGET_TOKEN_MS = 300.0  # ATD takes a spoken target word to last this long
@@ -27,7 +27,7 @@ SHORTEST_GAP: Seconds = 0.5 / SAMPLE_RATE  # what is less than a sample is round
 
 
 @dataclass(frozen=True, slots=True)
-class Sounding:
+class SpeechTiming:
     """When the speech of one stream was made and when it sounds.
 
     stretches: (start, duration) in seconds since the stream began, in order. delays: seconds of source heard when each
@@ -40,10 +40,10 @@ class Sounding:
     source_length: Seconds
 
     @classmethod
-    def of(cls, instance: Instance, *, aware: bool = False) -> "Sounding":
+    def of(cls, instance: Instance, *, aware: bool = False) -> "SpeechTiming":
         """aware: on elapsed times, under the instance's convention."""
         return cls(
-            stretches=tuple(intervals(instance.speech, aware=aware)),
+            stretches=tuple(playback_intervals(instance.speech, aware=aware)),
             delays=tuple(spoken.delay for spoken in instance.speech),
             made=tuple(spoken.elapsed if aware else spoken.delay for spoken in instance.speech),
             source_length=instance.source_length,
@@ -61,11 +61,11 @@ class Sounding:
 class SpeechMetric(StreamMean):
     """Unweighted mean over the streams in which something was said; NaN if there is none."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         """The value of one stream in which something was said, or None where the metric says nothing about it."""
         raise NotImplementedError
 
-    def update(self, sounding: Sounding) -> None:
+    def update(self, sounding: SpeechTiming) -> None:
         """Add one stream."""
         self.add(self.score(sounding) if sounding.stretches else None)
 
@@ -73,7 +73,7 @@ class SpeechMetric(StreamMean):
 class SpeechStartOffset(SpeechMetric):
     """Seconds of source before the first speech; negative values are left out of the mean."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         start = sounding.stretches[0][0]
         return start if start >= 0 else None
 
@@ -81,7 +81,7 @@ class SpeechStartOffset(SpeechMetric):
 class SpeechEndOffset(SpeechMetric):
     """Seconds from the end of the source to the end of the last speech: how long a listener still hears."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         start, duration = sounding.stretches[-1]
         return start + duration - sounding.source_length
 
@@ -89,28 +89,28 @@ class SpeechEndOffset(SpeechMetric):
 class DiscontinuitySum(SpeechMetric):
     """Seconds of silence between the first speech and the last."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         return sum(sounding.gaps)
 
 
 class DiscontinuityAve(SpeechMetric):
     """Seconds that a gap lasts on average in a stream; 0 where there is none."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         return sum(sounding.gaps) / len(sounding.gaps) if sounding.gaps else 0.0
 
 
 class DiscontinuityNum(SpeechMetric):
     """Number of gaps in a stream."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         return float(len(sounding.gaps))
 
 
 class SpeechOverlap(SpeechMetric):
     """What share of the target speech sounds before the source has ended: 1 is simultaneous, 0 consecutive."""
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         end = sounding.source_length
         during = sum(
             max(0.0, min(start + length, end) - start) for start, length in sounding.stretches
@@ -126,7 +126,7 @@ class SpeechATD(SpeechMetric):
     a talk the n-th token of the target has nothing to do with the n-th of the source.
     """
 
-    def score(self, sounding: Sounding) -> float | None:
+    def score(self, sounding: SpeechTiming) -> float | None:
         delays: list[float] = []
         spent: list[float] = []
         lengths: list[float] = []
@@ -143,7 +143,7 @@ class SpeechATD(SpeechMetric):
         return token_delay(delays, spent, lengths) / MS
 
 
-def _chunks(sounding: Sounding) -> Iterator[tuple[float, float, float]]:
+def _chunks(sounding: SpeechTiming) -> Iterator[tuple[float, float, float]]:
     """(delay, duration, compute so far) of what was made at one moment, all in milliseconds."""
     rows = list(zip(sounding.delays, sounding.made, sounding.stretches, strict=True))
     for delay, group in groupby(rows, key=lambda row: row[0]):

@@ -24,7 +24,7 @@ from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk, Word
 from zoo.data.units import Codebook, collapsed
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.objectives.base import Objective
 from zoo.objectives.guide import unlike
 from zoo.objectives.text_copy import IGNORED, Texts, padded, reading, remembered, written_states
@@ -97,7 +97,7 @@ class TextToUnit(Objective):
             if least < 0:
                 raise ZooError(f"text_to_unit.{name} is at least 0, not {least}.")
         if state not in (0, -1):
-            raise unknown("text_to_unit.state", state, (0, -1))
+            raise unknown_choice("text_to_unit.state", state, (0, -1))
         self.speech = speech
         self.ahead = ahead
         self.open = open

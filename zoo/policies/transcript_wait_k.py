@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.truncation import Sentences, paper_truncation, released_truncation
 from zoo.streaming.session import Session
@@ -80,7 +80,7 @@ class TranscriptWaitK(Policy):
     ) -> None:
         """Raises ZooError for values that make no sense."""
         if convention not in CONVENTIONS:
-            raise unknown("convention of TranscriptWaitK", convention, CONVENTIONS)
+            raise unknown_choice("convention of TranscriptWaitK", convention, CONVENTIONS)
         if k < 1 or max_seconds <= 0:
             raise ZooError(
                 f"TranscriptWaitK needs k of at least 1 and max_seconds above 0, not {k} and {max_seconds}."

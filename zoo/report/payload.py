@@ -11,7 +11,7 @@ from zoo.data.talks import Talk
 from zoo.formats.speech import mix_file, target_file
 from zoo.report.results import Row
 from zoo.report.table import by_test_set, knob_label, test_set, test_set_label
-from zoo.streaming.playback import intervals
+from zoo.streaming.playback import playback_intervals
 from zoo.types import Instance, Seconds
 
 QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
@@ -173,7 +173,7 @@ def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
     if not instance.speech:
         return None
     folder = PurePosixPath(row.instances).parent
-    aware = intervals(instance.speech, aware=True)
+    aware = playback_intervals(instance.speech, aware=True)
     return {
         "target": quote(str(folder / target_file(instance.talk))),
         "both": quote(str(folder / mix_file(instance.talk)))
@@ -182,7 +182,7 @@ def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
         "pieces": [
             [round(start, 3), round(duration, 3), round(later, 3), spoken.text]
             for (start, duration), (later, _), spoken in zip(
-                intervals(instance.speech), aware, instance.speech, strict=True
+                playback_intervals(instance.speech), aware, instance.speech, strict=True
             )
         ],
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import get_args
 
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.types import ChunkTime, Convention, Instance, Seconds, queue_finish_times
 
 
@@ -25,17 +25,17 @@ def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Se
         return [chunk.arrival + compute for chunk, compute in zip(chunks, spent, strict=True)]
     if convention == "chunk":
         return [chunk.arrival + chunk.compute for chunk in chunks]
-    raise unknown("elapsed convention", convention, get_args(Convention))
+    raise unknown_choice("elapsed convention", convention, get_args(Convention))
 
 
-def under(instance: Instance, convention: Convention) -> Instance:
+def with_convention(instance: Instance, convention: Convention) -> Instance:
     """The instance with ``elapsed``, of its units and of its speech, under ``convention``.
 
     A recorded log without chunk times stays as it was logged, in its own convention. Raises
     ZooError for an unknown convention and for units without chunk numbers.
     """
     if convention not in get_args(Convention):
-        raise unknown("elapsed convention", convention, get_args(Convention))
+        raise unknown_choice("elapsed convention", convention, get_args(Convention))
     if not instance.chunks:
         return instance
     if len(instance.chunk_indices) != len(instance.units):

@@ -10,7 +10,7 @@ from zoo.types import SAMPLE_RATE, Instance, Samples, Seconds, SpeechOutput
 FULL_SCALE = 1.0
 
 
-def intervals(
+def playback_intervals(
     speech: Sequence[SpeechOutput], *, aware: bool = False
 ) -> list[tuple[Seconds, Seconds]]:
     """(start, duration) of each piece, in seconds since the stream began, as SimulEval plays speech output.
@@ -26,7 +26,7 @@ def intervals(
     return played
 
 
-def begins(speech: Sequence[SpeechOutput], *, aware: bool = False) -> list[Samples]:
+def start_positions(speech: Sequence[SpeechOutput], *, aware: bool = False) -> list[Samples]:
     """The sample on the source's time line at which each piece begins; ``intervals`` to the nearest sample."""
     found: list[Samples] = []
     over: Samples = 0
@@ -41,7 +41,7 @@ def timeline(instance: Instance, *, aware: bool = False) -> Tensor:
 
     As long as the source, or longer where speech goes on after it. Every sample of speech is there once.
     """
-    places = list(zip(begins(instance.speech, aware=aware), instance.speech, strict=True))
+    places = list(zip(start_positions(instance.speech, aware=aware), instance.speech, strict=True))
     over = places[-1][0] + places[-1][1].samples.numel() if places else 0
     wave = torch.zeros(max(over, round(instance.source_length * SAMPLE_RATE)))
     for begin, spoken in places:

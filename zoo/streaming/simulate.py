@@ -80,7 +80,7 @@ def simulate(
         while len(live) < batch_size and (item := next(waiting, None)) is not None:
             index, source = item
             session = system.open(source.talk, segments=source.segments)
-            live.append(Stream(index, source, session, flagged(source.chunks)))
+            live.append(Stream(index, source, session, mark_final(source.chunks)))
         if not live:
             return
         step(system, live, on_chunk)
@@ -109,7 +109,7 @@ def step(
             on_chunk(chunk.samples.numel() / SAMPLE_RATE)
 
 
-def flagged(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
+def mark_final(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
     """Mark the last chunk as final; a source without audio is one final chunk of no samples."""
     before: Tensor | None = None
     for samples in chunks:
@@ -126,7 +126,7 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
     """
     text = "".join(emission.text for emission in stream.emissions)
     written_at = [index for index, emission in enumerate(stream.emissions) for _ in emission.text]
-    units, ends = spans(text, target)
+    units, ends = locate_units(text, target)
     emissions = [stream.emissions[written_at[end - 1]] for end in ends]
     finished = queue_finish_times(stream.times)
     return Instance(
@@ -159,7 +159,7 @@ def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterat
             )
 
 
-def spans(text: str, target: Language) -> tuple[list[str], list[int]]:
+def locate_units(text: str, target: Language) -> tuple[list[str], list[int]]:
     """Units of ``text`` and the position after each one's last character: a unit counts when it is whole."""
     units = target.units(text)
     ends: list[int] = []

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone, Speaking, Units, Voiced
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.synthesizers.assignment import (
     Assignment,
@@ -223,4 +223,4 @@ def fade(samples: Tensor, length: int) -> Tensor:
 
 def _check_option(option: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
-        raise unknown(f"synthesizer.{option}", value, choices)
+        raise unknown_choice(f"synthesizer.{option}", value, choices)

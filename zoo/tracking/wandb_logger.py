@@ -17,7 +17,7 @@ from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from zoo.errors import unknown
+from zoo.errors import unknown_choice
 from zoo.tracking.csv_logger import plain_values
 from zoo.tracking.run import Run
 from zoo.types import Seconds
@@ -59,7 +59,7 @@ class WandbSettings:
 
     def __post_init__(self) -> None:
         if self.mode is not None and self.mode not in MODES:
-            raise unknown("W&B mode", self.mode, MODES)
+            raise unknown_choice("W&B mode", self.mode, MODES)
 
 
 def resolve_mode(setting: Mode | None, environment: Mapping[str, str] = os.environ) -> Mode:

@@ -9,7 +9,7 @@ import yaml
 
 from zoo.backbones.ctc.ctc import CTC
 from zoo.data.corpora import MiniTalks
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -32,7 +32,7 @@ def export(
     corpus: its name. trained: overrides of this training. evaluated: those of them that an evaluation must repeat.
     """
     if dtype not in DTYPES:
-        raise unknown("dtype", dtype, DTYPES)
+        raise unknown_choice("dtype", dtype, DTYPES)
     if (folder / "model.safetensors").exists():
         raise ZooError(f"{folder} already holds an exported model; move it away first.")
     system.backbone.save(folder, DTYPES[dtype])

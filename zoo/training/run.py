@@ -24,7 +24,7 @@ from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments, Stretch
 from zoo.data.talks import Talk
 from zoo.data.units import UnitFitting
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import (
@@ -87,7 +87,7 @@ class TrainingSettings:
         """Raises ZooError for an objective that is not there and for an interval below 1."""
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
-                raise unknown(
+                raise unknown_choice(
                     f"objective of stage {stage.name!r}", stage.objective, self.objectives
                 )
         if not 0 <= self.utterances <= 1:

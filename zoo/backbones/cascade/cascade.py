@@ -20,7 +20,7 @@ from zoo.backbones.cascade.prompt import Prompt, Template, Written
 from zoo.backbones.common.encoder_decoder.encoder_decoder import Text
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
@@ -99,9 +99,9 @@ class Cascade(Backbone):
                 f"{', '.join(TRANSCRIBERS)}."
             )
         if written not in get_args(Written):
-            raise unknown("place of what was written", written, get_args(Written))
+            raise unknown_choice("place of what was written", written, get_args(Written))
         if transcriber_target not in TOLD:
-            raise unknown("transcriber_target", transcriber_target, TOLD)
+            raise unknown_choice("transcriber_target", transcriber_target, TOLD)
         if written != "answer" and not template.quotes:
             raise ZooError(
                 "An instruction without {translation} goes with backbone.written=answer only."

@@ -22,7 +22,7 @@ from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.lora import ADAPTER, LoraConfig
 from zoo.backbones.common.pretrained.loading import check_fields
 from zoo.backbones.phi4_multimodal.weights import Published
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, shorten_list
 
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts
 
@@ -113,7 +113,9 @@ def published_network(
         else:
             weights[name] = found
     if missing:
-        raise ZooError(f"{source.name} lacks weights of a Phi-4-Multimodal: {some(missing)}.")
+        raise ZooError(
+            f"{source.name} lacks weights of a Phi-4-Multimodal: {shorten_list(missing)}."
+        )
     network.load_state_dict(weights, strict=False, assign=True)
     network.tie_weights()
     network.model.rotary_emb = Phi4MultimodalRotaryEmbedding(source.config)

@@ -29,7 +29,7 @@ from zoo.backbones.common.wav2vec2.features import Heard, analyse
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import IGNORED, Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, shorten_list
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
@@ -87,7 +87,7 @@ class Wav2Text(Seq2Seq):
         self.decoder_fields = dict(decoder)
         if unknown := sorted(self.decoder_fields.keys() - Speech2TextConfig().to_dict().keys()):
             raise ZooError(
-                f"backbone.decoder has fields that a Speech2Text decoder lacks: {some(unknown)}."
+                f"backbone.decoder has fields that a Speech2Text decoder lacks: {shorten_list(unknown)}."
             )
         self.block_chunks = block_chunks
         self.folder = Path(str(tokenizer if tokenizer is not None else checkpoint))

@@ -24,7 +24,7 @@ from zoo.data.minitalks.recording import SPLITS, Plan, plans, record
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, run_script, unknown
+from zoo.errors import ZooError, run_script, unknown_choice
 from zoo.files import atomic_file
 
 MOST_WORKERS = 8
@@ -38,7 +38,7 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
     cache and a test set that differs from the frozen one.
     """
     if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
+        raise unknown_choice("split", split, SPLITS)
     if talks is not None and talks < 1:
         raise ZooError(f"A corpus needs at least 1 talk, not {talks}.")
     made = _built(split, folder=corpus_folder(cache) / split, talks=talks)

@@ -12,7 +12,7 @@ from zoo.data.minitalks.grammar import Sentence, sentence
 from zoo.data.minitalks.noise import KINDS, noise
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.talks import Segment, Talk, Word
-from zoo.errors import unknown
+from zoo.errors import unknown_choice
 from zoo.types import SAMPLE_RATE, Seconds
 
 VOICES = (
@@ -61,7 +61,7 @@ class Plan:
 def plans(split: str, *, talks: int | None = None) -> list[Plan]:
     """The first ``talks`` plans of a split (None: all). No English sentence comes twice in the whole corpus."""
     if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
+        raise unknown_choice("split", split, SPLITS)
     said: set[str] = set()
     for name, spec in SPLITS.items():
         count = spec.talks if name != split or talks is None else min(talks, spec.talks)

@@ -21,7 +21,7 @@ from zoo.backbones.common.offline import Listener, StreamState
 from zoo.backbones.common.search import Context, SearchConfig, Stop, search
 from zoo.backbones.common.text.unspaced import UnspacedWords
 from zoo.backbones.common.text.vocabulary import Vocabulary
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task
@@ -93,7 +93,7 @@ class ChainOfThought(HearingLLM):
         if max_tokens < 1:
             raise ZooError(f"A chain of thought needs max_tokens of at least 1, not {max_tokens}.")
         if words not in WORDS:
-            raise unknown("kind of words", words, WORDS)
+            raise unknown_choice("kind of words", words, WORDS)
         self.draft = draft
         self.reuse = reuse
         self.search = search

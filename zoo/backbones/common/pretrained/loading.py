@@ -16,7 +16,7 @@ from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
 from zoo.backbones.common.pretrained import hub
-from zoo.errors import ZooError, some, unknown
+from zoo.errors import ZooError, shorten_list, unknown_choice
 from zoo.types import SAMPLE_RATE
 
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, ImportError, RuntimeError, SafetensorError)
@@ -54,7 +54,7 @@ def check_fields(where: str, given: Iterable[str], config: Any) -> None:
     known = sorted(field.name for field in fields(config))
     for name in given:
         if name not in known:
-            raise unknown(f"field of {where}", name, known)
+            raise unknown_choice(f"field of {where}", name, known)
 
 
 def weights(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
@@ -72,7 +72,7 @@ def weights(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
         raise ZooError(f"The weights of {name} cannot be loaded: {_short(error)}") from error
     missing = sorted(told["missing_keys"])
     if missing:
-        raise ZooError(f"{name} lacks weights of a {network.__name__}: {some(missing)}.")
+        raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")
     return model.eval()
 
 
@@ -103,7 +103,9 @@ def check_tokenizer(tokenizer: Any, name: str, *, scores: int, tokens: Mapping[s
     ids = tokenizer.get_vocab()
     wrong = [token for token, number in tokens.items() if ids.get(token) != number]
     if wrong or max(ids.values()) >= scores:
-        what = f"{some(wrong)} differ" if wrong else f"{len(ids)} tokens, but {scores} scores"
+        what = (
+            f"{shorten_list(wrong)} differ" if wrong else f"{len(ids)} tokens, but {scores} scores"
+        )
         raise ZooError(
             f"The tokenizer in {name} is not its network's ({what}); are all its files there?"
         )

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, shorten_list
 
 WEIGHTS = "model.safetensors"
 SHARED = "shared.json"  # part of the network: folder, relative to this one, whose weights hold it
@@ -54,7 +54,7 @@ def read(module: nn.Module, folder: Path) -> None:
     wrong = [*(set(missing) - tied(module)), *unexpected]
     if wrong:
         raise ZooError(
-            f"Checkpoint {str(folder)!r} does not fit the network: {some(sorted(wrong))}."
+            f"Checkpoint {str(folder)!r} does not fit the network: {shorten_list(sorted(wrong))}."
         )
 
 

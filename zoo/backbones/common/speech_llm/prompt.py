@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.text.vocabulary import containing
 from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
-from zoo.errors import ZooError, unknown
+from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 
 IGNORED = -100  # label of positions without a loss
@@ -99,7 +99,7 @@ def template_named(template: Template | str) -> Template:
     if isinstance(template, Template):
         return template
     if template not in TEMPLATES:
-        raise unknown("template", template, TEMPLATES)
+        raise unknown_choice("template", template, TEMPLATES)
     return TEMPLATES[template]
 
 

@@ -36,7 +36,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
     frequencies,
 )
 from zoo.backbones.common.wav2vec2.weights import WEIGHTS
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, shorten_list
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"
 SPEECH_TOKENS = ("<sp_patch>", "<sp_start>", "<sp_end>")
@@ -261,7 +261,7 @@ def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torc
 
 def _refuse(what: str, names: set[str]) -> None:
     if names:
-        raise ZooError(f"{what} {some(sorted(names))}.")
+        raise ZooError(f"{what} {shorten_list(sorted(names))}.")
 
 
 def _write(

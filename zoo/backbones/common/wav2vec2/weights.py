@@ -12,7 +12,7 @@ from transformers.utils import logging
 
 from zoo.backbones.common.pretrained import weights as checkpoint
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
-from zoo.errors import ZooError, some
+from zoo.errors import ZooError, shorten_list
 
 WEIGHTS = "model.safetensors"
 OWN = "encoder."  # in front of the encoder's names in an InfiniSST checkpoint
@@ -36,7 +36,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
     if wrong:
         raise ZooError(
-            f"encoder_weights {source!r} and the encoder do not have the same layers: {some(wrong)}."
+            f"encoder_weights {source!r} and the encoder do not have the same layers: {shorten_list(wrong)}."
         )
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
