@@ -1,8 +1,9 @@
-"""InfiniSST's decoding as the paper and the authors' code do it, and the steps from there to the zoo's. No script.
+"""InfiniSST's decoding as published and the steps from there to the zoo's.
 
-Facts of the authors' code: the prompt is encoded and prefilled once per beam; convolutions run over the block before
-the new one again; keys are kept without rotation and all of them rotated at every step; caches grow by concatenation,
-hold every beam's copy of the prefix and are reordered in full; logits are computed at all positions.
+In the authors' code the prompt is encoded and prefilled once per beam; convolutions run again over
+the block before the new one; keys are cached without rotation and all of them rotated at every
+step; caches grow by concatenation, hold a copy of the prefix per beam and are reordered in full;
+logits are computed at all positions.
 """
 
 import copy
@@ -33,17 +34,13 @@ from zoo.streaming.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a step does as the zoo does it; where all is false, it does as the paper and the released code."""
+    """Which of the zoo's savings a decoding step uses; without any, it computes as published."""
 
     name: str
-    encode_once: bool = (
-        False  # one row instead of one per beam; convolutions over the new block only
-    )
+    encode_once: bool = False  # one row for all beams; convolutions over the new block only
     prefill_once: bool = False
     shared_prefix: bool = False  # beams as branches of one sequence
-    rotated_keys: bool = (
-        False  # kept as rotated; only the instruction's turn when the window slides
-    )
+    rotated_keys: bool = False  # cached after rotation; a slide rotates the instruction's only
     last_logits: bool = False
 
 
@@ -57,16 +54,19 @@ FORMS = (
 )
 
 
-def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary positions on (..., positions, head size)."""
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply rotary positions to x (..., positions, head size)."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 class PlainTurn:
-    """Takes the place of ``Turn``, for one stream: rows of one batch, or with ``shared_prefix`` branches of one row.
+    """Replaces ``Turn`` for one stream.
 
-    Caches grow by concatenation, rows are reordered with all they hold, heads that share keys get copies of them.
+    Beams are rows of one batch, or with ``shared_prefix`` branches of one row.
+
+    Caches grow by concatenation, rows are reordered with their caches, and shared keys are copied
+    per head.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class PlainTurn:
         causal = self.positions <= self.positions[state.kept :, None]
         logits = self._run(prompt.expand(self.rows, -1, -1), self.positions[state.kept :], causal)
         self.log_probs = logits[:, -1].log_softmax(-1)
-        self.visible = torch.ones(1, self.prefix, dtype=torch.bool)
+        self.mask = torch.ones(1, self.prefix, dtype=torch.bool)
 
     def fork(self, beams: int) -> None:
-        """Rows for all beams, as far as they are not there yet."""
+        """Add the rows that are missing for ``beams`` beams."""
         self.log_probs = self.log_probs.expand(beams, -1)
-        self.visible = self.visible.expand(beams, -1)
+        self.mask = self.mask.expand(beams, -1)
         if not self.form.shared_prefix and self.rows < beams:
             self.rows = beams
             self.cache = [kept.repeat(1, beams, 1, 1, 1) for kept in self.cache]
@@ -104,12 +104,10 @@ class PlainTurn:
         embeddings = self.decoder.get_input_embeddings()(torch.tensor(tokens))
         position = self.positions[-1:] + 1
         if self.form.shared_prefix:
-            self.visible = torch.cat(
-                [self.visible[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1
-            )
+            self.mask = torch.cat([self.mask[rows], torch.eye(len(rows), dtype=torch.bool)], dim=1)
             position = position.expand(len(rows))
             self.positions = torch.cat([self.positions, position])
-            logits = self._run(embeddings[None], position, self.visible)[0]
+            logits = self._run(embeddings[None], position, self.mask)[0]
         else:
             self.cache = [kept.index_select(1, torch.tensor(rows)) for kept in self.cache]
             self.positions = torch.cat([self.positions, position])
@@ -124,16 +122,16 @@ class PlainTurn:
         """As ``Turn.generated``."""
         if not self.form.shared_prefix:
             return torch.stack([kept[:, row, :, self.prefix :] for kept in self.cache])
-        mine = self.visible[row, self.prefix :]
+        mine = self.mask[row, self.prefix :]
         return torch.stack([kept[:, 0, :, self.prefix :][:, :, mine] for kept in self.cache])
 
-    def _run(self, x: Tensor, positions: Tensor, visible: Tensor | None) -> Tensor:
+    def _run(self, x: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         model = self.decoder.model
         angles = [part[0] for part in model.rotary_emb(x, self.positions[None])]
         here = [part[0] for part in model.rotary_emb(x, positions[None])]
         for index, layer in enumerate(model.layers):
             x = x + self._attend(
-                layer.self_attn, layer.input_layernorm(x), index, angles, here, visible
+                layer.self_attn, layer.input_layernorm(x), index, angles, here, mask
             )
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         branches = self.form.shared_prefix and len(self.positions) > self.prefix
@@ -148,28 +146,28 @@ class PlainTurn:
         index: int,
         angles: list[Tensor],
         here: list[Tensor],
-        visible: Tensor | None,
+        mask: Tensor | None,
     ) -> Tensor:
         query, key, value = (
             projection(x).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
             for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
-        key = turned(key, *here) if self.form.rotated_keys else key
+        key = rotate(key, *here) if self.form.rotated_keys else key
         self.cache[index] = torch.cat([self.cache[index], torch.stack([key, value])], dim=3)
         keys, values = self.cache[index]
-        keys = keys if self.form.rotated_keys else turned(keys, *angles)
+        keys = keys if self.form.rotated_keys else rotate(keys, *angles)
         keys, values = (
             part.repeat_interleave(query.shape[1] // part.shape[1], dim=1)
             for part in (keys, values)
         )
         attended = F.scaled_dot_product_attention(
-            turned(query, *here), keys, values, attn_mask=visible
+            rotate(query, *here), keys, values, attn_mask=mask
         )
         return attention.o_proj(attended.transpose(1, 2).flatten(2))
 
 
 def plain_slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
-    """The window of keys without rotation: nothing turns."""
+    """Slide a window of unrotated keys: the instruction's keys stay as they were."""
     slide(state, config, decoder)
     assert state.anchor is not None
     state.cache[:, 0, :, : state.instruction] = state.anchor
@@ -183,22 +181,28 @@ def plain_encode(
     encoder: StreamingEncoder,
     beams: int,
 ) -> list[Tensor]:
-    """Each beam encodes the block; convolutions run over the block before it once more, which ``left`` holds here."""
+    """Encode the block once per beam.
+
+    ``left`` holds the block before it, which is convolved again.
+    """
     [state], [block] = states, blocks
     samples = torch.cat([state.left, block]).to(state.cache).repeat(beams, 1)
     frames = block.numel() // CHUNK_SAMPLES * CHUNK_FRAMES
     convolved = encoder.feature_extractor(samples).transpose(1, 2)[:, -frames:]
     cache = F.pad(state.cache[:, :, None].repeat(1, 1, beams, 1, 1, 1), (0, 0, 0, frames))
-    visible = torch.ones(1, cache.shape[4], dtype=torch.bool)  # all that is kept of whole chunks
-    hidden, _ = encoder.encoder(encoder.feature_projection(convolved), visible, cache)
+    mask = torch.ones(1, cache.shape[4], dtype=torch.bool)  # every cached frame of whole chunks
+    hidden, _ = encoder.encoder(encoder.feature_projection(convolved), mask, cache)
     state.cache = cache[:, :, 0, :, -encoder.config.past_frames :].clone()
     state.left = samples[0, -state.left.numel() :]
     return [hidden[0]]
 
 
 @contextmanager
-def computed(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
-    """The backbone computes in another form; search, prompt and the window's bookkeeping stay the zoo's."""
+def computing_as(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
+    """Let the backbone compute in ``form`` (None: the zoo's).
+
+    Search, prompt and the bookkeeping of the window stay the zoo's.
+    """
     if form is None:
         yield
         return
@@ -214,10 +218,13 @@ def computed(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
         yield
 
 
-def handed_over(
+def session_in_form(
     session: Session, form: Form | None, decoder: PreTrainedModel, before: Tensor
 ) -> Session:
-    """A copy of a session as ``form`` keeps it. before: (n,) samples, those of the last block and its left context."""
+    """A copy of a session with the caches of ``form``.
+
+    before: (n,) samples of the last block and its left context.
+    """
     session = copy.deepcopy(session)
     state: StreamState = session.backbone_state
     if form is not None and not form.rotated_keys:
@@ -230,6 +237,6 @@ def handed_over(
 
 
 def unrotated(keys: Tensor, first: int, decoder: PreTrainedModel) -> Tensor:
-    """Keys (layers, heads, positions, head size) before their rotation to ``first`` and on."""
+    """Undo the rotation of keys (layers, heads, positions, head size) at positions from ``first``."""
     cos, sin = rotary_of(decoder)(keys.double(), first + torch.arange(keys.shape[2])[None])
-    return turned(keys.double(), cos[0], -sin[0]).to(keys.dtype)
+    return rotate(keys.double(), cos[0], -sin[0]).to(keys.dtype)

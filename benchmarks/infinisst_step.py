@@ -1,30 +1,23 @@
-"""python benchmarks/infinisst_step.py [--small] [--option N ...]: what a chunk costs, as the paper does it and here.
+"""python benchmarks/infinisst_step.py [--small] [--option N ...]: time per chunk of InfiniSST.
 
-Random weights of a stated size, a full window. The paper's form becomes the zoo's in steps, one saving after another,
-and says the same words in each; then talks in lockstep against one by one. The last line is one JSON object.
+Random weights of a chosen size, a full window. The published algorithm becomes the zoo's in steps,
+one saving after another, and every form must write the same tokens; then several talks are decoded
+one by one and in lockstep.
 """
 
 import argparse
 import copy
-import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from harness import parameters_millions, parser_of, print_result, print_table
+from infinisst_forms import FORMS, Form, computing_as, session_in_form
 from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from infinisst_forms import FORMS, Form, computed, handed_over
 
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
@@ -40,7 +33,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.types import Request, SpeechChunk
 
 NAMES = (*(form.name for form in FORMS), "+ in place = the zoo")
-SIZES = {  # name: default, with --small, meaning
+SIZES = {
     "layers": (12, 2, "decoder layers"),
     "hidden": (768, 64, "decoder width; its feed-forward layers are 8/3 of it"),
     "heads": (12, 4, "attention heads of the decoder"),
@@ -51,17 +44,17 @@ SIZES = {  # name: default, with --small, meaning
     "channels": (512, 16, "of each of the encoder's seven convolutions"),
     "window": (1000, 60, "w_t, positions"),
     "beams": (4, 4, "beam size"),
-    "multiplier": (1, 1, "m, chunks of 960 ms per turn; a turn writes 10 m tokens"),
-    "chunks": (5, 2, "turns measured; one before them warms up"),
+    "multiplier": (1, 1, "m, chunks of 960 ms per turn; a turn generates 10 m tokens"),
+    "chunks": (5, 2, "measured turns, after one that warms up"),
     "talks": (8, 3, "talks in lockstep"),
-    "threads": (1, 1, "of torch for one talk, as evaluate.py has it"),
-    "lockstep_threads": (2, 1, "of torch for several talks, one by one and in lockstep"),
+    "threads": (1, 1, "CPU threads for one talk, as in evaluate.py"),
+    "lockstep_threads": (2, 1, "CPU threads for several talks"),
     "seed": (1, 1, "of weights and audio"),
 }
 
 
-def made(options: argparse.Namespace) -> InfiniSST:
-    """Random weights. The end of turn never scores high, so that every turn is as long as it may be."""
+def random_backbone(options: argparse.Namespace) -> InfiniSST:
+    """A randomly initialised InfiniSST that never ends a turn before its limit."""
     decoder = {
         "model_type": "llama",
         "hidden_size": options.hidden,
@@ -70,7 +63,7 @@ def made(options: argparse.Namespace) -> InfiniSST:
         "num_attention_heads": options.heads,
         "num_key_value_heads": options.shared_heads,
         "vocab_size": options.vocabulary,
-        "initializer_range": options.hidden**-0.5,  # so that attention looks somewhere
+        "initializer_range": options.hidden**-0.5,  # so that attention is not uniform
     }
     encoder = EncoderConfig(
         conv_channels=(options.channels,) * 7,
@@ -92,23 +85,23 @@ def made(options: argparse.Namespace) -> InfiniSST:
         )
         backbone.load()
     with torch.no_grad():
-        backbone.decoder.lm_head.weight *= 3  # far apart: rounding must not choose the words
+        backbone.decoder.lm_head.weight *= 3  # scores far apart: rounding must not decide
         backbone.decoder.lm_head.weight[backbone.prompt.end_of_turn] = 0
     return backbone.eval()
 
 
-def heard(
+def decode_turn(
     backbone: InfiniSST, sessions: Sequence[Session], blocks: Sequence[Tensor]
 ) -> list[list[int]]:
-    """One turn of each session; the ids said."""
+    """Decode one turn of each session; the token ids generated."""
     for session, block in zip(sessions, blocks, strict=True):
         session.receive(SpeechChunk(block))
     hypotheses = backbone.decode(sessions, [Request()] * len(sessions), frozenset())
     return [hypothesis.token_ids.tolist() for hypothesis in hypotheses]
 
 
-def filled(backbone: InfiniSST, multiplier: int) -> tuple[Session, Tensor]:
-    """A session whose window has begun to slide, and its last block with the left context."""
+def full_session(backbone: InfiniSST, multiplier: int) -> tuple[Session, Tensor]:
+    """A session whose window slides, and (n,) samples of its last block with the left context."""
     system = StreamingSystem(
         name="infinisst_step",
         backbone=backbone,
@@ -122,7 +115,7 @@ def filled(backbone: InfiniSST, multiplier: int) -> tuple[Session, Tensor]:
     session, recent = system.open("talk"), torch.zeros(0)
     while not session.backbone_state.dropped:
         block = torch.randn(system.chunk_samples)
-        heard(backbone, [session], [block])
+        decode_turn(backbone, [session], [block])
         recent = torch.cat([recent, block])[
             -system.chunk_samples - backbone.encoder_config.left_pad :
         ]
@@ -131,26 +124,29 @@ def filled(backbone: InfiniSST, multiplier: int) -> tuple[Session, Tensor]:
 
 @dataclass(slots=True)
 class Run:
-    """Seconds per chunk and the ids said, (chunk, talk)."""
+    """Seconds per chunk, and the token ids of each chunk and talk."""
 
     seconds: list[float]
-    words: list[list[list[int]]]
+    tokens: list[list[list[int]]]
 
     @property
     def milliseconds(self) -> float:
-        """Median per chunk; the first one warms up."""
+        """Median per chunk, without the first, which warms up."""
         return 1000 * statistics.median(self.seconds[1:])
 
 
 def timed(
     backbone: InfiniSST, groups: Sequence[Sequence[Session]], blocks: Sequence[Tensor]
 ) -> tuple[float, list[list[int]]]:
-    """Seconds for one turn of all groups, each decoded as one batch, and the ids said. One block per session."""
-    rest, words = list(blocks), []
-    begin = time.perf_counter()
+    """Seconds for one turn of all groups, each decoded as one batch, and the token ids.
+
+    One block per session.
+    """
+    rest, tokens = list(blocks), []
+    start = time.perf_counter()
     for group in groups:
-        words += heard(backbone, group, [rest.pop(0) for _ in group])
-    return time.perf_counter() - begin, words
+        tokens += decode_turn(backbone, group, [rest.pop(0) for _ in group])
+    return time.perf_counter() - start, tokens
 
 
 def compare(
@@ -158,55 +154,58 @@ def compare(
     ways: Sequence[tuple[Form | None, Sequence[Sequence[Session]]]],
     blocks: Tensor,
 ) -> list[Run]:
-    """Each way of computing the same talks, chunk after chunk in turn, so that other load hits all alike.
+    """Decode the same talks in several ways, which alternate so that other load affects all alike.
 
-    blocks: (chunks, talks, samples). Raises ZooError when two ways do not say the same.
+    Args:
+        backbone: the network of all ways.
+        ways: the form of computation (None: the zoo's) and groups of sessions, each decoded as one
+            batch.
+        blocks: (chunks, talks, samples).
+
+    Raises:
+        ZooError: Two ways generate different tokens.
     """
     runs = [Run([], []) for _ in ways]
     for chunk in blocks:
         for (form, groups), run in zip(ways, runs, strict=True):
-            with computed(backbone, form):
-                seconds, words = timed(backbone, groups, list(chunk))
+            with computing_as(backbone, form):
+                seconds, tokens = timed(backbone, groups, list(chunk))
             run.seconds.append(seconds)
-            run.words.append(words)
-    if any(run.words != runs[0].words for run in runs):
+            run.tokens.append(tokens)
+    if any(run.tokens != runs[0].tokens for run in runs):
         raise ZooError(
-            "The forms do not say the same words; --dtype float64 tells rounding from a mistake."
+            "The forms generate different tokens; --dtype float64 rules out rounding as the cause."
         )
     return runs
 
 
-def steps_table(runs: Sequence[Run]) -> Table:
-    """A line per form: milliseconds per chunk, how much faster than plain, and its share of all that is saved."""
-    table = Table("form", "ms per chunk", "against plain", "share of the saving", box=None)
+def print_steps(runs: Sequence[Run]) -> None:
+    """A row per form: milliseconds per chunk, speedup and share of the whole saving."""
     first, last = runs[0].milliseconds, runs[-1].milliseconds
-    before = first
+    rows, before = [], first
     for name, run in zip(NAMES, runs, strict=True):
         now = run.milliseconds
-        table.add_row(
-            name, f"{now:.0f}", f"{first / now:.2f}x", f"{(before - now) / (first - last):.0%}"
-        )
+        share = (before - now) / (first - last)
+        rows.append((name, f"{now:.0f}", f"{first / now:.2f}x", f"{share:.0%}"))
         before = now
-    return table
+    print_table(("form", "ms per chunk", "against plain", "share of the saving"), rows)
 
 
 def facts(
     options: argparse.Namespace, backbone: InfiniSST, runs: Sequence[Run], alone: Run, together: Run
 ) -> dict[str, Any]:
-    """What the last line says: sizes and ratios."""
-    parameters = {
-        name: round(sum(weight.numel() for weight in part.parameters()) / 1e6, 1)
-        for name, part in (("decoder", backbone.decoder), ("encoder", backbone.encoder))
-    }
+    """Sizes, milliseconds and ratios for the last line."""
     return {
-        "benchmark": "infinisst_step",
-        "parameters_millions": parameters,
+        "parameters_millions": {
+            "decoder": parameters_millions(backbone.decoder),
+            "encoder": parameters_millions(backbone.encoder),
+        },
         "window": options.window,
         "beams": options.beams,
         "multiplier": options.multiplier,
         "threads": options.threads,
         "lockstep_threads": options.lockstep_threads,
-        "tokens_per_turn": statistics.mean(len(ids) for chunk in runs[-1].words for ids in chunk),
+        "tokens_per_turn": statistics.mean(len(ids) for chunk in runs[-1].tokens for ids in chunk),
         "ms_per_chunk": {
             name: round(run.milliseconds, 1) for name, run in zip(NAMES, runs, strict=True)
         },
@@ -219,55 +218,35 @@ def facts(
     }
 
 
-def natural(text: str) -> int:
-    """A size on the command line."""
-    if not text.isdecimal() or (int(text) == 0):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text}")
-    return int(text)
-
-
-def arguments() -> argparse.Namespace:
-    """The command line; --small has other defaults."""
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    small = "--small" in sys.argv[1:]
-    parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
-    for name, (default, tiny, meaning) in SIZES.items():
-        option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=natural, default=tiny if small else default, help=meaning)
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The parsed command line."""
+    parser = parser_of(__doc__, SIZES, given=given)
     parser.add_argument("--dtype", default="float32", help="of weights and caches")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 def main() -> None:
-    """Fill a window, compare, print two tables."""
+    """Fill a window, compare all forms, then one by one with lockstep."""
     options = arguments()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
-    backbone = made(options)
-    session, recent = filled(backbone, options.multiplier)
+    backbone = random_backbone(options)
+    session, recent = full_session(backbone, options.multiplier)
     samples = options.multiplier * CHUNK_SAMPLES
-    console = Console(width=120)
 
-    ways: list[Form | None] = [*FORMS, None]
-    copies = [[[handed_over(session, form, backbone.decoder, recent)]] for form in ways]
-    runs = compare(
-        backbone, list(zip(ways, copies, strict=True)), torch.randn(options.chunks + 1, 1, samples)
-    )
-    console.print(steps_table(runs))
+    forms: list[Form | None] = [*FORMS, None]
+    ways = [(form, [[session_in_form(session, form, backbone.decoder, recent)]]) for form in forms]
+    runs = compare(backbone, ways, torch.randn(options.chunks + 1, 1, samples))
+    print_steps(runs)
 
     torch.set_num_threads(options.lockstep_threads)
     talks = [[copy.deepcopy(session) for _ in range(options.talks)] for _ in range(2)]
     grouped = [(None, [[talk] for talk in talks[0]]), (None, [talks[1]])]
-    alone, together = compare(
-        backbone, grouped, torch.randn(options.chunks + 1, options.talks, samples)
-    )
-    console.print(
-        f"{options.talks} talks one by one: {alone.milliseconds:.0f} ms, in lockstep {together.milliseconds:.0f} ms"
-    )
-    print(json.dumps(facts(options, backbone, runs, alone, together)))
+    blocks = torch.randn(options.chunks + 1, options.talks, samples)
+    alone, together = compare(backbone, grouped, blocks)
+    times = f"{alone.milliseconds:.0f} ms, in lockstep {together.milliseconds:.0f} ms"
+    print(f"{options.talks} talks one by one: {times}")
+    print_result("infinisst_step", facts(options, backbone, runs, alone, together))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,22 @@
-"""Regression check for refactorings: every emitted word, delay, score and training loss, bit for bit.
+"""Regression check for refactorings: compares every word, delay, score and loss bit for bit.
 
-    python benchmarks/same_words.py --record FILE            write a recording of this tree
-    python benchmarks/same_words.py --check FILE             run this tree, compare it with a recording
-    python benchmarks/same_words.py --against COMMIT         run COMMIT in a temporary worktree, then this tree; compare
-    python benchmarks/same_words.py --check FILE --at COMMIT run COMMIT instead of this tree, as in a bisection
-    python benchmarks/same_words.py --list                   print the names of the cases
+    python benchmarks/same_words.py --record FILE      run this tree and write a recording
+    python benchmarks/same_words.py --check FILE       run this tree and compare with a recording
+    python benchmarks/same_words.py --against COMMIT   run COMMIT and this tree, compare the two
+    python benchmarks/same_words.py --list             print the names of the cases
+
+With ``--at COMMIT``, COMMIT runs in a temporary worktree instead of this tree, as in a bisection.
 
 A case is one command line, run in a subprocess from the root of a tree on one thread in float32:
 
     stream/NAME   ``evaluate.py`` on two talks of minitalks tst, one knob value of a shipped system
-    train/NAME    ``train.py experiment=NAME``, five steps of each stage on a few talks, every loss logged
+    train/NAME    ``train.py experiment=NAME``, five steps of each stage on a few talks
 
-``--only TEXT`` (repeatable) selects the cases whose name contains TEXT or matches it as a glob pattern. All cases take
-about five minutes on one core; ``--only infinisst --only train/offline`` takes less than one. Wall-clock fields are not
-compared. Floating-point results depend on processor and library versions, so a recording is valid only on the machine
-that wrote it and is never committed. Exit code 1: a case differs or fails.
+``--only TEXT`` (repeatable) selects the cases whose name contains TEXT or matches it as a glob
+pattern. All cases take about seven minutes on one core; ``--only infinisst --only train/offline``
+takes less than one. Wall-clock fields are not compared. Floating-point results depend on processor
+and library versions, so a recording is valid only on the machine that wrote it and is never
+committed. Exit code 1: a case differs or fails.
 """
 
 import argparse
@@ -77,7 +79,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one comparison. difference: the first one, or a remark where the values are equal."""
+    """Result of one comparison.
+
+    Attributes:
+        name: of the case.
+        equal: whether all values are.
+        difference: the first difference, or a remark on equal values.
+    """
 
     name: str
     equal: bool
@@ -115,12 +123,13 @@ def record(tree: Path, chosen: Sequence[Case]) -> dict[str, Result]:
         for case in chosen:
             start = time.perf_counter()
             results[case.name] = run_case(tree, case, cache)
-            print(f"{case.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+            seconds = time.perf_counter() - start
+            print(f"{case.name}: {seconds:.0f} s", file=sys.stderr, flush=True)
     return results
 
 
 def run_case(tree: Path, case: Case, cache: Path) -> Result:
-    """Words and scores of a streaming case, losses of a training case; ``error`` where its process failed."""
+    """Words and scores of a stream, or losses of a training; ``error`` if the process failed."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             if case.script == "evaluate":
@@ -147,7 +156,7 @@ def streaming_overrides(case: Case) -> list[str]:
 
 
 def training_overrides(config: Mapping[str, Any]) -> list[str]:
-    """Few steps, talks and clips in float32 with every loss logged. config: the case's composed configuration."""
+    """Few steps, talks and clips in float32, every loss logged. config: as the case composes it."""
     training = config["training"]
     overrides = [
         f"training.train_talks={TRAINING_TALKS}",
@@ -224,7 +233,7 @@ def isolated_cache() -> Iterator[Path]:
 
 
 def streamed_result(folder: Path) -> Result:
-    """Words with delays (seconds), speech and scores of all rows in a run folder of ``evaluate.py``."""
+    """Words with delays (seconds), speech and scores of all rows in a run folder."""
     logs = sorted(folder.glob("instances/*/instances.log"))
     talks = [
         talk_result(json.loads(line), log.parent)
@@ -253,8 +262,10 @@ def talk_result(logged: Mapping[str, Any], folder: Path) -> Result:
 
 
 def samples_hash(path: Path) -> str:
-    """Hash of the non-zero 16-bit samples: when a piece is played, and so the silence before it, depends on the
-    clock."""
+    """Hash of the non-zero 16-bit samples.
+
+    When a piece of speech is played, and so the silence before it, depends on the clock.
+    """
     with wave.open(str(path)) as file:
         samples = memoryview(file.readframes(file.getnframes())).cast("h")
     sounding = b"".join(sample.to_bytes(2, "little", signed=True) for sample in samples if sample)
@@ -262,7 +273,7 @@ def samples_hash(path: Path) -> str:
 
 
 def losses(path: Path) -> list[Result]:
-    """What a training logged per step, from its ``metrics.csv``: stage, step, and values as text by name."""
+    """Logged losses per step of a ``metrics.csv``: stage, step, and values as text by name."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     logged: list[Result] = []

@@ -1,12 +1,14 @@
-"""Benchmarks are scripts, not modules: this loads the one that a test file is named after."""
+"""Loads the benchmark that a test file is named after; benchmarks are scripts, not modules."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))  # as when a benchmark runs as a script: it imports its helpers
 
 
 @pytest.fixture(scope="module")

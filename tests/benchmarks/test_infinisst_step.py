@@ -1,4 +1,4 @@
-"""Every form says the same words at a small size; a form that computes something else is found out."""
+"""All forms generate the same tokens; a form that computes something else is detected."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ def options(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> argparse.Nam
 
 
 @pytest.mark.usefixtures("options")
-def test_all_forms_and_the_lockstep_say_the_same(
+def test_all_forms_and_the_lockstep_generate_the_same_tokens(
     script: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script.main()
@@ -34,26 +34,26 @@ def test_all_forms_and_the_lockstep_say_the_same(
     assert facts["lockstep_speedup"] > 0
 
 
-def test_other_words_are_found_out(
+def test_other_tokens_are_detected(
     script: ModuleType, options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys without rotation, handed over as if they were still rotated."""
+    """Unrotated keys in a cache that is read as rotated."""
     torch.manual_seed(0)
-    backbone = script.made(options)
-    session, recent = script.filled(backbone, 1)
+    backbone = script.random_backbone(options)
+    session, recent = script.full_session(backbone, 1)
     assert session.backbone_state.kept > options.window
     plain, blocks = script.FORMS[0], torch.randn(2, 1, 15_360)
     ways = [
-        (form, [[script.handed_over(session, form, backbone.decoder, recent)]])
+        (form, [[script.session_in_form(session, form, backbone.decoder, recent)]])
         for form in (plain, None)
     ]
-    assert script.compare(backbone, ways, blocks)[0].words != [[[]], [[]]]
+    assert script.compare(backbone, ways, blocks)[0].tokens != [[[]], [[]]]
     wrong = [
-        (plain, [[script.handed_over(session, None, backbone.decoder, recent)]]),
+        (plain, [[script.session_in_form(session, None, backbone.decoder, recent)]]),
         (None, [[session]]),
     ]
-    wrong[0][1][0][0].backbone.encoder.left = recent.double()
-    with pytest.raises(ZooError, match="do not say the same words"):
+    wrong[0][1][0][0].backbone_state.encoder.left = recent.double()
+    with pytest.raises(ZooError, match="generate different tokens"):
         script.compare(backbone, wrong, blocks)
 
 
