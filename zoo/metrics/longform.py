@@ -98,7 +98,7 @@ def cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
     if resegmentation == "soft":
         return "soft"
     return (
-        f"mwer_segment({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
+        f"mwer({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
     )
 
 
