@@ -97,9 +97,7 @@ def cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
     """How a signature names the re-segmentation."""
     if resegmentation == "soft":
         return "soft"
-    return (
-        f"mwer({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
-    )
+    return f"mwer({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
 
 
 def cut(
