@@ -29,7 +29,7 @@ MAY_IMPORT = {
     },
     "streaming": {*CONTRACT, "zoo.streaming"},
 }
-CONFIGURATION = {"train.py", "evaluate.py", "zoo/config.py"}
+CONFIGURATION = {"train.py", "evaluate.py", "zoo/config.py", "zoo/loader.py"}
 RESOLVERS = {"zoo/tracking/launch.py"}  # names run folders for the configuration
 
 

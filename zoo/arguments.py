@@ -1,4 +1,4 @@
-"""Do plain configuration values fit the annotations of what they are for? Knows no Hydra and no part of the zoo."""
+"""Checks that plain configuration values fit the annotations of their arguments."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,10 @@ from enum import Enum
 from inspect import Parameter, signature
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from zoo.errors import ZooError, unknown_choice
+from zoo.signatures import REQUIRED, TARGET, hints_of
 
 NAMES: dict[Any, str] = {
     int: "a whole number",
@@ -20,31 +21,42 @@ NAMES: dict[Any, str] = {
 
 
 def check_arguments(target: Callable[..., Any], values: Mapping[str, Any], *, where: str) -> None:
-    """Raise ZooError for the first of ``values`` that ``target`` does not know or does not declare to take.
+    """Check values against the names and annotations of a target's arguments.
 
-    where: what stands before the names of the values, such as ``evaluation.``. A target that cannot be asked (built-in,
-    annotated with names for type checkers only) is not checked.
+    Args:
+        target: a class or function; a built-in without a signature is not checked.
+        values: plain values by argument.
+        where: prefix of the arguments in messages, such as ``evaluation.``.
+
+    Raises:
+        ZooError: for the first value that is missing, has no argument of its name or does not fit
+            the annotation.
     """
     try:
         parameters = signature(target).parameters
-        hints = get_type_hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
-    except (NameError, TypeError, ValueError):
+    except ValueError:
         return
+    hints = hints_of(target)
     takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
+
     for name, value in values.items():
         if name not in parameters and not takes_all:
             raise unknown_choice(
                 "key", f"{where}{name}", [f"{where}{known}" for known in parameters]
             )
+        if value == REQUIRED:
+            kind = f": {described(hints[name])}" if name in hints else ""
+            raise ZooError(f"{where}{name} must be given{kind}.")
         if name in hints and not fits(value, hints[name]):
             raise ZooError(f"{where}{name} must be {described(hints[name])}, not {_shown(value)}.")
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value (or a mapping with ``_target_``: a part yet to be made) can stand for ``hint``."""
+    """Whether a plain value fits an annotation; a mapping with ``_target_`` always does."""
     origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any or (isinstance(value, Mapping) and "_target_" in value):
+    if hint is Any or (isinstance(value, Mapping) and TARGET in value):
         return True
+
     if origin is Literal:
         return value in inner
     if origin in (Union, UnionType):
@@ -69,6 +81,7 @@ def fits(value: Any, hint: Any) -> bool:
 def described(hint: Any) -> str:
     """An annotation in words: ``int | None`` -> "a whole number or null"."""
     origin, inner = get_origin(hint), get_args(hint)
+
     if origin is Literal:
         return f"one of {', '.join(map(str, inner))}"
     if origin in (Union, UnionType):

@@ -1,5 +1,6 @@
-"""From a command line to objects: the only module that knows Hydra. Turns every mistake into one sentence, exit 2."""
+"""From a command line to objects, through Hydra; a mistake becomes one sentence and exit code 2."""
 
+import contextlib
 import os
 import re
 import sys
@@ -8,24 +9,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hydra
+from hydra._internal.utils import create_config_search_path, get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import setup_globals
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from hydra.utils import get_object, instantiate
-from omegaconf import DictConfig, OmegaConf
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from zoo import loader
 from zoo.arguments import check_arguments
 from zoo.errors import ZooError, unknown_choice
+from zoo.loader import HYDRA, SEARCH_PATH, Loader
+from zoo.signatures import TARGET, located
 from zoo.tracking.launch import register_resolvers
 
 if TYPE_CHECKING:
-    import torch  # seconds of import that a mistyped key need not wait for
+    import torch  # takes seconds to import, which a mistyped key need not wait for
 
 Config = DictConfig
-CONF = Path(__file__).resolve().parent.parent / "conf"
-BAD_INPUT = 2  # exit code of a mistake a person can correct
+PACKAGE = Path(__file__).resolve().parent
+INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
+CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
+BAD_INPUT = 2  # exit code of a mistake that a person can correct
 LARGEST_SEED = 2**32 - 1  # what NumPy takes
 _LINK = re.compile(r"\$\{(\w+)\}")
 _HINTS = (
@@ -40,11 +48,16 @@ _HINTS = (
 
 
 def build(node: DictConfig) -> Any:
-    """Instantiate a config node that names a ``_target_``. Raises ZooError on keys and values the target refuses."""
+    """Create the object that a configuration node with ``_target_`` describes, and the parts in it.
+
+    Raises:
+        ZooError: for keys and values that a target does not take.
+    """
     name = str(node._get_full_key(None))
     _check_values(
         OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node), where=f"{name}."
     )
+
     try:
         return instantiate(node, _convert_="all")
     except HydraException as error:
@@ -59,50 +72,112 @@ def build(node: DictConfig) -> Any:
 
 
 def target_of(node: DictConfig) -> type:
-    """The class that a config node names as its ``_target_``."""
-    found = get_object(node["_target_"])
+    """The class that a configuration node names as its ``_target_``."""
+    found = located(node[TARGET])
     assert isinstance(found, type)
     return found
 
 
-def _check_values(node: Any, written: Any, *, where: str) -> None:
-    """Check a resolved node and all parts in it against the annotations of their targets.
+def _check_values(node: Any, unresolved: Any, *, where: str) -> None:
+    """Check a node and all parts in it against the annotations of their targets.
 
-    written: the same before resolving; a part that stands elsewhere (``${backbone}``) goes by the name it has there.
+    Args:
+        node: plain values, links (``${backbone}``) replaced by what they name.
+        unresolved: the same with links, for messages: a linked part goes by the key in the link.
+        where: key of the node with a final dot.
+
+    Raises:
+        ZooError: for a key or value that a target does not take, and for one that is missing.
     """
     if not isinstance(node, Mapping):
         return
-    values = {str(name): value for name, value in node.items() if name != "_target_"}
-    if "_target_" in node:
-        check_arguments(get_object(node["_target_"]), values, where=where)
+
+    values = {str(name): value for name, value in node.items() if name != TARGET}
+    if TARGET in node:
+        check_arguments(located(node[TARGET], where=where), values, where=where)
+
     for name, value in values.items():
-        below = written[name] if isinstance(written, Mapping) else None
+        below = unresolved[name] if isinstance(unresolved, Mapping) else None
         link = _LINK.fullmatch(below) if isinstance(below, str) else None
         _check_values(value, below, where=f"{link[1]}." if link else f"{where}{name}.")
 
 
 def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
-    """The configuration an entry point would get from these overrides. Raises ZooError on overrides that are wrong."""
+    """The configuration that an entry point composes.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        given: overrides. In a job, files are also found in the folders that its command line names
+            (``--config-dir``, ``hydra.searchpath``).
+
+    Raises:
+        ZooError: for overrides that are wrong.
+    """
     try:
         return _composed(config_name, given)
     except (HydraException, OmegaConfBaseException) as error:
         raise ZooError(_explained(error, config_name, given)) from error
 
 
-def _composed(config_name: str, given: Sequence[str]) -> DictConfig:
+def departures(config_name: str, given: Sequence[str], preset: Sequence[str]) -> list[str]:
+    """Choices of parts, such as ``policy=alignatt``, that only ``given`` makes, not ``preset``.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        given: overrides.
+        preset: overrides to compare with.
+    """
+    found, search = _loader()
+    chosen, usual = (found.choices(config_name, [*search, *items]) for items in (given, preset))
+    return loader.departures(chosen, usual)
+
+
+def _composed(
+    config_name: str, given: Sequence[str], folder: str | None = None, *, partial: bool = False
+) -> DictConfig:
+    """Compose without explaining mistakes.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        given: overrides.
+        folder: see ``_loader``.
+        partial: leave out what the files leave out, and with it the imports of all parts.
+    """
+    found, search = _loader(folder)
+    found.partial = partial
+    try:
+        cfg = found.load_configuration(
+            config_name, [*search, *given], run_mode=RunMode.RUN, from_shell=False
+        )
+    finally:
+        found.partial = False
+
+    with open_dict(cfg):
+        del cfg[HYDRA]
+    return cfg
+
+
+def _loader(folder: str | None = None) -> tuple[Loader, list[str]]:
+    """The running job's loader or a new one, and the overrides of the job that name more folders.
+
+    Args:
+        folder: where a new loader finds files, besides ``conf/``.
+    """
     _register()
     running = GlobalHydra.instance()
-    outer = running.hydra
-    running.clear()  # inside an entry point Hydra is at work already
-    try:
-        with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-            return hydra.compose(config_name, overrides=list(given))
-    finally:
-        GlobalHydra.instance().hydra = outer
+    if running.is_initialized() and isinstance(found := running.config_loader(), Loader):
+        given = HydraConfig.get().overrides.hydra if HydraConfig.initialized() else []
+        return found, [item for item in given if item.startswith(SEARCH_PATH)]
+
+    setup_globals()
+    search_path = create_config_search_path(str(CONF))
+    if folder is not None:
+        search_path.append("command-line", f"file://{Path(folder).resolve()}")
+    return Loader(search_path), []
 
 
 def plain(cfg: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
-    """The configuration as plain containers, for loggers and cards; resolve: links (``${backbone}``) are followed."""
+    """The configuration as plain containers; resolve: replace links by the values they name."""
     values = OmegaConf.to_container(cfg, resolve=resolve)
     assert isinstance(values, dict)
     return {str(key): value for key, value in values.items()}
@@ -114,7 +189,7 @@ def overrides() -> list[str]:
 
 
 def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:
-    """``group=choice`` for this job's choices that an entry point would not make by itself."""
+    """``group=choice`` for the choices of this job that are not an entry point's defaults."""
     defaults: Any = OmegaConf.load(CONF / f"{config_name}.yaml").defaults
     usual = {
         group: choice
@@ -122,8 +197,8 @@ def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:
         if isinstance(item, DictConfig)
         for group, choice in item.items()
     }
-    made = HydraConfig.get().runtime.choices
-    return [f"{group}={made[group]}" for group in groups if made[group] != usual[group]]
+    chosen = HydraConfig.get().runtime.choices
+    return [f"{group}={chosen[group]}" for group in groups if chosen[group] != usual[group]]
 
 
 def is_multirun() -> bool:
@@ -132,9 +207,12 @@ def is_multirun() -> bool:
 
 
 def machine(cfg: DictConfig) -> "torch.device":
-    """The device a configuration names (``auto``: a GPU if there is one); sets the number of CPU threads too.
+    """The device that a configuration names; sets the number of CPU threads as well.
 
-    Raises ZooError for a device that this machine lacks, and for a seed or number of threads that is none.
+    ``auto`` is a GPU if there is one, else the CPU.
+
+    Raises:
+        ZooError: for a device that this machine lacks, and for a wrong seed or number of threads.
     """
     import torch
 
@@ -144,10 +222,11 @@ def machine(cfg: DictConfig) -> "torch.device":
     if cfg.threads is not None:
         _check_number(cfg, "threads", least=1)
         torch.set_num_threads(cfg.threads)
+
     name = ("cuda" if torch.cuda.is_available() else "cpu") if cfg.device == "auto" else cfg.device
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).item()  # a device may have a name and not be there
+        torch.zeros(1, device=device).item()  # PyTorch accepts names of devices that are absent
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         raise unknown_choice("device", name, found) from error
@@ -161,17 +240,23 @@ def _check_number(cfg: DictConfig, key: str, *, least: int) -> None:
 
 
 def run_folder() -> Path:
-    """Where this job writes."""
+    """The folder that this job writes to."""
     return Path(HydraConfig.get().runtime.output_dir)
 
 
 def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
-    """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``; exit code 2 on a mistake."""
+    """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
+
+    A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+    """
     _register()
-    os.environ.setdefault(
-        "HYDRA_FULL_ERROR", "1"
-    )  # raise instead of printing and leaving with code 1
+    loader.install()
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
+    typed = get_args_parser().parse_args(sys.argv[1:])
     working = False
+
+    def explained(error: HydraException | OmegaConfBaseException) -> str:
+        return _explained(error, config_name, typed.overrides, typed.config_dir)
 
     def guarded(cfg: DictConfig) -> None:
         nonlocal working
@@ -180,38 +265,36 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
             _check_keys(cfg, config_name)
             job(cfg)
         except ZooError as error:
-            _leave(str(error))
-        except (
-            HydraException,
-            OmegaConfBaseException,
-        ) as error:  # some of it is found only when it is used
-            _leave(_explained(error, config_name))
+            _exit(str(error))
+        except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
+            _exit(explained(error))
         finally:
-            _withdraw(run_folder())
+            _remove_if_empty(run_folder())
         working = False
 
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+    except ZooError as error:
+        _exit(str(error))
     except (HydraException, OmegaConfBaseException) as error:
-        _leave(_explained(error, config_name))
-    except ValueError as error:
+        _exit(explained(error))
+    except ValueError as error:  # Hydra's type for choices and flags that make no sense
         if working:
             raise
-        _leave(
-            _emptied_group() or _sentence(error)
-        )  # Hydra says so of choices and flags that make no sense
+        _exit(_null_choice(typed.overrides, typed.config_dir) or _sentence(error))
     except OSError as error:
         if working:
             raise
-        _leave(
-            f"Cannot write to the run folder {error.filename}: {error.strerror}; choose another one."
-        )
+        folder = error.filename
+        _exit(f"Cannot write to the run folder {folder}: {error.strerror}; choose another one.")
 
 
 def _check_keys(cfg: DictConfig, config_name: str) -> None:
-    """Raise ZooError for a top-level key that only ``+`` brought in: nothing would read it."""
-    if any(item.startswith("+") for item in overrides()):
-        known = [str(key) for key in _composed(config_name, ())]
+    """Raise ZooError for a top-level key that an override with ``+`` adds: nothing reads it."""
+    given = overrides()
+    declared = [item for item in given if not item.startswith("+")]
+    if declared != given:
+        known = [str(key) for key in _composed(config_name, declared)]
         for key in cfg:
             if key not in known:
                 raise unknown_choice("key", key, known)
@@ -224,8 +307,8 @@ def _register() -> None:
     )
 
 
-def _withdraw(folder: Path) -> None:
-    """Remove the folder that Hydra made if nothing came into it, and its parents below here if that empties them."""
+def _remove_if_empty(folder: Path) -> None:
+    """Remove a folder without files, and its parents below the current folder if they are empty."""
     here = Path.cwd()
     for place in (folder, *(parent for parent in folder.parents if here in parent.parents)):
         try:
@@ -237,55 +320,97 @@ def _withdraw(folder: Path) -> None:
 def _explained(
     error: HydraException | OmegaConfBaseException,
     config_name: str,
-    given: Sequence[str] | None = None,
+    given: Sequence[str],
+    folder: str | None = None,
 ) -> str:
-    """One sentence about what is wrong with the overrides (None: those typed), naming the choices where it can."""
+    """One sentence about what is wrong with overrides, with the choices where they are known.
+
+    Args:
+        given: the overrides.
+        folder: see ``_loader``.
+    """
     for cause in _causes(error):
         if isinstance(cause, ZooError):
             return str(cause)
+
     if isinstance(error, OverrideParseException):
         reason = _sentence(error).removeprefix(f"Error parsing override '{error.override}'").strip()
-        return f"Cannot read {error.override!r} ({reason}); write key=value, in quotes if it has spaces or brackets."
+        return (
+            f"Cannot read {error.override!r} ({reason}); write key=value, in quotes if it has "
+            "spaces or brackets."
+        )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, name = error.missing_cfg_file.rpartition("/")
         return str(unknown_choice(group, name, error.options))
+
     foreign = re.match(r"In 'experiment/([^']+)': Could not override '([^']+)'", str(error))
     if foreign:
         return (
             f"Experiment {foreign[1]!r} is not for {config_name}.py, which has no {foreign[2]!r}."
         )
     found = re.match(r"Could not override '([^'@]+)'", str(error))
-    if found and (
-        keys := _siblings(config_name, found[1], sys.argv[1:] if given is None else given)
-    ):
-        return str(unknown_choice("key", found[1], keys))
+    if found and (sentence := _unknown_key(config_name, found[1], given, folder)):
+        return sentence
+
     sentences = dict.fromkeys(_sentence(item) for item in (error, *_causes(error)))
     return " ".join(sentences)
 
 
-def _emptied_group() -> str:
-    """What to say of ``system=null`` and its like, of which Hydra only says that null is no choice."""
-    for group in (item.partition("=")[0] for item in sys.argv[1:] if item.endswith("=null")):
-        if choices := sorted(path.stem for path in (CONF / group).glob("*.yaml")):
+def _null_choice(given: Sequence[str], folder: str | None) -> str:
+    """A sentence about ``system=null`` and its like; Hydra's own does not name the choices."""
+    found, search = _loader(folder)
+    for group in (item.partition("=")[0] for item in given if item.endswith("=null")):
+        if choices := found.get_group_options(group, overrides=search):
             return str(unknown_choice(group, "null", choices))
     return ""
 
 
-def _siblings(config_name: str, key: str, typed: Sequence[str]) -> list[str]:
-    """The keys beside ``key`` in the configuration without it, written in full."""
+def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str | None) -> str:
+    """A sentence about a key that does not exist, with the choices of its group that have it.
+
+    Args:
+        key: in full, such as ``data.root``.
+        given: the overrides.
+        folder: see ``_loader``.
+    """
+    group, _, inside = key.partition(".")
+    found, search = _loader(folder)
+    search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]
+    chosen = [
+        item
+        for item in given
+        if "." not in (name := item.partition("=")[0])
+        and found.get_group_options(name, overrides=search)
+    ]
+
+    beside = _siblings(config_name, key, [*search, *chosen], folder)
+    if beside is None:  # a key further up does not exist, either
+        return _unknown_key(config_name, key.rpartition(".")[0], given, folder) if inside else ""
+
+    owners = []
+    for choice in found.get_group_options(group, overrides=search) if inside else ():
+        with contextlib.suppress(ZooError, HydraException, OmegaConfBaseException):
+            _composed(config_name, [*search, f"{group}={choice}", f"{key}=null"], folder)
+            owners.append(choice)
+    if owners:
+        keys = f", and the keys here are: {', '.join(beside)}" if beside else ""
+        return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{keys}."
+    return str(unknown_choice("key", key, beside)) if beside else ""
+
+
+def _siblings(
+    config_name: str, key: str, given: Sequence[str], folder: str | None
+) -> list[str] | None:
+    """The full names of the keys beside ``key``; None if the mapping around it is absent."""
     parent = key.rpartition(".")[0]
-    given = [item for item in typed if "=" in item and not item.startswith(("-", key, "+" + key))]
     try:
-        cfg = _composed(config_name, given)
-        beside = OmegaConf.select(cfg, parent) if parent else cfg
-    except (HydraException, OmegaConfBaseException):
-        return []
-    prefix = f"{parent}." if parent else ""
-    return (
-        [f"{prefix}{name!s}" for name in beside if name != "_target_"]
-        if isinstance(beside, DictConfig)
-        else []
-    )
+        if not parent:
+            return [str(name) for name in _composed(config_name, given, folder, partial=True)]
+        create = f"{parent}={{}}"  # a part that is null becomes one with its defaults
+        beside = OmegaConf.select(_composed(config_name, [*given, create], folder), parent)
+    except (ZooError, HydraException, OmegaConfBaseException):
+        return None
+    return [f"{parent}.{name!s}" for name in beside if name != TARGET]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -300,6 +425,6 @@ def _sentence(error: BaseException) -> str:
     return " ".join(line for line in lines if not line.startswith(_HINTS))
 
 
-def _leave(message: str) -> None:
+def _exit(message: str) -> None:
     print(f"error: {message}", file=sys.stderr)
     sys.exit(BAD_INPUT)

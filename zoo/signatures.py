@@ -1,0 +1,187 @@
+"""What a configuration may set: the constructor arguments of its targets, read from signatures.
+
+A node with ``_target_`` gives the arguments that differ from the defaults of the Python code;
+``complete`` adds the others, so that each argument can be overridden by name and a recorded
+configuration holds every value.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from inspect import Parameter, signature
+from pkgutil import resolve_name
+from types import FunctionType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from zoo.errors import ZooError
+
+TARGET = "_target_"
+REQUIRED = "???"  # as OmegaConf writes a value that must be given
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a target.
+
+    Attributes:
+        default: value that the target takes where none is given; ``REQUIRED`` if it has none.
+        hint: annotation; None where the target has none that can be resolved.
+    """
+
+    default: Any
+    hint: Any
+
+
+def located(target: str, *, where: str = "") -> Any:
+    """The class or function that a dotted path names.
+
+    Args:
+        target: such as ``zoo.policies.wait_k.WaitK``.
+        where: key of the node that names it, for the message.
+
+    Raises:
+        ZooError: if it cannot be imported.
+    """
+    try:
+        return resolve_name(target)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ZooError(
+            f"{where}{TARGET} is {target!r}, which cannot be imported ({error})."
+        ) from error
+
+
+@cache
+def arguments(target: Callable[..., Any]) -> Mapping[str, Argument]:
+    """The arguments of a target by name; empty for a built-in without a signature."""
+    try:
+        parameters = signature(target).parameters
+    except ValueError:
+        return {}
+
+    fields = {}
+    if isinstance(target, type) and dataclasses.is_dataclass(target):
+        fields = {field.name: field for field in dataclasses.fields(target)}
+    hints = hints_of(target)
+
+    found: dict[str, Argument] = {}
+    for name, parameter in parameters.items():
+        if parameter.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+            continue
+        default = REQUIRED if parameter.default is Parameter.empty else parameter.default
+        factory = fields[name].default_factory if name in fields else None
+        if callable(factory):
+            default = factory()
+        found[name] = Argument(default, hints.get(name))
+    return found
+
+
+def hints_of(target: Callable[..., Any]) -> Mapping[str, Any]:
+    """The annotations of a target's arguments; empty if one of them cannot be resolved."""
+    called = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
+    try:
+        return get_type_hints(called)
+    except (NameError, TypeError):
+        return {}
+
+
+def complete(node: Any, argument: Argument | None = None, *, where: str = "") -> Any:
+    """A plain configuration node in which every target has all its arguments.
+
+    A mapping given to an argument whose annotation is a dataclass needs no ``_target_``. Where the
+    default of that argument is an instance, missing values come from the instance.
+
+    Args:
+        node: plain value, list or mapping; links (``${...}``) are strings and stay.
+        argument: what the node is given to; None at the top and in free mappings.
+        where: key of the node with a final dot, for messages.
+
+    Returns:
+        A copy with defaults added behind the values that were given, and ``_target_`` in front.
+
+    Raises:
+        ZooError: if a target cannot be imported.
+    """
+    if isinstance(node, Mapping):
+        return _complete_mapping(node, argument, where)
+    if isinstance(node, list):
+        item = _item(argument, Sequence)
+        return [complete(value, item, where=f"{where}{at}.") for at, value in enumerate(node)]
+    return node
+
+
+def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where: str) -> Any:
+    part = part_of(argument) if TARGET not in node and argument else None
+    if TARGET not in node and part is None:
+        item = _item(argument, Mapping)
+        return {
+            name: complete(value, item, where=f"{where}{name}.") for name, value in node.items()
+        }
+
+    target = part or located(node[TARGET], where=where)
+    known = arguments(target)
+    given = {
+        name: complete(value, known.get(name), where=f"{where}{name}.")
+        for name, value in node.items()
+        if name != TARGET
+    }
+    instance = argument.default if part and argument else None  # its values come first
+    added = {}
+    for name in known.keys() - given.keys():
+        with suppress(TypeError):  # a default that no configuration can write is left to Python
+            added[name] = as_plain(getattr(instance, name, known[name].default))
+    ordered = {name: added[name] for name in known if name in added}
+    return {TARGET: path_of(target) if part else node[TARGET], **given, **ordered}
+
+
+def as_plain(value: Any) -> Any:
+    """A default as a configuration writes it: dataclasses as nodes, functions by name.
+
+    Raises:
+        TypeError: for what no configuration can write.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, str):
+        return str(value)  # a member of a StrEnum
+    if isinstance(value, Mapping):
+        return {name: as_plain(item) for name, item in value.items()}
+    if isinstance(value, Sequence):
+        return [as_plain(item) for item in value]
+    if isinstance(value, FunctionType):
+        return {TARGET: "pkgutil.resolve_name", "name": path_of(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value) if field.init]
+        values = {name: as_plain(getattr(value, name)) for name in names}
+        return {TARGET: path_of(type(value)), **values}
+    raise TypeError(f"{value!r} cannot be written to a configuration.")
+
+
+def part_of(argument: Argument) -> type | None:
+    """The dataclass that a mapping without ``_target_`` describes; None where that is ambiguous."""
+    default = argument.default
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        return type(default)
+    choices = _choices(argument.hint)
+    classes = [choice for choice in choices if dataclasses.is_dataclass(choice)]
+    free = [choice for choice in choices if (get_origin(choice) or choice) in (Mapping, dict, Any)]
+    return classes[0] if len(classes) == 1 and not free else None  # type: ignore[return-value]
+
+
+def path_of(thing: type | FunctionType) -> str:
+    """The dotted path of a class or function."""
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The members of a union; of anything else itself."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _item(argument: Argument | None, kind: type) -> Argument | None:
+    """What the values of a mapping or list are annotated with."""
+    for choice in _choices(argument.hint) if argument else ():
+        origin = get_origin(choice)
+        if isinstance(origin, type) and issubclass(origin, kind) and get_args(choice):
+            return Argument(None, get_args(choice)[-1])
+    return None
