@@ -43,4 +43,5 @@ def test_the_card_tells_synthetic_speech_from_a_corpus_of_ones_own() -> None:
 
 def test_a_recogniser_is_measured_on_target_speech() -> None:
     text = made(backbone=CTC(name=None), key="name")
-    assert "`python benchmarks/recogniser.py recogniser.name=<this folder>`" in text
+    command = "python evaluate.py system=wait_k synthesizer=espeak recogniser.name=<this folder>"
+    assert f"`{command}`" in text

@@ -93,6 +93,6 @@ def card(
 
 def evaluation(system: StreamingSystem, evaluated: Sequence[str], weights: str) -> str:
     """The command that measures what was trained. weights: overrides one key of a backbone or recogniser."""
-    if isinstance(system.backbone, CTC):  # it hears target speech
-        return f"python benchmarks/recogniser.py recogniser.{weights}"
+    if isinstance(system.backbone, CTC):  # transcribes the synthesised speech of another system
+        return f"python evaluate.py system=wait_k synthesizer=espeak recogniser.{weights}"
     return f"python evaluate.py {' '.join([*evaluated, f'backbone.{weights}'])}"

@@ -1,11 +1,11 @@
-"""python benchmarks/one_chunk.py [--step N] [override ...]: one chunk's way through the zoo, with the real shapes.
+"""python docs/one_chunk.py [--step N] [override ...]: one chunk's way through the zoo, with shapes.
 
-Streams the first talk of the test set through InfiniSST, watches one step on its way from samples to words, then
-follows these words into the Instance and the scores of the whole talk. The table is the one of docs/one_chunk.md.
+Streams the first talk of the test set through InfiniSST, records one step from samples to words,
+then follows these words into the Instance and the scores of the whole talk. Prints the table of
+docs/one_chunk.md.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +19,6 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
-from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, CHUNK_SAMPLES
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
 from zoo.data.talks import Talk
@@ -35,53 +33,53 @@ Line = tuple[str, str, str]  # stage, what it holds, value
 
 
 @dataclass(slots=True)
-class Seen:
-    """What passed by in one step: output shapes by module name, and the answer of the backbone."""
+class StepRecord:
+    """Output shapes by module name and the hypothesis of one step."""
 
     shapes: dict[str, list[int]]
     hypothesis: Hypothesis | None = None
 
 
 @contextmanager
-def watched(backbone: InfiniSST) -> Iterator[Seen]:
-    """Look at the modules and at ``decode`` while the step goes through them; nothing is changed."""
-    seen = Seen({})
+def recording_step(backbone: InfiniSST) -> Iterator[StepRecord]:
+    """Record module outputs and the result of ``decode`` during one step, without side effects."""
+    record = StepRecord({})
     modules = {
         "convolutions": backbone.encoder.feature_extractor,
         "encoder": backbone.encoder.encoder,
         "adapter": backbone.adapter,
     }
 
-    def look(name: str) -> Any:
+    def hook_for(name: str) -> Any:
         def note(module: nn.Module, inputs: Any, output: Any) -> None:
             tensor = output if isinstance(output, Tensor) else output[0]
-            seen.shapes[name] = list(tensor.shape)
+            record.shapes[name] = list(tensor.shape)
 
         return note
 
-    hooks = [module.register_forward_hook(look(name)) for name, module in modules.items()]
+    hooks = [module.register_forward_hook(hook_for(name)) for name, module in modules.items()]
     decode = backbone.decode
 
     def answered(*arguments: Any) -> list[Hypothesis]:
         hypotheses = decode(*arguments)
-        seen.hypothesis = hypotheses[0]
+        record.hypothesis = hypotheses[0]
         return hypotheses
 
     backbone.decode = answered  # type: ignore[method-assign]
     try:
-        yield seen
+        yield record
     finally:
-        del backbone.decode  # the class's own shows again
+        del backbone.decode  # restores the method of the class
         for hook in hooks:
             hook.remove()
 
 
-def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int, list[Line]]:
-    """Number of the step shown (``step``, or the second one that writes) and a line per station."""
+def follow_step(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int, list[Line]]:
+    """Number of the step (``step``, or the second one that emits text) and a line per station."""
     backbone = system.backbone
     if not isinstance(backbone, InfiniSST):
         raise ZooError(
-            f"This walk goes through InfiniSST; the system's backbone is {type(backbone).__name__}."
+            f"one_chunk.py follows InfiniSST; the system's backbone is {type(backbone).__name__}."
         )
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     session, received, writes = system.open(talk.name), 0, 0
@@ -89,7 +87,7 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
         waiting, state = session.audio.numel(), session.backbone_state
         before = state.kept, state.next_position
         received += chunk.samples.numel()
-        with watched(backbone) as seen:
+        with recording_step(backbone) as record:
             [action] = system.step([session], [chunk])
         writes += bool(action.text)
         if number == step or (step is None and writes == 2):
@@ -107,10 +105,12 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
                     "source words that end in this step",
                     " ".join(word.text for word in words),
                 ),
-                *listening(
-                    seen, received, begin=begin, samples=chunk.samples.numel(), waiting=waiting
+                *encoder_lines(
+                    record, received, begin=begin, samples=chunk.samples.numel(), waiting=waiting
                 ),
-                *speaking(backbone, seen, before=before, state=state, m=system.latency_multiplier),
+                *decoder_lines(
+                    backbone, record, before=before, state=state, m=system.latency_multiplier
+                ),
                 ("Action.text", "what TextStream adds to the talk", repr(action.text)),
                 ("Emission.delay", "seconds of source received", f"{end:.3f}"),
             ]
@@ -118,33 +118,35 @@ def walk(system: StreamingSystem, talk: Talk, *, step: int | None) -> tuple[int,
     raise ZooError(
         f"Talk {talk.name!r} has no step {step}."
         if step is not None
-        else "Nothing was written twice."
+        else f"Fewer than two steps of talk {talk.name!r} emit text."
     )
 
 
-def listening(seen: Seen, received: int, *, begin: float, samples: int, waiting: int) -> list[Line]:
+def encoder_lines(
+    record: StepRecord, received: int, *, begin: float, samples: int, waiting: int
+) -> list[Line]:
     """From samples to embeddings."""
     end = received / SAMPLE_RATE
     return [
         ("SpeechChunk.samples", f"{begin:.2f} to {end:.2f} s of the talk", f"{samples}"),
         ("Session.audio", f"kept from before: {waiting}", f"{waiting + samples}"),
-        ("FeatureExtractor", "batch, channels, frames of 20 ms", shape(seen, "convolutions")),
-        ("StreamingEncoder", "batch, frames, hidden", shape(seen, "encoder")),
-        ("Adapter", "batch, embeddings of 80 ms, decoder width", shape(seen, "adapter")),
+        ("FeatureExtractor", "batch, channels, frames of 20 ms", shape(record, "convolutions")),
+        ("StreamingEncoder", "batch, frames, hidden", shape(record, "encoder")),
+        ("Adapter", "batch, embeddings of 80 ms, decoder width", shape(record, "adapter")),
     ]
 
 
-def speaking(
-    backbone: InfiniSST, seen: Seen, *, before: tuple[int, int], state: Any, m: int
+def decoder_lines(
+    backbone: InfiniSST, record: StepRecord, *, before: tuple[int, int], state: Any, m: int
 ) -> list[Line]:
     """From prompt positions to token ids."""
-    hypothesis = seen.hypothesis
+    hypothesis = record.hypothesis
     assert hypothesis is not None
     pieces = backbone.tokenizer.convert_ids_to_tokens(hypothesis.token_ids.tolist())
     return [
         (
             "Prompt.turn",
-            "ids of the user's turn: speech and the marks around it",
+            "ids of the user's turn: speech and its marks",
             str(len(backbone.prompt.turn(m))),
         ),
         ("StreamState.cache", "decoder positions kept before the turn", str(before[0])),
@@ -165,7 +167,9 @@ def speaking(
     ]
 
 
-def arriving(instance: Instance, system: StreamingSystem, talk: Talk, number: int) -> list[Line]:
+def instance_lines(
+    instance: Instance, system: StreamingSystem, talk: Talk, number: int
+) -> list[Line]:
     """From the emission to the Instance and the scores of the talk."""
     target = system.target_language
     mine = [unit for unit, chunk in enumerate(instance.chunk_indices) if chunk == number]
@@ -207,16 +211,18 @@ def arriving(instance: Instance, system: StreamingSystem, talk: Talk, number: in
     ]
 
 
-def shape(seen: Seen, name: str) -> str:
-    """The shape that module ``name`` gave, or a dash where it was not asked."""
-    return str(seen.shapes[name]) if name in seen.shapes else "–"
+def shape(record: StepRecord, name: str) -> str:
+    """Output shape of module ``name``, or a dash where it did not run."""
+    return str(record.shapes[name]) if name in record.shapes else "–"
 
 
 def main() -> None:
-    """Stream, print the walk, end with one line of JSON."""
+    """Stream and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--step", type=int, help="which step to show, from 0 (default: the second one that writes)"
+        "--step",
+        type=int,
+        help="the step to print, from 0 (default: the second one that emits text)",
     )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
     arguments = parser.parse_args()
@@ -225,7 +231,7 @@ def main() -> None:
     system.configure_model()
     system.to(machine(cfg)).eval()
     [talk] = build(cfg.data).talks(cfg.evaluation.split, limit=1)
-    number, lines = walk(system, talk, step=arguments.step)
+    number, lines = follow_step(system, talk, step=arguments.step)
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
     [instance] = simulate(system, [source])
     table = Table(
@@ -235,12 +241,9 @@ def main() -> None:
         title=f"{talk.name}, step {number}, m = {system.latency_multiplier}",
         box=None,
     )
-    for line in [*lines, *arriving(instance, system, talk, number)]:
+    for line in [*lines, *instance_lines(instance, system, talk, number)]:
         table.add_row(*line)
     Console(width=140).print(table)
-    facts = {"benchmark": "one_chunk", "system": system.name, "talk": talk.name, "step": number}
-    grid = {"samples": CHUNK_SAMPLES, "frames": CHUNK_FRAMES, "embeddings": CHUNK_EMBEDDINGS}
-    print(json.dumps(facts | grid | {"compute_seconds": round(instance.chunks[number].compute, 4)}))
 
 
 if __name__ == "__main__":

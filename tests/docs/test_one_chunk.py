@@ -1,5 +1,7 @@
-"""The walk of one chunk: its shapes are those of the grid in docs/one_chunk.md."""
+"""docs/one_chunk.py: its shapes are those of the grid in docs/one_chunk.md."""
 
+import importlib.util
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -14,6 +16,19 @@ from zoo.evaluation.sources import sources
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "one_chunk.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("one_chunk", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 
 @pytest.fixture(scope="module")
 def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
@@ -27,9 +42,10 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Talk:
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> StreamingSystem:
-    """The small InfiniSST with random weights, made to say words whatever its seed.
+    """The small InfiniSST, randomly initialised, with a search that always generates words.
 
-    Greedy, for its best beam would be to say nothing; no id twice, for it would say one throughout, perhaps a mark.
+    Greedy, because the best beam would be empty; no id twice, because it would repeat one id,
+    perhaps a mark.
     """
     folder = tmp_path_factory.mktemp("tokenizer")
     train_tokenizer(["Ein Haus."], vocabulary_size=300).save_pretrained(folder)
@@ -41,8 +57,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> StreamingSystem:
     return system.eval()
 
 
-def test_the_walk_shows_the_grid(script: ModuleType, system: StreamingSystem, talk: Talk) -> None:
-    number, lines = script.walk(system, talk, step=1)
+def test_the_table_has_the_grid(script: ModuleType, system: StreamingSystem, talk: Talk) -> None:
+    number, lines = script.follow_step(system, talk, step=1)
     found = {station: value for station, _, value in lines}
     cfg = compose("evaluate").backbone
     channels, hidden = cfg.encoder.conv_channels[-1], cfg.encoder.hidden
@@ -58,7 +74,7 @@ def test_the_walk_shows_the_grid(script: ModuleType, system: StreamingSystem, ta
     assert found["Emission.delay"] == "3.840"
 
 
-def test_the_walk_leaves_the_system_as_it_was(
+def test_recording_leaves_the_system_unchanged(
     script: ModuleType, system: StreamingSystem, talk: Talk
 ) -> None:
     def text() -> str:
@@ -67,7 +83,7 @@ def test_the_walk_leaves_the_system_as_it_was(
         ).text
 
     before = text()
-    script.walk(system, talk, step=0)
+    script.follow_step(system, talk, step=0)
     assert text() == before
     assert "decode" not in vars(system.backbone)
     assert not system.backbone.adapter._forward_hooks
@@ -80,7 +96,8 @@ def test_the_words_arrive_in_the_instance(
     [instance] = simulate(system, [source])
     number = instance.chunk_indices[0]
     found = {
-        station: value for station, _, value in script.arriving(instance, system, talk, number)
+        station: value
+        for station, _, value in script.instance_lines(instance, system, talk, number)
     }
     mine = [
         unit
@@ -95,4 +112,4 @@ def test_a_step_behind_the_end_is_refused(
     script: ModuleType, system: StreamingSystem, talk: Talk
 ) -> None:
     with pytest.raises(ZooError, match="no step 3"):
-        script.walk(system, talk, step=3)
+        script.follow_step(system, talk, step=3)
