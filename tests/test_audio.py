@@ -96,9 +96,9 @@ def broken(folder: Path, kind: str) -> Path:
     [
         ("missing", "does not exist"),
         ("folder", "does not exist or is not a file"),
-        ("empty", "damaged or no audio"),
-        ("text", "damaged or no audio"),
-        ("header only", "damaged or no audio"),
+        ("empty", "damaged or not audio"),
+        ("text", "damaged or not audio"),
+        ("header only", "damaged or not audio"),
         ("no samples", "has no samples"),
         ("cut", "truncated"),
         ("cut flac", "damaged"),

@@ -1,4 +1,4 @@
-"""Audio files as 16 kHz mono float32 tensors: load, measure, cut into chunks, write. Knows no talks and no models."""
+"""Load, measure, split and write audio files as 16 kHz mono float32 tensors."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 ALLOWED = "allowed are WAV, FLAC, OGG or MP3 files with any sample rate and any number of channels"
-STREAMED = 0x7FFFFFFF  # bytes: at least this much "data" is what programs write that do not know the length
+# Bytes. Programs that do not know the length in advance declare at least this much data.
+STREAMED = 0x7FFFFFFF
 _CUT_DATA = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 
 
@@ -29,7 +30,7 @@ def _opened(path: Path) -> Iterator[soundfile.SoundFile]:
             yield file
     except soundfile.LibsndfileError as error:
         raise ZooError(
-            f"Audio file {path} is damaged or no audio ({error.error_string}); {ALLOWED}."
+            f"Audio file {path} is damaged or not audio ({error.error_string}); {ALLOWED}."
         ) from error
     except OSError as error:
         raise ZooError(f"Audio file {path} cannot be read ({error.strerror}).") from error
@@ -47,16 +48,29 @@ def _check_header(path: Path, file: soundfile.SoundFile) -> None:
 
 
 def duration(path: str | Path) -> Seconds:
-    """Length of the file in seconds, read from its header. Raises ZooError for a file that is no sound audio."""
+    """Return the length of a file in seconds, read from its header.
+
+    Raises:
+        ZooError: The file is missing, damaged, truncated or empty.
+    """
     with _opened(Path(path)) as file:
         return float(file.frames / file.samplerate)
 
 
 def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = None) -> Tensor:
-    """Samples (n,) float32 at 16 kHz, channels averaged, from ``start`` for ``duration`` seconds (None: to the end).
+    """Load a part of an audio file as 16 kHz mono.
 
-    A ``duration`` that reaches beyond the end stops there. Raises ZooError for a missing, damaged, truncated or empty
-    file, for a ``start`` at or behind the end, and for samples that are not finite. Silence is legal.
+    Args:
+        path: WAV, FLAC, OGG or MP3 file with any sample rate and any number of channels.
+        start: Position of the first sample in seconds.
+        duration: Seconds to load, at most to the end of the file. None: to the end.
+
+    Returns:
+        (n,) float32 samples at 16 kHz, averaged over channels.
+
+    Raises:
+        ZooError: The file is missing, damaged, truncated or empty, ``start`` is not before its
+            end, or a sample is not finite.
     """
     path = Path(path)
     with _opened(path) as file:
@@ -66,35 +80,47 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
             raise ZooError(
                 f"Audio file {path} lasts {length / rate:.3f} s; it has nothing at {start:.3f} s."
             )
+
         count = length - first if duration is None else min(length - first, round(duration * rate))
         file.seek(first)
         samples = file.read(count, dtype="float32", always_2d=True).mean(axis=1)
+
     if len(samples) < count:
         raise ZooError(f"Audio file {path} is truncated: it has {len(samples)} of {count} samples.")
     if not np.isfinite(samples).all():
         raise ZooError(
             f"Audio file {path} has samples that are NaN or infinite; all must be finite numbers."
         )
+
     if rate != SAMPLE_RATE:
         samples = soxr.resample(samples, rate, SAMPLE_RATE)
     return torch.from_numpy(np.ascontiguousarray(samples, dtype=np.float32))
 
 
 def chunks(samples: Tensor, size: Samples) -> Iterator[Tensor]:
-    """Cut (n,) into pieces of ``size`` samples; the last may be shorter. Raises ZooError for a size below 1."""
+    """Split (n,) samples into chunks of ``size`` samples; the last chunk may be shorter.
+
+    Raises:
+        ZooError: ``size`` is below 1.
+    """
     if size < 1:
         raise ZooError(f"A chunk needs at least 1 sample, not {size}.")
     return (samples[start : start + size] for start in range(0, len(samples), size))
 
 
 def write(path: str | Path, samples: Tensor) -> None:
-    """Write (n,) or (n, channels) float32 samples at 16 kHz as 16-bit WAV, clipped to [-1, 1).
+    """Write samples as a 16-bit WAV file.
 
-    Raises ZooError if it cannot.
+    Args:
+        path: File to write.
+        samples: (n,) or (n, channels) float32 at 16 kHz, clipped to [-1, 1).
+
+    Raises:
+        ZooError: The file cannot be written.
     """
-    pcm = (
-        (samples.detach().cpu() * 32768).round_().clamp_(-32768, 32767).to(torch.int16)
-    )  # exact: a power of two
+    # Scaling by a power of two is exact in float32.
+    pcm = (samples.detach().cpu() * 32768).round_().clamp_(-32768, 32767).to(torch.int16)
+
     try:
         soundfile.write(Path(path), pcm.numpy(), SAMPLE_RATE, format="WAV", subtype="PCM_16")
     except (soundfile.LibsndfileError, OSError) as error:

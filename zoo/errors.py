@@ -1,28 +1,40 @@
-"""Errors a person can act on: one sentence that names the thing and the choices; entry points exit with code 2."""
+"""User errors: one sentence that names the problem and the valid choices.
+
+Entry points print the sentence without a traceback and exit with code 2.
+"""
 
 import sys
 from collections.abc import Callable, Iterable
 
 
 class ZooError(Exception):
-    """A mistake in the input or the configuration. The message is the whole story; no traceback is shown."""
+    """An error in the input or the configuration that the user can correct."""
 
 
 def unknown_choice(noun: str, name: object, choices: Iterable[object]) -> ZooError:
-    """``unknown_choice("language", "xx", ["de", "es"])`` -> "Unknown language 'xx'; choose one of: de, es."."""
-    return ZooError(
-        f"Unknown {noun} {str(name)!r}; choose one of: {', '.join(str(choice) for choice in choices)}."
-    )
+    """Return the error for a name that is not one of the valid choices.
+
+    ``unknown_choice("language", "xx", ["de", "es"])`` has the message
+    "Unknown language 'xx'; choose one of: de, es."
+
+    Args:
+        noun: Kind of thing that the name should denote.
+        name: The invalid name.
+        choices: The valid names.
+    """
+    names = ", ".join(str(choice) for choice in choices)
+    return ZooError(f"Unknown {noun} {str(name)!r}; choose one of: {names}.")
 
 
 def shorten_list(names: Iterable[str], most: int = 3) -> str:
-    """``shorten_list(["a", "b", "c", "d"])`` -> "a, b, c and 1 more"."""
-    known = list(names)
-    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
+    """Join at most ``most`` names: ["a", "b", "c", "d"] becomes "a, b, c and 1 more"."""
+    names = list(names)
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
 
 
 def run_script(main: Callable[[], object]) -> None:
-    """Run a script's ``main``; a mistake is told on stderr and ends it with exit code 2."""
+    """Call ``main``; print a ``ZooError`` to stderr and exit with code 2."""
     try:
         main()
     except ZooError as error:

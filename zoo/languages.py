@@ -1,4 +1,7 @@
-"""Language codes, names, units and joining rules: the only place that knows which languages write without spaces."""
+"""Languages: codes, names, units and joining rules.
+
+Only this module decides which languages are written without spaces between words.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +14,14 @@ from zoo.types import UnitKind
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A written language: how latency counts it, how BLEU cuts it, how its words join and what its letters are.
+    """A written language.
 
-    scripts: how the Unicode names of its letters begin.
+    Attributes:
+        code: ISO 639-1 code.
+        name: English name.
+        unit: Unit in which latency counts the text: words or characters.
+        bleu_tokenizer: Name of the sacreBLEU tokenizer.
+        scripts: Prefixes of the Unicode names of its letters.
     """
 
     code: str
@@ -24,23 +32,24 @@ class Language:
 
     @property
     def separator(self) -> str:
-        """What stands between two words (and between two turns of a translation)."""
+        """The string between two words and between two turns of a translation."""
         return "" if self.unit == "char" else " "
 
     def units(self, text: str) -> list[str]:
-        """Words, or characters without white space: what delays are counted in."""
+        """Split text into words, or into characters without white space."""
         return list("".join(text.split())) if self.unit == "char" else text.split()
 
     def words(self, text: str) -> list[str]:
-        """Words, which policies count; without spaces, those that jieba finds. Punctuation alone is none.
+        """Split text into words without punctuation, also in languages without spaces.
 
-        jieba knows Chinese. Of Japanese it finds most words, of Thai only characters.
+        Languages without spaces are segmented with jieba, which is made for Chinese: it finds most
+        Japanese words but splits Thai into characters.
         """
         parts = _jieba().lcut(text) if self.unit == "char" else text.split()
         return [part for part in parts if any(map(str.isalnum, part))]
 
     def join(self, units: Iterable[str]) -> str:
-        """The inverse of :meth:`units` up to white space."""
+        """Join units to a text, the inverse of :meth:`units` up to white space."""
         return self.separator.join(units)
 
 
@@ -71,7 +80,7 @@ LANGUAGES: dict[str, Language] = {
 
 
 def language(code: str) -> Language:
-    """Look a language up by its code. Raises ZooError naming the known codes."""
+    """Return the language of a code. Raises ZooError for an unknown code."""
     if code not in LANGUAGES:
         raise unknown_choice("language", code, LANGUAGES)
     return LANGUAGES[code]
@@ -79,7 +88,10 @@ def language(code: str) -> Language:
 
 @cache
 def _jieba() -> Any:
-    """jieba's tokenizer with its own dictionary; its usual way prints, and leaves a cache in the temporary folder."""
+    """Return jieba's tokenizer with its default dictionary.
+
+    jieba's own initialisation prints messages and writes a cache to the temporary folder.
+    """
     import jieba
 
     tokenizer = jieba.Tokenizer()

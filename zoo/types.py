@@ -216,11 +216,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a system emits after a chunk: nothing (READ), or text and, where it speaks, its speech (WRITE).
+    """Output of a system after one chunk.
 
     Attributes:
-        text: new text, "" for READ.
-        speech: (n,) float32 at 16 kHz, None from a system without a synthesizer.
+        text: New text; empty for READ.
+        speech: (n,) float32 speech at 16 kHz. None from a system without a synthesizer.
     """
 
     text: str = ""

@@ -181,14 +181,14 @@ def truncate(path: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "empty file": (lambda path: path.write_bytes(b""), "is damaged or no audio"),
+    "empty file": (lambda path: path.write_bytes(b""), "is damaged or not audio"),
     "no samples": (lambda path: soundfile.write(path, noise(0), 16_000), "has no samples"),
     "NaN": (
         lambda path: soundfile.write(path, with_nan(), 16_000, subtype="FLOAT"),
         "has samples that are NaN",
     ),
     "truncated": (truncate, "is truncated"),
-    "no audio": (lambda path: path.write_text("hello"), "is damaged or no audio"),
+    "no audio": (lambda path: path.write_text("hello"), "is damaged or not audio"),
     "missing": (lambda path: path.unlink(), "does not exist"),
 }
 LEGAL: dict[str, Callable[[Path], object]] = {

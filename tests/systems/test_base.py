@@ -205,7 +205,7 @@ def test_a_hypothesis_that_does_not_follow_the_kept_prefix_is_a_mistake() -> Non
             return answer
 
     system = build(backbone=Forgetful())
-    with pytest.raises(ValueError, match="follows 0 tokens; 2 are kept"):
+    with pytest.raises(ValueError, match="continues 0 tokens, but 2 are kept"):
         steps(system, system.open("talk"), [speak([1]), speak([2])])
 
 

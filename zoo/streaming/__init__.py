@@ -1,1 +1,1 @@
-"""One stream's memory, its text, and the simulation that feeds it chunks and keeps the clock."""
+"""Streaming: the state of a live stream, its text, simulation, timing and playback."""

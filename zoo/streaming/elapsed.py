@@ -1,8 +1,9 @@
 """Computation-aware times under each elapsed convention, derived from the times of the chunks.
 
-queue: a chunk waits until the one before it is done; the only rule that models a live stream.
-cumulative: audio read plus all compute so far (SimulEval); over-charges long talks.
-chunk: audio read plus the compute of this chunk (simulstream); never charges a backlog.
+queue: a chunk waits until the previous chunk is done; the only convention that models a live
+    stream.
+cumulative: source received plus all compute so far (SimulEval); overcharges long talks.
+chunk: source received plus the compute of this chunk (simulstream); never charges a backlog.
 """
 
 from collections.abc import Sequence
@@ -14,25 +15,38 @@ from zoo.types import ChunkTime, Convention, Instance, Seconds, queue_finish_tim
 
 
 def finish_times(chunks: Sequence[ChunkTime], convention: Convention) -> list[Seconds]:
-    """Wall-clock seconds from the start of the stream at which each chunk is done.
+    """Return the time at which each chunk is done.
 
-    Raises ZooError for an unknown convention.
+    Args:
+        chunks: Arrival and compute times, in order.
+        convention: Name of the elapsed convention.
+
+    Returns:
+        Wall-clock seconds since the stream began, one per chunk.
+
+    Raises:
+        ZooError: The convention is unknown.
     """
     if convention == "queue":
         return queue_finish_times(chunks)
     if convention == "cumulative":
-        spent = accumulate(chunk.compute for chunk in chunks)
-        return [chunk.arrival + compute for chunk, compute in zip(chunks, spent, strict=True)]
+        compute_so_far = accumulate(chunk.compute for chunk in chunks)
+        arrivals = (chunk.arrival for chunk in chunks)
+        return [
+            arrival + compute for arrival, compute in zip(arrivals, compute_so_far, strict=True)
+        ]
     if convention == "chunk":
         return [chunk.arrival + chunk.compute for chunk in chunks]
     raise unknown_choice("elapsed convention", convention, get_args(Convention))
 
 
 def with_convention(instance: Instance, convention: Convention) -> Instance:
-    """The instance with ``elapsed``, of its units and of its speech, under ``convention``.
+    """Return an instance with elapsed times, of units and of speech, under another convention.
 
-    A recorded log without chunk times stays as it was logged, in its own convention. Raises
-    ZooError for an unknown convention and for units without chunk numbers.
+    A recorded log without chunk times keeps the convention in which it was logged.
+
+    Raises:
+        ZooError: The convention is unknown, or the units and their chunk numbers differ in number.
     """
     if convention not in get_args(Convention):
         raise unknown_choice("elapsed convention", convention, get_args(Convention))

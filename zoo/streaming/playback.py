@@ -1,4 +1,4 @@
-"""When target speech is heard: each piece as soon as it is there and the one before it is over. Knows no file."""
+"""Playback of target speech: each piece starts once it is computed and the previous one is over."""
 
 from collections.abc import Sequence
 
@@ -7,55 +7,79 @@ from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Instance, Samples, Seconds, SpeechOutput
 
-FULL_SCALE = 1.0
+FULL_SCALE = 1.0  # largest sample magnitude that an audio file can hold
 
 
 def playback_intervals(
     speech: Sequence[SpeechOutput], *, aware: bool = False
 ) -> list[tuple[Seconds, Seconds]]:
-    """(start, duration) of each piece, in seconds since the stream began, as SimulEval plays speech output.
+    """Return when each piece of speech is played, as SimulEval plays speech output.
 
-    aware: a piece is there when it has been computed (``elapsed``), not when its source had been received (``delay``).
+    Args:
+        speech: Pieces of target speech in order.
+        aware: Computation-aware: a piece is available when it has been computed (``elapsed``)
+            instead of when its source has been received (``delay``).
+
+    Returns:
+        (start, duration) of each piece in seconds since the stream began.
     """
-    played: list[tuple[Seconds, Seconds]] = []
-    over: Seconds = 0.0
-    for spoken in speech:
-        start = max(spoken.elapsed if aware else spoken.delay, over)
-        played.append((start, spoken.duration))
-        over = start + spoken.duration
-    return played
+    intervals: list[tuple[Seconds, Seconds]] = []
+    end: Seconds = 0.0
+    for output in speech:
+        start = max(output.elapsed if aware else output.delay, end)
+        intervals.append((start, output.duration))
+        end = start + output.duration
+    return intervals
 
 
 def start_positions(speech: Sequence[SpeechOutput], *, aware: bool = False) -> list[Samples]:
-    """The sample on the source's time line at which each piece begins; ``intervals`` to the nearest sample."""
-    found: list[Samples] = []
-    over: Samples = 0
-    for spoken in speech:
-        found.append(max(round((spoken.elapsed if aware else spoken.delay) * SAMPLE_RATE), over))
-        over = found[-1] + spoken.samples.numel()
-    return found
+    """Return the starts of :func:`playback_intervals` in samples since the stream began.
+
+    Starts are rounded to samples before they are queued, so pieces never overlap.
+    """
+    starts: list[Samples] = []
+    end: Samples = 0
+    for output in speech:
+        available = round((output.elapsed if aware else output.delay) * SAMPLE_RATE)
+        starts.append(max(available, end))
+        end = starts[-1] + output.samples.numel()
+    return starts
 
 
 def timeline(instance: Instance, *, aware: bool = False) -> Tensor:
-    """(n,) float32 at 16 kHz: target speech on the source's time line, from its beginning, with silence in the gaps.
+    """Return the target speech of a stream on the time line of its source.
 
-    As long as the source, or longer where speech goes on after it. Every sample of speech is there once.
+    Args:
+        instance: Stream with target speech.
+        aware: See :func:`playback_intervals`.
+
+    Returns:
+        (n,) float32 at 16 kHz with silence in the gaps, as long as the source or longer if speech
+        continues after it.
     """
-    places = list(zip(start_positions(instance.speech, aware=aware), instance.speech, strict=True))
-    over = places[-1][0] + places[-1][1].samples.numel() if places else 0
-    wave = torch.zeros(max(over, round(instance.source_length * SAMPLE_RATE)))
-    for begin, spoken in places:
-        wave[begin : begin + spoken.samples.numel()] = spoken.samples
-    return wave
+    starts = start_positions(instance.speech, aware=aware)
+    end = starts[-1] + instance.speech[-1].samples.numel() if starts else 0
+
+    waveform = torch.zeros(max(end, round(instance.source_length * SAMPLE_RATE)))
+    for start, output in zip(starts, instance.speech, strict=True):
+        waveform[start : start + output.samples.numel()] = output.samples
+    return waveform
 
 
 def mix(source: Tensor, target: Tensor) -> Tensor:
-    """(n, 2) float32: the (s,) source on the left, the (t,) target on the right, the shorter one with silence after it.
+    """Return a stereo signal: the source on the left channel, the target on the right channel.
 
-    A side that is louder than a file can hold is turned down as a whole.
+    A channel that exceeds full scale is attenuated as a whole.
+
+    Args:
+        source: (s,) source speech.
+        target: (t,) target speech.
+
+    Returns:
+        (max(s, t), 2) float32, the shorter channel padded with silence.
     """
-    sides = torch.zeros(max(source.numel(), target.numel()), 2)
-    for place, wave in enumerate((source, target)):
-        loudest = float(wave.abs().max()) if wave.numel() else 0.0
-        sides[: wave.numel(), place] = wave / max(loudest, FULL_SCALE)
-    return sides
+    channels = torch.zeros(max(source.numel(), target.numel()), 2)
+    for channel, waveform in enumerate((source, target)):
+        peak = float(waveform.abs().max()) if waveform.numel() else 0.0
+        channels[: waveform.numel(), channel] = waveform / max(peak, FULL_SCALE)
+    return channels

@@ -1,4 +1,4 @@
-"""Feeds talks to a system chunk by chunk and measures compute time: the only place that reads the clock."""
+"""Simulated streaming: feeds talks to a system chunk by chunk and measures its compute time."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,23 +25,32 @@ from zoo.types import (
 
 
 class SimulatedSystem(Protocol):
-    """What a simulation needs of a system, such as ``zoo.systems.base.StreamingSystem``."""
+    """Interface of a system that can be simulated, such as ``StreamingSystem``."""
 
     target_language: Language
 
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
-        """A new stream. segments: (begin, end) of its reference segments, where they are known."""
+        """Open a stream.
+
+        Args:
+            talk: Name of the talk.
+            segments: (begin, end) of the reference segments in seconds, if known.
+        """
 
     def step(self, sessions: Sequence[Session], chunks: Sequence[SpeechChunk]) -> list[Action]:
-        """Feed one chunk to each stream and return what each emits."""
+        """Process one chunk of each stream and return the output of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One stream to translate. chunks: samples (n,) in arrival order, all of one size but the last.
+    """A stream to translate.
 
-    segments: (begin, end) in seconds of the reference segments, for systems that are given them
-    (SimulST).
+    Attributes:
+        talk: Name of the talk.
+        chunks: (n,) samples in order of arrival, all of one size except the last.
+        reference: Reference translation.
+        segments: (begin, end) of the reference segments in seconds, for systems that use them
+            (SimulST).
     """
 
     talk: str
@@ -52,7 +61,17 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """A live slot: the session, what is still to come and what was written when."""
+    """A live stream.
+
+    Attributes:
+        index: Position of the source.
+        source: The source that is streamed.
+        session: State of the stream in the system.
+        chunks: Chunks that have not been received yet.
+        times: Timing of each received chunk.
+        emissions: Outputs of the system so far.
+        received: Samples received so far.
+    """
 
     index: int
     source: Source
@@ -70,12 +89,21 @@ def simulate(
     batch_size: int = 1,
     on_chunk: Callable[[Seconds], None] | None = None,
 ) -> Iterator[Instance]:
-    """Stream every source to its end; at most ``batch_size`` advance in lockstep, finished slots are refilled.
+    """Stream every source to its end.
 
-    Yields one Instance per source as it finishes (``index`` counts sources). on_chunk(seconds) reports progress.
+    Args:
+        system: The system to stream through.
+        sources: Streams to translate.
+        batch_size: Number of streams that advance in lockstep. The slot of a finished stream is
+            refilled with the next source.
+        on_chunk: Called with the duration in seconds of each processed chunk.
+
+    Yields:
+        One instance per source, in the order in which streams finish.
     """
     waiting = enumerate(sources)
     live: list[Stream] = []
+
     while True:
         while len(live) < batch_size and (item := next(waiting, None)) is not None:
             index, source = item
@@ -83,20 +111,22 @@ def simulate(
             live.append(Stream(index, source, session, mark_final(source.chunks)))
         if not live:
             return
-        step(system, live, on_chunk)
+
+        advance(system, live, on_chunk)
         for stream in [stream for stream in live if stream.session.source_ended]:
             live.remove(stream)
-            yield finish(stream, system.target_language, batched=batch_size > 1)
+            yield to_instance(stream, system.target_language, batched=batch_size > 1)
 
 
-def step(
+def advance(
     system: SimulatedSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None
 ) -> None:
-    """One chunk to every live stream, timed as one computation."""
+    """Process one chunk of every live stream; the batch is timed as one computation."""
     chunks = [next(stream.chunks) for stream in live]
-    begun = time.perf_counter()
+    start = time.perf_counter()
     actions = system.step([stream.session for stream in live], chunks)
-    compute = time.perf_counter() - begun
+    compute = time.perf_counter() - start
+
     for stream, chunk, action in zip(live, chunks, actions, strict=True):
         stream.received += chunk.samples.numel()
         arrival = stream.received / SAMPLE_RATE
@@ -105,30 +135,33 @@ def step(
                 Emission(action.text, arrival, len(stream.times), action.speech)
             )
         stream.times.append(ChunkTime(arrival, compute))
+
         if on_chunk:
             on_chunk(chunk.samples.numel() / SAMPLE_RATE)
 
 
 def mark_final(chunks: Iterable[Tensor]) -> Iterator[SpeechChunk]:
-    """Mark the last chunk as final; a source without audio is one final chunk of no samples."""
-    before: Tensor | None = None
+    """Mark the last chunk as final. A source without audio yields one empty final chunk."""
+    previous: Tensor | None = None
     for samples in chunks:
-        if before is not None:
-            yield SpeechChunk(before)
-        before = samples
-    yield SpeechChunk(torch.zeros(0) if before is None else before, final=True)
+        if previous is not None:
+            yield SpeechChunk(previous)
+        previous = samples
+    yield SpeechChunk(torch.zeros(0) if previous is None else previous, final=True)
 
 
-def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
-    """Turn what was written into units with delays, and what was said into speech with the same clock.
+def to_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:
+    """Convert the emissions of a finished stream to units and speech with their times.
 
-    elapsed follows the live queue (METRICS, ``queue``).
+    A unit gets the delay of the emission that completes it. Elapsed times follow the ``queue``
+    convention.
     """
     text = "".join(emission.text for emission in stream.emissions)
-    written_at = [index for index, emission in enumerate(stream.emissions) for _ in emission.text]
+    emission_of_character = [emission for emission in stream.emissions for _ in emission.text]
     units, ends = locate_units(text, target)
-    emissions = [stream.emissions[written_at[end - 1]] for end in ends]
+    emissions = [emission_of_character[end - 1] for end in ends]
     finished = queue_finish_times(stream.times)
+
     return Instance(
         index=stream.index,
         talk=stream.source.talk,
@@ -141,26 +174,37 @@ def finish(stream: Stream, target: Language, *, batched: bool) -> Instance:
         unit=target.unit,
         chunk_indices=tuple(emission.chunk for emission in emissions),
         chunks=tuple(stream.times),
-        speech=tuple(spoken(stream.emissions, finished)),
+        speech=tuple(speech_outputs(stream.emissions, finished)),
         batched=batched,
     )
 
 
-def spoken(emissions: Sequence[Emission], finished: Sequence[Seconds]) -> Iterator[SpeechOutput]:
-    """What was said; ``finished``: when each chunk was done.
+def speech_outputs(
+    emissions: Sequence[Emission], finished: Sequence[Seconds]
+) -> Iterator[SpeechOutput]:
+    """Yield the target speech of all emissions that have some.
 
-    An emission without a sample of speech is not there.
+    Args:
+        emissions: Outputs of the system, in order.
+        finished: Seconds since the stream began at which each chunk was done.
     """
     for emission in emissions:
         if emission.speech is not None and emission.speech.numel():
-            elapsed = finished[emission.chunk]
             yield SpeechOutput(
-                emission.speech, emission.delay, elapsed, emission.chunk, emission.text.strip()
+                samples=emission.speech,
+                delay=emission.delay,
+                elapsed=finished[emission.chunk],
+                chunk=emission.chunk,
+                text=emission.text.strip(),
             )
 
 
 def locate_units(text: str, target: Language) -> tuple[list[str], list[int]]:
-    """Units of ``text`` and the position after each one's last character: a unit counts when it is whole."""
+    """Split a text into units and locate them.
+
+    Returns:
+        The units and, for each, the position after its last character.
+    """
     units = target.units(text)
     ends: list[int] = []
     position = 0

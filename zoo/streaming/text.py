@@ -1,65 +1,73 @@
-"""From token ids to text, piece by piece. Ids are the truth: nothing is ever tokenised again."""
+"""Incremental conversion of token ids to text. Text is never tokenised again."""
 
 from collections.abc import Callable
 
 from torch import Tensor
 
-CONTEXT_TOKENS = 4  # kept so that the decoder sees whether a piece continues a word
-UNFINISHED = "\ufffd"  # what a byte-level decoder prints for half a character
+CONTEXT_TOKENS = 4  # previous tokens that show the decoder whether a piece continues a word
+REPLACEMENT = "\ufffd"  # a byte-level decoder returns this for an incomplete character
 
 
 class TextStream:
-    """Turns written token ids into text; holds back characters whose bytes have not all been written.
+    """Converts written token ids to text and holds back incomplete characters.
 
-    decode: ids (n,) -> text, without cleaning up spaces. separator: what joins two texts that start afresh.
+    Args:
+        decode: Converts token ids to text without cleaning up spaces.
+        separator: String inserted between two independent texts.
     """
 
     def __init__(self, *, decode: Callable[[list[int]], str], separator: str) -> None:
         self._decode = decode
         self._separator = separator
-        self._context: list[int] = []  # ids whose text is out
-        self._pending: list[int] = []  # ids whose text is out but for a last, unfinished character
-        self._shown = 0  # characters of the pending text that are out
-        self._begins = True  # nothing of the present text is out yet
-        self._started = False
+        self._context: list[int] = []  # ids whose text has been returned
+        self._pending: list[int] = []  # ids whose text ends in an incomplete character
+        self._returned = 0  # characters of the pending text that have been returned
+        self._at_start = True  # no character of the current text has been returned
+        self._has_text = False  # some text has been returned since the stream began
 
     def push(self, token_ids: Tensor, *, fresh: bool) -> str:
-        """Text that ``token_ids`` (n,) add.
+        """Append token ids and return the text that they add.
 
-        fresh: the tokens begin a text of their own (a turn, a new segment) rather than continue the last ones; a
-        character left unfinished before them is lost.
+        Args:
+            token_ids: (n,) written token ids.
+            fresh: The ids begin an independent text (a turn or a new segment) instead of
+                continuing the previous ids. An incomplete character before them is dropped.
         """
         if fresh:
-            self._context, self._pending, self._shown, self._begins = [], [], 0, True
+            self._context, self._pending, self._returned, self._at_start = [], [], 0, True
         self._pending += token_ids.tolist()
-        known = len(self._decode(self._context))
-        pending = self._decode(self._context + self._pending)[known:]
-        whole = pending.rstrip(UNFINISHED)
-        text = whole[self._shown :].replace(UNFINISHED, "")
-        self._shown = len(whole)
-        if whole == pending:
-            self._settle()
+
+        context_length = len(self._decode(self._context))
+        pending_text = self._decode(self._context + self._pending)[context_length:]
+        complete = pending_text.rstrip(REPLACEMENT)
+
+        text = complete[self._returned :].replace(REPLACEMENT, "")
+        self._returned = len(complete)
+        if complete == pending_text:
+            self._move_pending_to_context()
         return self._join(text)
 
-    def _settle(self) -> None:
-        """Move the pending ids to the context, which keeps only the last few.
+    def _move_pending_to_context(self) -> None:
+        """Move the pending ids to the context and keep only the last few context ids.
 
-        They must decode to text, else a space before what follows is lost, and begin with a whole character: with
-        byte fallback, one broken byte breaks the whole run of bytes it stands in.
+        The kept ids must decode to some text; otherwise the decoder drops a space before the next
+        word. They must begin with a complete character: with byte fallback, one broken byte breaks
+        the whole sequence of bytes that contains it.
         """
         context = self._context + self._pending
         for recent in (context[-size:] for size in range(CONTEXT_TOKENS, len(context))):
             text = self._decode(recent)
-            if text.strip() and UNFINISHED not in text:
+            if text.strip() and REPLACEMENT not in text:
                 context = recent
                 break
-        self._context, self._pending, self._shown = context, [], 0
+        self._context, self._pending, self._returned = context, [], 0
 
     def _join(self, text: str) -> str:
-        if self._begins:
+        """Strip the start of an independent text and insert the separator before it."""
+        if self._at_start:
             text = text.lstrip()
-            if text and self._started:
+            if text and self._has_text:
                 text = self._separator + text
-            self._begins = not text
-        self._started = self._started or bool(text)
+            self._at_start = not text
+        self._has_text = self._has_text or bool(text)
         return text

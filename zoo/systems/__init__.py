@@ -1,1 +1,1 @@
-"""What a config names: backbone, policy and history bound together, or a recorded log."""
+"""Streaming systems: a backbone, a policy and a history bound together, or a recorded log."""

@@ -1,4 +1,4 @@
-"""A streaming system: backbone + policy + history (+ synthesizer). One chunk in, words out; it never reads a clock."""
+"""The streaming system: a backbone, a policy, a history and optionally a synthesizer."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +34,13 @@ from zoo.types import (
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """The setting that trades latency for quality: ``attribute`` of the system (dotted) takes each of ``values``.
+    """The setting that trades latency for quality.
 
-    least: no value below makes sense.
+    Attributes:
+        name: Name in results.
+        attribute: Dotted path of the attribute of the system that the knob sets.
+        values: Values of a latency sweep.
+        least: Smallest valid value.
     """
 
     name: str
@@ -45,7 +49,11 @@ class Knob:
     least: float = 1
 
     def check(self, value: float) -> None:
-        """Raise ZooError for a value that is too small, or no whole number where all of ``values`` are."""
+        """Check a value.
+
+        Raises:
+            ZooError: The value is below ``least``, or fractional while all ``values`` are integers.
+        """
         whole = all(isinstance(known, int) for known in self.values)
         if value < self.least or (whole and not isinstance(value, int)):
             kind = "a whole number" if whole else "a number"
@@ -54,17 +62,32 @@ class Knob:
             )
 
 
-Question = (
-    Request | SpeechRequest
-)  # a request is answered with a Hypothesis, a write with its speech
-Answer = Hypothesis | Tensor
-Turn = Generator[Question, Any, Action]
+# The coroutine of one stream yields requests to the backbone and to the synthesizer.
+# It receives a hypothesis for the former and a waveform for the latter.
+StreamRequest = Request | SpeechRequest
+StreamResponse = Hypothesis | Tensor
+StreamStep = Generator[StreamRequest, Any, Action]
 
 
 class StreamingSystem(lightning.LightningModule):
-    """What a config names: one backbone, one policy, one history, one language direction.
+    """A backbone, a policy and a history for one language direction.
 
-    chunk_seconds x latency_multiplier is the audio each step takes. Raises ZooError when the parts do not fit.
+    Each step processes ``chunk_seconds * latency_multiplier`` seconds of audio.
+
+    Args:
+        name: Name of the system in results.
+        backbone: The network.
+        policy: Decides how much of a hypothesis is written.
+        history: Decides which audio and text are dropped.
+        source_language: Code of the source language.
+        target_language: Code of the target language.
+        chunk_seconds: Duration of a base chunk in seconds.
+        latency_multiplier: Number of base chunks per step.
+        synthesizer: Generates target speech. None: text output only.
+        knob: The latency setting of the system. None: no latency setting.
+
+    Raises:
+        ZooError: The parts do not fit together, or a number is out of range.
     """
 
     def __init__(
@@ -84,8 +107,8 @@ class StreamingSystem(lightning.LightningModule):
         super().__init__()
         if chunk_seconds <= 0 or latency_multiplier < 1:
             raise ZooError(
-                f"System {name!r} needs chunk_seconds above 0 and a latency_multiplier of at least 1, "
-                f"not {chunk_seconds} and {latency_multiplier}."
+                f"System {name!r} needs chunk_seconds above 0 and a latency_multiplier of at "
+                f"least 1, not {chunk_seconds} and {latency_multiplier}."
             )
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
         self.name = name
@@ -93,6 +116,7 @@ class StreamingSystem(lightning.LightningModule):
         self.target_language = language(target_language)
         if synthesizer:
             synthesizer.check(self.target_language)
+
         self.backbone = backbone
         self.policy = policy
         self.history = history
@@ -103,7 +127,7 @@ class StreamingSystem(lightning.LightningModule):
         self._loaded = False
 
     def configure_model(self) -> None:
-        """Load weights once (Lightning may call this more than once)."""
+        """Load weights once; Lightning may call this hook more than once."""
         if not self._loaded:
             self.backbone.load()
             if self.synthesizer:
@@ -112,7 +136,7 @@ class StreamingSystem(lightning.LightningModule):
 
     @property
     def direction(self) -> str:
-        """Language direction, as in ``en-de``."""
+        """Language direction, such as ``en-de``."""
         return f"{self.source_language.code}-{self.target_language.code}"
 
     @property
@@ -121,44 +145,59 @@ class StreamingSystem(lightning.LightningModule):
         return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)
 
     def turn_knob(self, value: float) -> None:
-        """Set the latency knob. Raises ZooError when the system has none, or none that takes this value."""
+        """Set the latency knob. Raises ZooError as :meth:`check_knob` does."""
         owner, attribute = self.check_knob(value)
         setattr(owner, attribute, value)
 
     def check_knob(self, value: float) -> tuple[object, str]:
-        """What the knob sets, known before weights are loaded: owner and attribute.
+        """Check a value of the latency knob without setting it; needs no weights.
 
-        Raises ZooError as ``turn_knob`` does.
+        Returns:
+            The object that owns the attribute, and the name of the attribute.
+
+        Raises:
+            ZooError: The system has no knob, lacks the attribute, or the value is invalid.
         """
         if self.knob is None:
             raise ZooError(f"System {self.name!r} has no latency knob.")
         self.knob.check(value)
+
         *path, last = self.knob.attribute.split(".")
         owner: object = self
-        for part in path:
-            owner = getattr(owner, part, None)
+        for name in path:
+            owner = getattr(owner, name, None)
         if not hasattr(owner, last):
             raise ZooError(
-                f"The knob {self.knob.name!r} of system {self.name!r} sets {self.knob.attribute}, which it lacks with "
-                f"policy {type(self.policy).__name__}; set system.knob=null, or name, attribute, values and least of "
-                f"another knob."
+                f"The knob {self.knob.name!r} of system {self.name!r} sets {self.knob.attribute}, "
+                f"which it lacks with policy {type(self.policy).__name__}; set system.knob=null, "
+                f"or name, attribute, values and least of another knob."
             )
         return owner, last
 
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
-        """A new stream. talk: its name. segments: begin and end of its reference segments, where they are known."""
-        text = TextStream(decode=self.backbone.text, separator=self.target_language.separator)
+        """Open a stream.
+
+        Args:
+            talk: Name of the talk.
+            segments: (begin, end) of the reference segments in seconds, if known.
+
+        Returns:
+            The state of the new stream.
+        """
         session = Session(
             talk=talk,
             source_language=self.source_language,
             target_language=self.target_language,
             frame_samples=self.backbone.frame_samples,
-            text_stream=text,
+            text_stream=TextStream(
+                decode=self.backbone.text, separator=self.target_language.separator
+            ),
             latency_multiplier=self.latency_multiplier,
             segments=tuple(
                 (round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments
             ),
         )
+
         session.policy_state, session.history_state = self.policy.open(), self.history.open()
         session.backbone_state = self.backbone.open(session)
         session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
@@ -166,83 +205,104 @@ class StreamingSystem(lightning.LightningModule):
 
     @torch.inference_mode()
     def step(self, sessions: Sequence[Session], chunks: Sequence[SpeechChunk]) -> list[Action]:
-        """Feed one chunk to each live stream and return what each one writes.
+        """Process one chunk of each stream.
 
-        The streams share every call: all that ask or write at the same moment are answered as a batch.
+        Requests that several streams make at the same time are answered as one batch.
+
+        Args:
+            sessions: Live streams.
+            chunks: The next chunk of each stream.
+
+        Returns:
+            The output of each stream.
         """
         for session, chunk in zip(sessions, chunks, strict=True):
             session.receive(chunk)
-        turns: list[Turn] = [self._turn(session) for session in sessions]
-        actions: list[Action] = [Action()] * len(turns)
-        answers: dict[int, Answer | None] = dict.fromkeys(range(len(turns)))
-        while answers:
-            questions: dict[int, Question] = {}
-            for stream, answer in answers.items():
+
+        coroutines: list[StreamStep] = [self._stream_step(session) for session in sessions]
+        actions: list[Action] = [Action()] * len(coroutines)
+        responses: dict[int, StreamResponse | None] = dict.fromkeys(range(len(coroutines)))
+        while responses:
+            requests: dict[int, StreamRequest] = {}
+            for stream, response in responses.items():
                 try:
-                    questions[stream] = turns[stream].send(answer)
+                    requests[stream] = coroutines[stream].send(response)
                 except StopIteration as stop:
                     actions[stream] = stop.value
-            answers = {**self._decoded(sessions, questions), **self._spoken(questions)}
+            responses = {**self._decode(sessions, requests), **self._synthesize(requests)}
         return actions
 
-    def _decoded(
-        self, sessions: Sequence[Session], questions: Mapping[int, Question]
-    ) -> dict[int, Answer]:
-        """Answers to the requests, by stream."""
-        requests = {
-            stream: asked for stream, asked in questions.items() if isinstance(asked, Request)
+    def _decode(
+        self, sessions: Sequence[Session], requests: Mapping[int, StreamRequest]
+    ) -> dict[int, StreamResponse]:
+        """Answer the requests to the backbone, by stream."""
+        batch = {
+            stream: request for stream, request in requests.items() if isinstance(request, Request)
         }
-        asking = [sessions[stream] for stream in requests]
-        answers = (
-            self.backbone.decode(asking, list(requests.values()), self.needs) if requests else []
-        )
-        return dict(zip(requests, answers, strict=True))
+        if not batch:
+            return {}
+        live = [sessions[stream] for stream in batch]
+        hypotheses = self.backbone.decode(live, list(batch.values()), self.needs)
+        return dict(zip(batch, hypotheses, strict=True))
 
-    def _spoken(self, questions: Mapping[int, Question]) -> dict[int, Answer]:
-        """Speech of the writes, by stream."""
-        writes = {
-            stream: asked for stream, asked in questions.items() if isinstance(asked, SpeechRequest)
+    def _synthesize(self, requests: Mapping[int, StreamRequest]) -> dict[int, StreamResponse]:
+        """Answer the requests to the synthesizer, by stream."""
+        batch = {
+            stream: request
+            for stream, request in requests.items()
+            if isinstance(request, SpeechRequest)
         }
-        waves = (
-            self.synthesizer.synthesize(list(writes.values()))
-            if self.synthesizer and writes
-            else []
-        )
-        # Copies: a tail cut off a longer wave would keep all of it alive until the stream ends.
+        if not batch or self.synthesizer is None:
+            return {}
+        waveforms = self.synthesizer.synthesize(list(batch.values()))
+        # Clone: a slice of a longer waveform would keep all of it in memory until the stream ends.
         return {
-            stream: wave.float().cpu().clone() for stream, wave in zip(writes, waves, strict=True)
+            stream: waveform.float().cpu().clone()
+            for stream, waveform in zip(batch, waveforms, strict=True)
         }
 
-    def _turn(self, session: Session) -> Turn:
-        """All that one stream does after one chunk: find the onset, flush ended segments, decide, write, forget."""
-        written: list[Action] = []
+    def _stream_step(self, session: Session) -> StreamStep:
+        """Process the newest chunk of one stream.
+
+        Finds the onset of the next segment, flushes segments that have ended, runs the policy on
+        the rest, writes, and trims the history.
+        """
         if session.last_chunk_samples == 0 and not session.source_ended:
-            return (
-                Action()
-            )  # nothing new was heard: a second look at the same audio is no new evidence
+            # Decoding the same audio twice would give the policy no new evidence.
+            return Action()
+
+        actions: list[Action] = []
         hypothesis: Hypothesis | None = None
         while session.kept_frames and (onset := self.history.onset(session)) is not None:
             self._forget(session, Cut(frames=onset))
-            if not (end := self.history.boundary(session)):
-                hypothesis = yield from self._advance(session, written)
+            if not (segment_end := self.history.boundary(session)):
+                hypothesis = yield from self._decide_and_write(session, actions)
                 break
-            session.segment_end = end
-            yield from self._advance(session, written)
-            self._forget(
-                session, Cut(tokens=session.prefix_ids.numel(), frames=session.visible_frames)
-            )
-            session.segment_end, session.policy_state = None, self.policy.open()
-        self._forget(session, self.history.trim(session, hypothesis))
-        return _joined(written)
 
-    def _advance(
-        self, session: Session, written: list[Action]
-    ) -> Generator[Question, Any, Hypothesis | None]:
-        """Decide and write until the policy looks no further; the last hypothesis, if it still fits the session."""
+            session.segment_end = segment_end
+            yield from self._decide_and_write(session, actions)
+            everything = Cut(tokens=session.prefix_ids.numel(), frames=session.visible_frames)
+            self._forget(session, everything)
+            session.segment_end, session.policy_state = None, self.policy.open()
+
+        self._forget(session, self.history.trim(session, hypothesis))
+        return _concatenate(actions)
+
+    def _decide_and_write(
+        self, session: Session, actions: list[Action]
+    ) -> Generator[StreamRequest, Any, Hypothesis | None]:
+        """Run the policy and write until a decision does not repeat.
+
+        Args:
+            session: The stream.
+            actions: Receives the output of each decision.
+
+        Returns:
+            The last hypothesis; None if a cut made its alignment differ from the session.
+        """
         while True:
             hypothesis, decision = yield from self._decide(session)
-            action = yield from self._write(session, hypothesis, decision.write)
-            written.append(action)
+            actions.append((yield from self._write(session, hypothesis, decision.write)))
             if decision.cut:
                 self._forget(session, decision.cut)
             if not decision.repeat:
@@ -250,50 +310,57 @@ class StreamingSystem(lightning.LightningModule):
 
     def _decide(
         self, session: Session
-    ) -> Generator[Question, Any, tuple[Hypothesis | None, Decision]]:
-        """Run the policy once, to its decision and the translation it is about (None: it asked for none).
+    ) -> Generator[StreamRequest, Any, tuple[Hypothesis | None, Decision]]:
+        """Run the policy once.
 
-        Where no audio is left to look at, there is nothing to ask.
+        Returns:
+            The last translation that the policy requested (None if it requested none) and the
+            decision about it. Without visible audio the policy does not run.
         """
         if session.visible_frames == 0:
             return None, Decision(write=0)
-        asking = self.policy.decide(session, session.policy_state)
-        answer: Hypothesis | None = None
+
+        coroutine = self.policy.decide(session, session.policy_state)
+        response: Hypothesis | None = None
         translation: Hypothesis | None = None
         while True:
             try:
-                request = asking.send(answer)  # type: ignore[arg-type]
+                request = coroutine.send(response)  # type: ignore[arg-type]
             except StopIteration as stop:
                 return translation, stop.value
-            answer = yield request
+            response = yield request
             if request.task is Task.TRANSLATION:
-                translation = answer
+                translation = response
 
-    def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> Turn:
-        """Write the first ``tokens`` new tokens; a speaking system asks for their speech while they are still new."""
+    def _write(self, session: Session, hypothesis: Hypothesis | None, tokens: int) -> StreamStep:
+        """Write the first ``tokens`` new tokens of a hypothesis and request their speech."""
         if hypothesis is None:
             return Action()
         if tokens and hypothesis.prefix_length != session.prefix_ids.numel():
             raise ValueError(
-                f"The hypothesis follows {hypothesis.prefix_length} tokens; {session.prefix_ids.numel()} are kept."
+                f"The hypothesis continues {hypothesis.prefix_length} tokens, but "
+                f"{session.prefix_ids.numel()} are kept."
             )
-        new = hypothesis.token_ids[:tokens]
-        text = session.text_stream.push(new, fresh=hypothesis.prefix_length == 0)
-        speech = (
-            (yield SpeechRequest(session, hypothesis, tokens, text))
-            if self.synthesizer and tokens
-            else None
-        )
+
+        new_ids = hypothesis.token_ids[:tokens]
+        text = session.text_stream.push(new_ids, fresh=hypothesis.prefix_length == 0)
+        speech: Tensor | None = None
+        if self.synthesizer and tokens:
+            # Before the commit: the synthesizer must distinguish new tokens from the prefix.
+            speech = yield SpeechRequest(session, hypothesis, tokens, text)
+
         self.backbone.commit(session, hypothesis, tokens)
-        session.prefix_ids = torch.cat([session.prefix_ids, new.to(session.prefix_ids)])
+        session.prefix_ids = torch.cat([session.prefix_ids, new_ids.to(session.prefix_ids)])
         return Action(text=text, speech=speech)
 
     def _forget(self, session: Session, cut: Cut) -> None:
+        """Drop the oldest context from the backbone's caches and from the session."""
         if cut:
             self.backbone.forget(session, cut)
             session.forget(cut)
 
 
-def _joined(actions: list[Action]) -> Action:
+def _concatenate(actions: list[Action]) -> Action:
     speech = [action.speech for action in actions if action.speech is not None]
-    return Action("".join(action.text for action in actions), torch.cat(speech) if speech else None)
+    text = "".join(action.text for action in actions)
+    return Action(text=text, speech=torch.cat(speech) if speech else None)

@@ -1,14 +1,10 @@
-"""Do these parts fit? Decided from what each declares, before any weight is loaded."""
+"""Compatibility of the parts of a system, checked before any weights are loaded."""
 
 import inspect
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
 
-import zoo.history
-import zoo.policies
-import zoo.synthesizers
 from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.history.base import History
@@ -17,56 +13,59 @@ from zoo.synthesizers.base import Synthesizer
 from zoo.types import Capability
 
 Part = Policy | History | Synthesizer
-PACKAGES: dict[str, tuple[type[Part], ModuleType]] = {
-    "policy": (Policy, zoo.policies),
-    "history": (History, zoo.history),
-    "synthesizer": (Synthesizer, zoo.synthesizers),
-}
 
 
 def bind(
     backbone: Backbone, policy: Policy, history: History, synthesizer: Synthesizer | None = None
 ) -> frozenset[Capability]:
-    """All capabilities the parts need of the backbone. Raises ZooError naming what is missing and what would fit."""
+    """Check that a backbone exposes every capability that the other parts need.
+
+    Returns:
+        All capabilities that the parts need.
+
+    Raises:
+        ZooError: The backbone lacks a capability. The message names it and the choices that fit.
+    """
     needs: frozenset[Capability] = frozenset()
-    parts: dict[str, Part | None] = {
-        "policy": policy,
-        "history": history,
-        "synthesizer": synthesizer,
-    }
-    for noun, part in parts.items():
+    parts: list[tuple[type[Part], Part | None]] = [
+        (Policy, policy),
+        (History, history),
+        (Synthesizer, synthesizer),
+    ]
+    for kind, part in parts:
         if part is None:
             continue
         missing = part.needs - backbone.exposes
         if missing:
             raise ZooError(
-                f"{noun.capitalize()} {type(part).__name__} needs {_names(missing)}, which backbone "
-                f"{type(backbone).__name__} does not expose; {_advice(noun, backbone.exposes)}."
+                f"{kind.__name__} {type(part).__name__} needs {', '.join(sorted(missing))}, which "
+                f"backbone {type(backbone).__name__} does not expose; {kind.__name__.lower()} "
+                f"choices that fit it: {_fitting_choices(kind, backbone.exposes)}."
             )
         needs |= part.needs
     return needs
 
 
-def _advice(noun: str, exposes: frozenset[Capability]) -> str:
-    """What to choose instead, by the names the configuration knows: those of the modules."""
-    kind, package = PACKAGES[noun]
-    fits = sorted(name for name, part in _parts(kind, package) if part.needs <= exposes)
-    return f"{noun} choices that fit it: {', '.join(fits) or 'none'}"
+def _fitting_choices(kind: type[Part], exposes: frozenset[Capability]) -> str:
+    """List the configuration names of the parts of a kind whose needs are exposed."""
+    names = sorted(name for name, part in _parts(kind) if part.needs <= exposes)
+    return ", ".join(names) or "none"
 
 
-def _parts(kind: type[Part], package: ModuleType) -> Iterator[tuple[str, type[Part]]]:
-    """Module name and class of everything ``package`` offers beside the contract itself."""
+def _parts(kind: type[Part]) -> Iterator[tuple[str, type[Part]]]:
+    """Yield module name and class of each concrete part in the package that defines ``kind``.
+
+    The configuration files are named after the modules.
+    """
+    package = import_module(kind.__module__.rpartition(".")[0])
     for module in pkgutil.iter_modules(package.__path__):
-        for part in vars(import_module(f"{package.__name__}.{module.name}")).values():
-            own = isinstance(part, type) and part.__module__ == f"{package.__name__}.{module.name}"
+        module_path = f"{package.__name__}.{module.name}"
+        for part in vars(import_module(module_path)).values():
             if (
-                own
+                isinstance(part, type)
                 and issubclass(part, kind)
+                and part is not kind
+                and part.__module__ == module_path
                 and not inspect.isabstract(part)
-                and module.name != "base"
             ):
                 yield module.name, part
-
-
-def _names(capabilities: frozenset[Capability]) -> str:
-    return ", ".join(sorted(capabilities))

@@ -1,4 +1,4 @@
-"""A recorded log as a source of instances (``system=replay``): nothing is computed. Knows no metric."""
+"""A recorded log in the place of a system (``system=replay``): its streams are scored again."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -11,10 +11,14 @@ from zoo.types import Instance
 
 
 class Replay:
-    """Plays back what another system wrote.
+    """Reads the output of a system from a log file.
 
-    name: of its row. log: path of the file. format: whose log it is. source_language, target_language: codes of what
-    was spoken and of what was written.
+    Args:
+        log: Path of the log file.
+        source_language: Code of the source language.
+        target_language: Code of the target language.
+        name: Name in results.
+        format: Tool that wrote the log.
     """
 
     def __init__(
@@ -33,11 +37,15 @@ class Replay:
         self.target_language = language(target_language)
 
     def instances(self) -> Iterator[Instance]:
-        """The streams of the log, in the order of their index. Raises ZooError for a file that does not fit."""
-        yield from self._read
+        """Yield the streams of the log in the order of their index.
+
+        Raises:
+            ZooError: No log is configured, or the file does not have the configured format.
+        """
+        yield from self._instances
 
     @cached_property
-    def _read(self) -> list[Instance]:
+    def _instances(self) -> list[Instance]:
         if self.log is None:
             raise ZooError("system=replay needs system.log, the path of a recorded log.")
         return read_log(self.log, language=self.target_language, format=self.format)
