@@ -6,9 +6,9 @@ import pytest
 
 from zoo.data.minitalks import lexicon
 from zoo.data.minitalks.grammar import LONGEST, Sentence, realise, sentence
-from zoo.data.minitalks.lexicon import Adjective, Fixed, Noun, Verb
+from zoo.data.minitalks.lexicon import Adjective, FixedPhrase, Noun, Verb
 from zoo.data.minitalks.statistics import lookahead_statistics
-from zoo.data.minitalks.tree import Clause, Phrase, Plan
+from zoo.data.minitalks.tree import Clause, NounPhrase, SentencePlan
 from zoo.languages import language
 
 LANGUAGES = ("de", "es", "zh")
@@ -30,34 +30,34 @@ def noun(english: str) -> Noun:
     return NOUNS[english]
 
 
-def np(text: str, **more: object) -> Phrase:
+def np(text: str, **more: object) -> NounPhrase:
     """A noun phrase from "the old house", "Anna"."""
     *others, head = text.split()
     adjective: Adjective | None = ADJECTIVES[others[1]] if len(others) > 1 else None
-    return Phrase(noun(head), others[0] if others else "", adjective, **more)  # type: ignore[arg-type]
+    return NounPhrase(noun(head), others[0] if others else "", adjective, **more)  # type: ignore[arg-type]
 
 
 def verb(german: str) -> Verb:
     return next(item for item in lexicon.VERBS if item.german == german)
 
 
-def time(tense: str, english: str) -> Fixed:
+def time(tense: str, english: str) -> FixedPhrase:
     return next(item for item in lexicon.TIMES[tense] if " ".join(item.english) == english)
 
 
-def sense(german: str) -> Phrase:
-    item = next(item for item in lexicon.SENSES if item.noun.german == german)
-    return Phrase(item.noun, "the", tail=item.tail)
+def sense(german: str) -> NounPhrase:
+    item = next(item for item in lexicon.NOUN_SENSES if item.noun.german == german)
+    return NounPhrase(item.noun, "the", modifier=item.modifier)
 
 
-def texts(plan: Plan | Clause) -> tuple[str, ...]:
-    made = realise(plan if isinstance(plan, Plan) else Plan(plan))
+def texts(plan: SentencePlan | Clause) -> tuple[str, ...]:
+    made = realise(plan if isinstance(plan, SentencePlan) else SentencePlan(plan))
     return (" ".join(made.words), *(made.targets[code].text for code in LANGUAGES))
 
 
-def needs(plan: Plan | Clause, code: str, word: str) -> set[str]:
+def needs(plan: SentencePlan | Clause, code: str, word: str) -> set[str]:
     """The English words that a target word needs."""
-    made = realise(plan if isinstance(plan, Plan) else Plan(plan))
+    made = realise(plan if isinstance(plan, SentencePlan) else SentencePlan(plan))
     at = made.targets[code].words.index(word)
     return {made.words[index] for index in made.targets[code].needs[at]}
 
@@ -76,7 +76,7 @@ def test_perfect_bracket_and_gender() -> None:
 
 def test_modal_bracket_and_number() -> None:
     number = next(item for item in lexicon.NUMBERS if item[0] == "three")
-    letters = Phrase(noun("letter"), number=number)
+    letters = NounPhrase(noun("letter"), number=number)
     clause = Clause(np("Anna"), verb("wegwerfen"), "modal", modal=lexicon.MODALS[2], object=letters)
     assert texts(clause) == (
         "Anna wants to throw three letters away.",
@@ -167,23 +167,28 @@ def test_relative_clauses() -> None:
 def test_verb_final_clauses_fronted_and_not() -> None:
     arrived = Clause(np("the doctor"), verb("ankommen"), "past")
     invited = Clause(np("Maria"), verb("einladen"), "past", object=np("the sister"))
-    fronted = Plan(invited, conjunction=lexicon.CONJUNCTIONS[0], other=arrived, other_first=True)
+    fronted = SentencePlan(
+        invited, conjunction=lexicon.CONJUNCTIONS[0], subordinate=arrived, subordinate_first=True
+    )
     assert texts(fronted) == (
         "Because the doctor arrived, Maria invited the sister.",
         "Weil der Arzt angekommen ist, hat Maria die Schwester eingeladen.",
         "Como el médico llegó, Maria invitó a la hermana.",
         "因为医生到达了，所以玛丽邀请了姐姐。",
     )
-    assert texts(Plan(invited, conjunction=lexicon.CONJUNCTIONS[1], other=arrived))[1] == (
-        "Maria hat die Schwester eingeladen, obwohl der Arzt angekommen ist."
-    )
+    assert texts(SentencePlan(invited, conjunction=lexicon.CONJUNCTIONS[1], subordinate=arrived))[
+        1
+    ] == ("Maria hat die Schwester eingeladen, obwohl der Arzt angekommen ist.")
 
 
 def test_when_hangs_on_the_tense() -> None:
-    def plan(tense: str) -> Plan:
+    def plan(tense: str) -> SentencePlan:
         clauses = [Clause(np(name), verb("arbeiten"), tense) for name in ("Anna", "Peter")]  # type: ignore[arg-type]
-        return Plan(
-            clauses[0], conjunction=lexicon.CONJUNCTIONS[2], other=clauses[1], other_first=True
+        return SentencePlan(
+            clauses[0],
+            conjunction=lexicon.CONJUNCTIONS[2],
+            subordinate=clauses[1],
+            subordinate_first=True,
         )
 
     assert texts(plan("past"))[1] == "Als Peter gearbeitet hat, hat Anna gearbeitet."
@@ -194,7 +199,7 @@ def test_when_hangs_on_the_tense() -> None:
 
 def test_reported_clause_without_that() -> None:
     clause = Clause(np("the queen"), verb("anrufen"), "present", object=np("Martin"))
-    plan = Plan(None, report=lexicon.REPORTS[0], other=clause, that=False)
+    plan = SentencePlan(None, report=lexicon.REPORTS[0], subordinate=clause, that=False)
     assert texts(plan) == (
         "I think the queen calls Martin.",
         "Ich glaube, dass die Königin Martin anruft.",
@@ -350,7 +355,7 @@ def test_lookahead_share_is_at_least_fifteen_percent(sentences: list[Sentence]) 
 
 def test_lookahead_statistics_by_hand() -> None:
     """Der[0; needs 2] König hat[2] gebaut: one of five words looks two ahead, guessed in 2 of 2.5 chunk phases."""
-    made = realise(Plan(Clause(np("the young king"), verb("schlafen"), "past")))
+    made = realise(SentencePlan(Clause(np("the young king"), verb("schlafen"), "past")))
     target = made.targets["de"]
     assert target.words == ("Der", "junge", "König", "hat", "geschlafen.")
     assert target.needs == ((0, 2), (1, 2), (2,), (3,), (3,))

@@ -92,9 +92,9 @@ def test_samples_are_speech_without_trailing_silence(speaker: Speaker) -> None:
 
 
 def test_refusals(speaker: Speaker) -> None:
-    with pytest.raises(ZooError, match="refused voice 'xx'"):
+    with pytest.raises(ZooError, match="rejected voice 'xx'"):
         speak(speaker, voice="xx")
-    with pytest.raises(ZooError, match="said nothing"):
+    with pytest.raises(ZooError, match="returned silence"):
         speak(speaker, ["..."])
     assert speak(speaker, ["Still", "here."]).words[1].text == "here."
 

@@ -1,1 +1,1 @@
-"""The built-in corpus: an aligned grammar, its speech and its talks."""
+"""minitalks, the built-in corpus: an aligned grammar, its synthetic speech and its talks."""

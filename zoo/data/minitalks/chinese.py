@@ -1,210 +1,231 @@
-"""Chinese: no inflection, measure words, modifiers before nouns, time and place before the verb, 把, 被, 了 and 吗.
+"""The Chinese realiser.
 
-Every character is a word of the line; characters of one Chinese word share its alignment.
+Its grammar: no inflection, measure words, modifiers before nouns, time and place before the verb,
+把, 被, 了 and 吗. Every character is one word of the target; the characters of one Chinese word share
+its alignment.
 """
 
 from collections.abc import Iterable
 
-from zoo.data.minitalks.lexicon import SENSES_OF_VERBS, Fixed
-from zoo.data.minitalks.line import Line
-from zoo.data.minitalks.tree import Clause, Indices, Phrase, Plan
+from zoo.data.minitalks.lexicon import FixedPhrase
+from zoo.data.minitalks.target_builder import TargetBuilder
+from zoo.data.minitalks.tree import Clause, Indices, NounPhrase, SentencePlan
 
-AFTERWARDS = {
-    "because": "所以",
-    "although": "但是",
-}  # opens the main clause that follows such a clause
+# Openings of a main clause after a subordinate clause with this conjunction.
+CORRELATIVES = {"because": "所以", "although": "但是"}
+DETERMINERS = {"a": "一", "this": "这", "my": "我的"}
 
 
-def chinese(plan: Plan, last: int) -> Line:
-    """Realise ``plan``; ``last`` is the index of the last English word."""
-    line = Line()
-    if plan.report and plan.other:
-        _fixed(line, plan.report, plan.at["report"])
-        _clause(line, plan.other)
-    elif plan.conjunction and plan.other and plan.main:
-        _two_clauses(line, plan, plan.conjunction.english[0])
+def realise_chinese(plan: SentencePlan, last: int) -> TargetBuilder:
+    """Realise a sentence plan in Chinese; call ``realise_english`` first.
+
+    Args:
+        plan: the sentence plan with English positions.
+        last: index of the last English word.
+    """
+    target = TargetBuilder()
+    if plan.report and plan.subordinate:
+        _add_fixed(target, plan.report, plan.positions["report"])
+        _add_clause(target, plan.subordinate)
+    elif plan.conjunction and plan.subordinate and plan.main:
+        _add_two_clauses(target, plan, plan.conjunction.english[0])
     elif plan.main:
-        _clause(line, plan.main)
-    asks = bool(plan.main and plan.main.question)
+        _add_clause(target, plan.main)
+
     if plan.main and plan.main.question == "polar":
-        _add(line, "吗", plan.main.at["auxiliary"], (last,))
-    _add(line, "？" if asks else "。", (last,))
-    for needs in line.needs:
-        needs.discard(last + 1)  # behind the last word there is nothing to wait for
-    return line
+        _add(target, "吗", plan.main.positions["auxiliary"], (last,))
+    _add(target, "？" if plan.is_question else "。", (last,))
+
+    for needs in target.needs:
+        needs.discard(last + 1)  # the last word has no following word to depend on
+    return target
 
 
-def _two_clauses(line: Line, plan: Plan, conjunction: str) -> None:
-    """The order of the English clauses, except that "when" always comes first."""
+def _add_two_clauses(target: TargetBuilder, plan: SentencePlan, conjunction: str) -> None:
+    """Append both clauses in English order, except that a clause with "when" always comes first."""
     assert plan.conjunction
     assert plan.main
-    assert plan.other
-    at = plan.at["conjunction"]
-    first = plan.other_first or conjunction == "when"
-    if not first:
-        _clause(line, plan.main)
-        _add(line, "，", (), at)
-    _fixed(line, plan.conjunction, at)
-    _clause(line, plan.other, ended=conjunction != "when")
+    assert plan.subordinate
+    main, subordinate = plan.main, plan.subordinate
+    at = plan.positions["conjunction"]
+    subordinate_first = plan.subordinate_first or conjunction == "when"
+
+    if not subordinate_first:
+        _add_clause(target, main)
+        _add(target, "，", (), at)
+    _add_fixed(target, plan.conjunction, at)
+    _add_clause(target, subordinate, perfective=conjunction != "when")
     if conjunction == "when":
-        _add(line, "时", (), plan.other.last)
-    if first:
-        _add(line, "，", (), plan.other.last)
-        _add(line, AFTERWARDS.get(conjunction, ""))
-        _clause(line, plan.main)
+        _add(target, "时", (), subordinate.last_word)
+    if subordinate_first:
+        _add(target, "，", (), subordinate.last_word)
+        _add(target, CORRELATIVES.get(conjunction, ""))
+        _add_clause(target, main)
 
 
-def _add(line: Line, text: str, align: Iterable[int] = (), needs: Iterable[int] = ()) -> None:
-    line.add(" ".join(text), tuple(align), tuple(needs))
+def _add(
+    target: TargetBuilder, text: str, align: Iterable[int] = (), needs: Iterable[int] = ()
+) -> None:
+    """Append the characters of a text; see ``TargetBuilder.add``."""
+    target.add(" ".join(text), tuple(align), tuple(needs))
 
 
-def _fixed(line: Line, item: Fixed, at: Indices) -> None:
-    for word, marks in item.chinese:
-        _add(line, word, [at[mark] for mark in marks], at)
+def _add_fixed(target: TargetBuilder, phrase: FixedPhrase, at: Indices) -> None:
+    for word, indices in phrase.chinese:
+        _add(target, word, [at[index] for index in indices], at)
 
 
-def phrase(line: Line, item: Phrase) -> None:
-    """A noun phrase: determiner or number, measure word, what describes the noun, the noun."""
-    at, noun = item.at, item.noun
-    if item.relative and item.determiner == "my":
-        _relative(line, item.relative)
-    if item.number:
-        _add(line, item.number[3], at["determiner"])
-    elif item.determiner != "the" and item.determiner:
-        _add(line, {"a": "一", "this": "这", "my": "我的"}[item.determiner], at["determiner"])
-    if item.number or item.determiner in ("a", "this"):
-        _add(line, noun.classifier, (), item.decided)
-    if item.relative and item.determiner != "my":
-        _relative(line, item.relative)
-    if item.tail:
-        _fixed(line, item.tail, at["tail"])
-    # A relative clause would stand before the adjective or noun: the English word behind the noun tells.
-    behind = () if noun.name or item.relative or item.tail else (at["noun"][0] + 1,)
-    if item.adjective:
-        _add(line, item.adjective.chinese, at["adjective"], behind)
-        _add(line, "的", (), at["adjective"])
-    _add(line, noun.chinese, at["noun"], (*item.decided, *behind))
+def _add_noun_phrase(target: TargetBuilder, phrase: NounPhrase) -> None:
+    """Append determiner or number, measure word, modifiers and noun."""
+    positions, noun, sense = phrase.positions, phrase.noun, phrase.disambiguation
+    if phrase.relative and phrase.determiner == "my":
+        _add_relative_clause(target, phrase.relative)
+
+    if phrase.number:
+        _add(target, phrase.number[3], positions["determiner"])
+    elif phrase.determiner != "the" and phrase.determiner:
+        _add(target, DETERMINERS[phrase.determiner], positions["determiner"])
+    if phrase.number or phrase.determiner in ("a", "this"):
+        _add(target, noun.classifier, (), sense)
+
+    if phrase.relative and phrase.determiner != "my":
+        _add_relative_clause(target, phrase.relative)
+    if phrase.modifier:
+        _add_fixed(target, phrase.modifier, positions["modifier"])
+
+    # A relative clause would precede the adjective or noun; only the English word after the noun
+    # shows that there is none.
+    after: Indices = ()
+    if not (noun.name or phrase.relative or phrase.modifier):
+        after = (positions["noun"][0] + 1,)
+    if phrase.adjective:
+        _add(target, phrase.adjective.chinese, positions["adjective"], after)
+        _add(target, "的", (), positions["adjective"])
+    _add(target, noun.chinese, positions["noun"], (*sense, *after))
 
 
-def _relative(line: Line, clause: Clause) -> None:
-    _clause(line, clause)
-    _add(line, "的", clause.at["relative"])
+def _add_relative_clause(target: TargetBuilder, clause: Clause) -> None:
+    _add_clause(target, clause)
+    _add(target, "的", clause.positions["relative"])
 
 
-def _clause(line: Line, clause: Clause, *, ended: bool = True) -> None:
-    """ended: a past verb takes 了. What opens the predicate waits for time and place behind the English verb."""
-    at = clause.at
+def _add_clause(target: TargetBuilder, clause: Clause, *, perfective: bool = True) -> None:
+    """Append a clause.
+
+    Time and place precede the Chinese verb and follow the English verb, so the first word of the
+    predicate depends on the end of the English clause.
+
+    Args:
+        target: the sentence so far.
+        clause: the clause.
+        perfective: whether a past verb takes 了.
+    """
+    positions = clause.positions
     if clause.time and clause.time_first:
-        _fixed(line, clause.time, at["time"])
+        _add_fixed(target, clause.time, positions["time"])
     if clause.question == "who":
-        _add(line, "谁", at["question"], at["verb"])
+        _add(target, "谁", positions["question"], positions["verb"])
     elif clause.gap != "subject":
-        phrase(line, clause.subject)
-    start = len(line.words)
+        _add_noun_phrase(target, clause.subject)
+
+    start = len(target.words)
     if clause.time and not clause.time_first:
-        _fixed(line, clause.time, at["time"])
+        _add_fixed(target, clause.time, positions["time"])
     if clause.verb:
-        _predicate(line, clause, ended)
+        _add_predicate(target, clause, perfective)
     else:
-        _copula(line, clause)
-    opening = line.alignment[start]
-    for at_character in range(start, len(line.words)):  # the characters of the first word
-        if line.alignment[at_character] != opening:
+        _add_copula(target, clause)
+
+    first_word = target.alignment[start]
+    for index in range(start, len(target.words)):
+        if target.alignment[index] != first_word:
             break
-        line.needs[at_character].update(clause.last)
+        target.needs[index].update(clause.last_word)
 
 
-def _predicate(line: Line, clause: Clause, ended: bool) -> None:
-    at, verb = clause.at, clause.verb
+def _add_predicate(target: TargetBuilder, clause: Clause, perfective: bool) -> None:
+    """Append modal verb, negation, place and verb."""
+    positions, verb = clause.positions, clause.verb
     assert verb
     if clause.modal:
-        _fixed(line, clause.modal, at["auxiliary"])
+        _add_fixed(target, clause.modal, positions["auxiliary"])
     if clause.negated:
-        unreal = clause.tense == "past" and not verb.stative
-        _add(line, "没" if unreal else "不", at["negation"], at["auxiliary"] + at["verb"])
+        negation = "没" if clause.tense == "past" and not verb.stative else "不"
+        needs = positions["auxiliary"] + positions["verb"]
+        _add(target, negation, positions["negation"], needs)
     if clause.place and verb.frame != "leave":
-        _place(line, clause)
-    _verb(line, clause, ended)
+        _add(target, "在", positions["in"])
+        _add_noun_phrase(target, clause.place)
+        _add(target, "里", positions["in"])
+    _add_verb(target, clause, perfective)
 
 
-def _place(line: Line, clause: Clause) -> None:
-    assert clause.place
-    _add(line, "在", clause.at["in"])
-    phrase(line, clause.place)
-    _add(line, "里", clause.at["in"])
-
-
-def _copula(line: Line, clause: Clause) -> None:
+def _add_copula(target: TargetBuilder, clause: Clause) -> None:
     assert clause.predicate
-    word, at = clause.predicate.chinese, clause.at
+    word, positions = clause.predicate.chinese, clause.positions
     colour = word.endswith("色")
     if clause.negated:
-        _add(line, "不", at["negation"])
+        _add(target, "不", positions["negation"])
     if colour:
-        _add(line, "是", at["verb"], at["predicate"])
+        _add(target, "是", positions["verb"], positions["predicate"])
     elif not clause.negated:
-        _add(line, "很", at["verb"], at["predicate"])
-    _add(line, word, at["predicate"])
-    _add(line, "的" if colour else "", (), at["predicate"])
+        _add(target, "很", positions["verb"], positions["predicate"])
+    _add(target, word, positions["predicate"])
+    if colour:
+        _add(target, "的", (), positions["predicate"])
 
 
-def _verb(line: Line, clause: Clause, ended: bool) -> None:
-    """The verb with 把, 被 or another word before its object, and what follows the verb."""
-    verb, at = clause.verb, clause.at
+def _add_verb(target: TargetBuilder, clause: Clause, perfective: bool) -> None:
+    """Append the verb, with 把, 被 or another word before its object, and its complements."""
+    verb, positions = clause.verb, clause.positions
     assert verb
-    needs = _sense(clause)
+    sense = clause.verb_disambiguation("chinese")
     before, _, word = verb.chinese.rpartition("+")
+    is_destination = clause.question == "where" and verb.base == "go"
+
     if clause.passive:
-        _add(line, "被", at.get("agent", at["auxiliary"]), at["verb"])
+        _add(target, "被", positions.get("agent", positions["auxiliary"]), positions["verb"])
         if clause.object:
-            phrase(line, clause.object)
+            _add_noun_phrase(target, clause.object)
     elif clause.question == "where":
-        _where(line, clause)
+        if not is_destination:
+            _add(target, "在", (), positions["verb"])
+            _add(target, "哪里", positions["question"], positions["verb"])
     elif before:
-        _add(line, before, (), (*at["verb"], *needs))
-        _object(line, clause)
-    _add(line, word, at["verb"] + at.get("particle", ()), needs)
-    where = clause.surface is not None or verb.frame == "leave"
-    _add(line, "在" if where else "", at.get("in", at.get("surface", ()))[:1])
-    _add(line, "了" if ended and _perfective(clause) else "", (), at["verb"])
+        _add(target, before, (), (*positions["verb"], *sense))
+        _add_object(target, clause)
+
+    _add(target, word, positions["verb"] + positions.get("particle", ()), sense)
+    if clause.surface is not None or verb.frame == "leave":
+        _add(target, "在", positions.get("in", positions.get("surface", ()))[:1])
+    if perfective and _is_perfective(clause):
+        _add(target, "了", (), positions["verb"])
+
     if not before and not clause.passive:
-        _object(line, clause)
-    if clause.second:
-        phrase(line, clause.second)
+        _add_object(target, clause)
+    if clause.second_object:
+        _add_noun_phrase(target, clause.second_object)
     if clause.surface:
-        _fixed(line, clause.surface, at["surface"])
+        _add_fixed(target, clause.surface, positions["surface"])
     if verb.frame == "leave" and clause.place:
-        phrase(line, clause.place)
-        _add(line, "里", at["in"])
-    if clause.question == "where" and verb.base == "go":
-        _add(line, "哪里", at["question"])
+        _add_noun_phrase(target, clause.place)
+        _add(target, "里", positions["in"])
+    if is_destination:
+        _add(target, "哪里", positions["question"])
 
 
-def _where(line: Line, clause: Clause) -> None:
+def _is_perfective(clause: Clause) -> bool:
+    """Return whether the verb takes 了."""
     assert clause.verb
-    if clause.verb.base != "go":
-        _add(line, "在", (), clause.at["verb"])
-        _add(line, "哪里", clause.at["question"], clause.at["verb"])
+    asks_location = clause.question == "where" and clause.verb.base != "go"
+    if clause.tense != "past" or clause.modal:
+        return False
+    return not (clause.negated or clause.verb.stative or clause.gap == "object" or asks_location)
 
 
-def _perfective(clause: Clause) -> bool:
-    assert clause.verb
-    relative_object = clause.gap == "object"
-    located = clause.question == "where" and clause.verb.base != "go"
-    past = clause.tense == "past" and not clause.modal
-    return past and not (clause.negated or clause.verb.stative or relative_object or located)
-
-
-def _object(line: Line, clause: Clause) -> None:
+def _add_object(target: TargetBuilder, clause: Clause) -> None:
     if clause.question in ("whom", "what"):
-        _add(line, "谁" if clause.question == "whom" else "什么", clause.at["question"])
+        word = "谁" if clause.question == "whom" else "什么"
+        _add(target, word, clause.positions["question"])
     elif clause.object and clause.gap != "object":
-        phrase(line, clause.object)
-
-
-def _sense(clause: Clause) -> Indices:
-    """What reveals the verb, if its English form has several Chinese translations."""
-    if clause.verb is None:
-        return ()
-    senses = {sense.chinese for sense in SENSES_OF_VERBS.get(clause.verb.base, ())}
-    return clause.decided if len(senses) > 1 else ()
+        _add_noun_phrase(target, clause.object)

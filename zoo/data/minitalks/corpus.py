@@ -1,115 +1,114 @@
-"""The built-in corpus in its cache folder: made once, in parallel, resumable; knows no grammar rules and no models.
+"""The built-in corpus in the cache folder: synthesised once, in parallel, resumable.
 
-``python -m zoo.data.minitalks.corpus`` makes all of it; ``--freeze`` also writes its fingerprints (see frozen).
+``python -m zoo.data.minitalks.corpus`` synthesises all splits; with ``--freeze`` it also writes
+their fingerprints (see ``frozen.py``).
 """
 
 import argparse
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 
 import torch
-from rich.console import Console
-from rich.progress import track
 
 from zoo import audio
 from zoo.data import manifest
 from zoo.data.cache import cache_root, locked
 from zoo.data.minitalks import frozen
-from zoo.data.minitalks.recording import SPLITS, Plan, plans, record
+from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
+from zoo.data.progress import with_progress
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script, unknown_choice
 from zoo.files import atomic_file
 
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 
 
 def build(split: str, *, cache: Path | None = None, talks: int | None = None) -> list[Talk]:
-    """The talks of ``split`` (tst, dev or train; ``talks``: only the first few), made now where they are missing.
+    """Return the talks of a split; synthesise those that are not in the cache.
 
-    cache: folder of all corpora (None: ``$SIMULZOO_CACHE`` or ``~/.cache/simulzoo``). Killed and started again it goes
-    on with the next talk; two processes at once share the work. Raises ZooError for an unknown split, an unwritable
-    cache and a test set that differs from the frozen one.
+    An interrupted build resumes with the next talk. Two processes may build at the same time.
+
+    Args:
+        split: ``tst``, ``dev`` or ``train``.
+        cache: cache folder of all corpora; None: ``$SIMULZOO_CACHE`` or ``~/.cache/simulzoo``.
+        talks: number of talks from the start of the split; None: all.
+
+    Raises:
+        ZooError: the split is unknown, ``talks`` is less than 1, the cache is not writable, or the
+            test set differs from the frozen one.
     """
     if split not in SPLITS:
         raise unknown_choice("split", split, SPLITS)
     if talks is not None and talks < 1:
         raise ZooError(f"A corpus needs at least 1 talk, not {talks}.")
-    made = _built(split, folder=corpus_folder(cache) / split, talks=talks)
-    frozen.check(split, made)
-    return made
+    result = _build(split, folder=corpus_folder(cache) / split, talks=talks)
+    frozen.check(split, result)
+    return result
 
 
 def corpus_folder(cache: Path | None = None) -> Path:
-    """Folder of this version of the corpus (see version)."""
+    """Return the folder of this version of the corpus (see ``version.py``)."""
     return cache_root(cache) / f"minitalks-{version_name()}"
 
 
-def _built(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
-    complete = folder / "manifest.jsonl"
+def _build(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
+    complete = folder / "manifest.jsonl"  # exists once the whole split has been synthesised
     if complete.is_file():
         return manifest.read(complete)[:talks]
+
     with locked(folder):
-        made = _make(plans(split, talks=talks), folder)
-        if len(made) == SPLITS[split].talks:
-            manifest.write(complete, made)
-    return made
+        talk_plans = plans(split, talks=talks)
+        missing = [
+            plan for plan in talk_plans if not all(path.is_file() for path in _paths(plan, folder))
+        ]
+        if missing:
+            _synthesise(missing, folder)
+        result = [manifest.read(_paths(plan, folder)[1])[0] for plan in talk_plans]
+        if len(result) == SPLITS[split].talks:
+            manifest.write(complete, result)
+    return result
 
 
-def _make(talks: Sequence[Plan], folder: Path) -> list[Talk]:
-    if todo := [plan for plan in talks if not all(path.is_file() for path in _paths(plan, folder))]:
-        _record(todo, folder)
-    return [manifest.read(_paths(plan, folder)[1])[0] for plan in talks]
-
-
-def _paths(plan: Plan, folder: Path) -> tuple[Path, Path]:
-    """Audio and manifest of one talk; the manifest comes last and marks the talk done."""
+def _paths(plan: TalkPlan, folder: Path) -> tuple[Path, Path]:
+    """Return the paths of audio and manifest; the manifest is written last and marks completion."""
     return folder / f"{plan.name}.wav", folder / f"{plan.name}.jsonl"
 
 
-def _record(todo: Sequence[Plan], folder: Path) -> None:
-    workers = min(MOST_WORKERS, os.cpu_count() or 1, len(todo))
+def _synthesise(talk_plans: Sequence[TalkPlan], folder: Path) -> None:
+    """Synthesise talks in parallel, with one espeak-ng process per worker."""
+    workers = min(MAX_WORKERS, os.cpu_count() or 1, len(talk_plans))
     speakers: SimpleQueue[Speaker] = SimpleQueue()
     with ExitStack() as stack:
         for _ in range(workers):
             speakers.put(stack.enter_context(Speaker()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
-        made = pool.map(lambda plan: _record_one(plan, folder, speakers), todo)
-        _show(made, total=len(todo), what=f"Making minitalks {folder.name}")
+        results = pool.map(lambda plan: _synthesise_talk(plan, folder, speakers), talk_plans)
+        description = f"Synthesising minitalks {folder.name}"
+        for _ in with_progress(results, total=len(talk_plans), description=description):
+            pass
 
 
-def _record_one(plan: Plan, folder: Path, speakers: "SimpleQueue[Speaker]") -> None:
-    sound, done = _paths(plan, folder)
+def _synthesise_talk(plan: TalkPlan, folder: Path, speakers: "SimpleQueue[Speaker]") -> None:
+    audio_path, manifest_path = _paths(plan, folder)
     speaker = speakers.get()
     try:
-        samples, talk = record(plan, speaker=speaker, audio=sound)
+        samples, talk = record(plan, speaker=speaker, audio=audio_path)
     finally:
         speakers.put(speaker)
-    with atomic_file(sound) as temporary:
+    with atomic_file(audio_path) as temporary:
         audio.write(temporary, torch.from_numpy(samples))
-    manifest.write(done, [talk])
-
-
-def _show(made: Iterable[None], *, total: int, what: str) -> None:
-    """Wait for everything with a progress bar, or, without a terminal, with at most ten lines."""
-    console = Console(stderr=True)
-    steps = track(
-        made, description=what, total=total, console=console, disable=not console.is_terminal
-    )
-    for done, _ in enumerate(steps, start=1):
-        if not console.is_terminal and done * 10 // total > (done - 1) * 10 // total:
-            print(f"{what}: {done} of {total} talks", file=sys.stderr, flush=True)
+    manifest.write(manifest_path, [talk])
 
 
 def main() -> None:
-    """Make the corpus and print what it holds."""
-    parser = argparse.ArgumentParser(description="Make the built-in corpus minitalks.")
+    """Synthesise the corpus and print its size."""
+    parser = argparse.ArgumentParser(description="Synthesise the built-in corpus minitalks.")
     parser.add_argument(
         "--split", choices=SPLITS, action="append", help="only this split (may be repeated)"
     )
@@ -117,19 +116,19 @@ def main() -> None:
     parser.add_argument(
         "--freeze",
         action="store_true",
-        help="write the fingerprints of this version into frozen.json",
+        help="write the fingerprints of this version to frozen.json",
     )
     arguments = parser.parse_args()
+
     if arguments.freeze:
         frozen.freeze_samples()
-        frozen.freeze("tst", _built("tst", folder=corpus_folder() / "tst", talks=None))
+        frozen.freeze("tst", _build("tst", folder=corpus_folder() / "tst", talks=None))
     for split in arguments.split or SPLITS:
         talks = build(split, talks=arguments.talks)
         hours = sum(talk.duration for talk in talks) / 3600
         sentences = sum(len(talk.segments) for talk in talks)
-        print(
-            f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {talks[0].file.parent}"
-        )
+        folder = talks[0].file.parent
+        print(f"{split}: {len(talks)} talks, {hours:.2f} hours, {sentences} sentences in {folder}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""A process that speaks: one JSON request per line in, JSON header and 16-bit samples out. Knows no corpus, no torch.
+"""A process that runs espeak-ng: reads one JSON request per line, writes a JSON header and samples.
 
-espeak-ng keeps state from call to call, so every utterance is spoken by a fork of a freshly initialised parent. Run
-this file in a clean process of its own: forking after threads have started is not safe.
+espeak-ng keeps state between calls, so each utterance is synthesised by a fork of a freshly
+initialised parent. Run this file in its own process without threads, because forking after threads
+have started is not safe.
 """
 
 import ctypes
@@ -12,7 +13,8 @@ from typing import BinaryIO
 
 import espeakng_loader
 
-SYNCHRONOUS = 2  # retrieval mode (1) hangs in a fork
+# Constants of espeak-ng's speak_lib.h.
+SYNCHRONOUS = 2  # the asynchronous retrieval mode (1) hangs in a fork
 PHONEME_EVENTS, DONT_EXIT = 0x0001, 0x8000
 UTF8, ENDPAUSE = 0x0001, 0x1000
 RATE, PITCH, PITCH_RANGE = 1, 3, 4
@@ -42,7 +44,11 @@ _CALLBACK = ctypes.CFUNCTYPE(
 
 
 class Espeak:
-    """The library, initialised once. Call ``speak`` once per process: a second call would depend on the first."""
+    """The initialised library; ``speak`` must be called only once per process.
+
+    Raises:
+        RuntimeError: espeak-ng failed to start.
+    """
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(str(espeakng_loader.get_library_path()))
@@ -52,12 +58,14 @@ class Espeak:
         )
         if self.rate <= 0:
             raise RuntimeError(f"espeak-ng did not start (code {self.rate})")
+
         self._pcm = bytearray()
         self._events: list[tuple[str, int, int, str]] = []
-        self._callback = _CALLBACK(self._collect)  # kept: ctypes does not hold it
+        self._callback = _CALLBACK(self._collect)  # an attribute, because ctypes keeps no reference
         self._library.espeak_SetSynthCallback(self._callback)
-        self._library.espeak_ng_SetRandSeed.argtypes = (ctypes.c_long,)
+
         unsigned = ctypes.c_uint
+        self._library.espeak_ng_SetRandSeed.argtypes = (ctypes.c_long,)
         self._library.espeak_Synth.argtypes = (
             *(ctypes.c_char_p, ctypes.c_size_t, unsigned, ctypes.c_int, unsigned, unsigned),
             *(ctypes.c_void_p, ctypes.c_void_p),
@@ -69,8 +77,10 @@ class Espeak:
         samples: int,
         events: "ctypes._Pointer[_Event]",
     ) -> int:
+        """Store samples and events; espeak-ng calls this function during synthesis."""
         if wave and samples > 0:
             self._pcm += ctypes.string_at(wave, 2 * samples)
+
         index = 0
         while events and events[index].type != END_LIST:
             event = events[index]
@@ -92,32 +102,36 @@ class Espeak:
         seed: int,
         pitch_range: int | None = None,
     ) -> tuple[dict[str, object], bytes]:
-        """Header (``rate`` in Hz, ``bytes``, ``events`` of kind, text position, sample, name) and 16-bit samples."""
+        """Synthesise a text; see ``zoo.data.minitalks.speech.Speaker.speak`` for the arguments.
+
+        Returns:
+            A header with ``rate`` (Hz), ``bytes`` (of the samples) and ``events`` (kind, position
+            in the text, sample, name), and the 16-bit samples.
+
+        Raises:
+            RuntimeError: espeak-ng rejects the voice, a parameter or the text.
+        """
         self._check(self._library.espeak_SetVoiceByName(voice.encode()), f"voice {voice!r}")
         for parameter, value in ((RATE, rate), (PITCH, pitch), (PITCH_RANGE, pitch_range)):
-            if value is None:
-                continue
-            self._check(
-                self._library.espeak_SetParameter(parameter, value, 0),
-                f"parameter {parameter} = {value}",
-            )
+            if value is not None:
+                code = self._library.espeak_SetParameter(parameter, value, 0)
+                self._check(code, f"parameter {parameter} = {value}")
         self._library.espeak_ng_SetRandSeed(seed)
+
         data = text.encode()
-        self._check(
-            self._library.espeak_Synth(data, len(data) + 1, 0, 0, 0, UTF8 | ENDPAUSE, None, None),
-            repr(text),
-        )
-        return {"rate": self.rate, "bytes": len(self._pcm), "events": self._events}, bytes(
-            self._pcm
-        )
+        code = self._library.espeak_Synth(data, len(data) + 1, 0, 0, 0, UTF8 | ENDPAUSE, None, None)
+        self._check(code, repr(text))
+        header = {"rate": self.rate, "bytes": len(self._pcm), "events": self._events}
+        return header, bytes(self._pcm)
 
     @staticmethod
     def _check(code: int, what: str) -> None:
         if code != 0:
-            raise RuntimeError(f"espeak-ng refused {what} (code {code})")
+            raise RuntimeError(f"espeak-ng rejected {what} (code {code})")
 
 
 def _answer(espeak: Espeak, request: str, out: BinaryIO) -> None:
+    """Synthesise one request and write header and samples, or a header with ``error``."""
     try:
         header, pcm = espeak.speak(**json.loads(request))
     except RuntimeError as error:
@@ -127,7 +141,7 @@ def _answer(espeak: Espeak, request: str, out: BinaryIO) -> None:
 
 
 def serve(requests: BinaryIO, out: BinaryIO) -> None:
-    """Answer one request per line until the input ends, each in a process of its own."""
+    """Answer one request per line until the input ends, each in a child process."""
     espeak = Espeak()
     for line in requests:
         child = os.fork()

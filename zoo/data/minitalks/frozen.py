@@ -1,12 +1,13 @@
-"""The committed fingerprints of the built-in corpus: all of tst, and samples of every split.
+"""Committed fingerprints of the built-in corpus: the whole test set, and samples of every split.
 
-``check`` guards the talks of the test set in the cache. ``samples`` guards the generators: a test computes it again, so
-that a change of texts or audio cannot happen without a new version of the corpus (see version).
+``check`` verifies the talks of the test set in the cache. ``samples`` verifies the generators: a
+test compares it with the committed value, so that texts and audio cannot change without a new
+version of the corpus (see ``version.py``).
 """
 
 import hashlib
 import json
-import warnings
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,24 @@ from typing import Any
 import numpy as np
 
 from zoo.data.fingerprint import audio_hash, content_hash, talk_hash, targets_content
-from zoo.data.minitalks.recording import SPLITS, Audio, Plan, plans, record
+from zoo.data.minitalks.recording import SPLITS, Audio, TalkPlan, plans, record
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.files import write_text
 
+logger = logging.getLogger(__name__)
+
 FROZEN = Path(__file__).with_name("frozen.json")
-PARTS = 16  # of a talk, whose mean levels are compared: a hash would depend on the last bit of resampling
+# Samples store mean levels rather than a hash, which would depend on the last bit of resampling.
+PARTS = 16  # of a talk
 DIGITS = 4  # of a level
 
 
 def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
-    """Write the fingerprint of a whole split into the committed file."""
-    frozen = _frozen(path)
+    """Write the fingerprint of a whole split to the committed file."""
+    frozen = _read(path)
     frozen[split] = {
         "content": content_hash(talks),
         "talks": {
@@ -39,75 +43,94 @@ def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
 
 
 def freeze_samples(path: Path = FROZEN) -> None:
-    """Write the samples of this version into the committed file.
+    """Write the samples of this version to the committed file.
 
-    Raises ZooError when they differ from those of the same version, which caches may already contain.
+    Raises:
+        ZooError: the samples changed but the version did not, so existing caches would be wrong.
     """
-    frozen, current = _frozen(path), samples()
+    frozen, current = _read(path), samples()
     if frozen.get("version") == version_name() and frozen["samples"] != current:
         raise ZooError(
-            f"The generators of minitalks changed but version {version_name()} did not; "
-            f"raise VERSION in zoo/data/minitalks/version.py, then freeze again."
+            f"The generators of minitalks changed but version {version_name()} did not; increase "
+            "VERSION in zoo/data/minitalks/version.py, then freeze again."
         )
     frozen.update(version=version_name(), samples=current)
     _write(path, frozen)
 
 
 def samples() -> dict[str, Any]:
-    """Of every split: a hash of all texts, the hash of the first talk and the levels of its audio."""
+    """Compute the samples of every split.
+
+    Returns:
+        By split: ``texts``, a hash of all texts; ``talk``, the hash of the first talk; ``levels``,
+        the mean levels of its audio.
+    """
     found = {}
     with Speaker() as speaker:
         for split in SPLITS:
             talks = plans(split)
             wave, talk = record(talks[0], speaker=speaker, audio=Path("unused.wav"))
-            texts = _texts_hash(talks)
-            found[split] = {"texts": texts, "talk": talk_hash(talk), "levels": _levels(wave)}
+            found[split] = {
+                "texts": _texts_hash(talks),
+                "talk": talk_hash(talk),
+                "levels": _levels(wave),
+            }
     return found
 
 
 def frozen_samples(path: Path = FROZEN) -> tuple[str, dict[str, Any]]:
-    """Version name and samples as committed."""
-    frozen = _frozen(path)
+    """Return the committed version name and samples."""
+    frozen = _read(path)
     return frozen["version"], frozen["samples"]
 
 
-def _texts_hash(talks: Iterable[Plan]) -> str:
-    """SHA-256 over what every talk's plan decides."""
+def _texts_hash(talks: Iterable[TalkPlan]) -> str:
+    """SHA-256 of everything that the plans determine."""
     digest = hashlib.sha256()
     for talk in talks:
-        sentences = [[said.words, targets_content(said.targets)] for said in talk.sentences]
-        item = [talk.name, talk.voice, talk.rate, talk.pitch, sentences]
-        digest.update(json.dumps(item, sort_keys=True).encode())
+        sentences = [[item.words, targets_content(item.targets)] for item in talk.sentences]
+        content = [talk.name, talk.voice, talk.rate, talk.pitch, sentences]
+        digest.update(json.dumps(content, sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def _levels(wave: Audio) -> list[float]:
-    """Mean absolute sample of every part, then of the difference of neighbours (high frequencies)."""
+    """Mean magnitude of each part, and of the difference of adjacent samples (high frequencies)."""
     parts = [*np.array_split(wave, PARTS), np.diff(wave)]
     return [round(float(np.abs(part).mean()), DIGITS) for part in parts]
 
 
 def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
-    """Compare talks (a whole split or its first few) with the committed fingerprint; a split without one passes.
+    """Compare talks with the committed fingerprint; log a warning if only the audio differs.
 
-    Raises ZooError when the content differs; warns when only the audio does.
+    Args:
+        split: name of the split; a split without a fingerprint passes.
+        talks: the whole split or its first talks.
+        path: the committed file.
+
+    Raises:
+        ZooError: texts, alignments or times differ.
     """
-    frozen = _frozen(path).get(split)
+    frozen = _read(path).get(split)
     if frozen is None:
         return
+
     known = frozen["talks"]
     changed = [
         talk.name for talk in talks if known.get(talk.name, {}).get("content") != talk_hash(talk)
     ]
     if changed or (len(talks) == len(known) and content_hash(talks) != frozen["content"]):
         raise ZooError(
-            f"The built-in {split} set differs from the frozen one ({', '.join(changed) or 'order of talks'}); "
-            f"install the pinned versions (constraints) or restore zoo/data/minitalks, or scores are not comparable."
+            f"The built-in {split} set differs from the frozen one "
+            f"({', '.join(changed) or 'order of talks'}), so scores are not comparable; install "
+            "the pinned versions (constraints.txt) or restore zoo/data/minitalks."
         )
-    if loud := [talk.name for talk in talks if known[talk.name]["audio"] != audio_hash(talk)]:
-        warnings.warn(
-            f"The audio of {', '.join(loud)} differs from the frozen one (texts and times agree).",
-            stacklevel=2,
+
+    different = [talk.name for talk in talks if known[talk.name]["audio"] != audio_hash(talk)]
+    if different:
+        logger.warning(
+            "The audio of %s differs from the frozen one (texts and times are equal).",
+            ", ".join(different),
         )
 
 
@@ -115,5 +138,5 @@ def _write(path: Path, frozen: dict[str, Any]) -> None:
     write_text(path, json.dumps(frozen, indent=2) + "\n")
 
 
-def _frozen(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}

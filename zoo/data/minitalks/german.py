@@ -1,161 +1,210 @@
-"""German: gender, case and adjective endings, the verb bracket, verb-final clauses, separable verbs, nicht and kein."""
+"""The German realiser.
+
+Its grammar: gender, case and adjective endings, the verb bracket, verb-final subordinate clauses,
+separable verbs, nicht and kein.
+"""
 
 from collections.abc import Iterable
+from typing import Literal
 
-from zoo.data.minitalks.lexicon import SENSES_OF_VERBS
-from zoo.data.minitalks.line import Line
-from zoo.data.minitalks.tree import Clause, Indices, Phrase, Plan
+from zoo.data.minitalks.target_builder import TargetBuilder
+from zoo.data.minitalks.tree import Clause, Indices, NounPhrase, SentencePlan
+
+Case = Literal["nom", "acc", "dat"]
+# Position of the finite verb: statement; question, or after a fronted constituent; subordinate.
+Order = Literal["second", "first", "final"]
 
 DEFINITE = {
     "nom": {"m": "der", "f": "die", "n": "das"},
     "acc": {"m": "den", "f": "die", "n": "das"},
     "dat": {"m": "dem", "f": "der", "n": "dem"},
 }
-ENDINGS = {
+# Endings of ein, mein and kein, and of dies.
+EIN_ENDINGS = {
     "nom": {"m": "", "f": "e", "n": ""},
     "acc": {"m": "en", "f": "e", "n": ""},
     "dat": {"m": "em", "f": "er", "n": "em"},
 }
-THIS = {
+DIES_ENDINGS = {
     "nom": {"m": "er", "f": "e", "n": "es"},
     "acc": {"m": "en", "f": "e", "n": "es"},
     "dat": {"m": "em", "f": "er", "n": "em"},
 }
 
 
-def german(plan: Plan, last: int) -> Line:
-    """Realise ``plan``; ``last`` is the index of the last English word."""
-    line = Line()
+def realise_german(plan: SentencePlan, last: int) -> TargetBuilder:
+    """Realise a sentence plan in German; call ``realise_english`` first.
+
+    Args:
+        plan: the sentence plan with English positions.
+        last: index of the last English word.
+    """
+    target, positions = TargetBuilder(), plan.positions
     if plan.report:
-        line.marked(plan.report.german, plan.at["report"])
-        line.add("dass", plan.at.get("that", ()), plan.at.get("that", ()))
-        assert plan.other
-        _clause(line, plan.other, order="final")
-    if plan.main and not plan.other_first:
-        _clause(line, plan.main, order="second")
-    if plan.conjunction and plan.other:
-        if plan.main and not plan.other_first:
-            line.comma(plan.at["conjunction"])
-        _conjunction(line, plan)
-        _clause(line, plan.other, order="final")
-    if plan.main and plan.other_first:
-        line.comma()
-        _clause(line, plan.main, order="first")
-    line.finish("?" if plan.main and plan.main.question else ".", last)
-    return line
+        target.add_fixed(plan.report.german, positions["report"])
+        target.add("dass", positions.get("that", ()))
+        assert plan.subordinate
+        _add_clause(target, plan.subordinate, order="final")
+
+    if plan.main and not plan.subordinate_first:
+        _add_clause(target, plan.main, order="second")
+    if plan.conjunction and plan.subordinate:
+        if plan.main and not plan.subordinate_first:
+            target.comma(positions["conjunction"])
+        _add_conjunction(target, plan)
+        _add_clause(target, plan.subordinate, order="final")
+    if plan.main and plan.subordinate_first:
+        target.comma()
+        _add_clause(target, plan.main, order="first")
+
+    target.finish("?" if plan.is_question else ".", last)
+    return target
 
 
-def _conjunction(line: Line, plan: Plan) -> None:
+def _add_conjunction(target: TargetBuilder, plan: SentencePlan) -> None:
     assert plan.conjunction
-    assert plan.other
+    assert plan.subordinate
     word = plan.conjunction.german[0][0]
     needs: Indices = ()
     if plan.conjunction.english == ("when",):  # als for the past, wenn for the present
-        word, needs = ("als" if plan.other.tense == "past" else "wenn"), _finite_at(plan.other)
-    line.add(word, plan.at["conjunction"], needs)
+        word = "als" if plan.subordinate.tense == "past" else "wenn"
+        needs = _finite_position(plan.subordinate)
+    target.add(word, plan.positions["conjunction"], needs)
 
 
-def _finite_at(clause: Clause) -> Indices:
-    return clause.at.get("auxiliary", clause.at["verb"])
+def _finite_position(clause: Clause) -> Indices:
+    return clause.positions.get("auxiliary", clause.positions["verb"])
 
 
-def phrase(
-    line: Line, item: Phrase, case: str, *, negation: Indices = (), needs: Iterable[int] = ()
+def _add_noun_phrase(
+    target: TargetBuilder, phrase: NounPhrase, case: Case, *, negation: Indices = ()
 ) -> None:
-    """A noun phrase in a case. negation: where "not" stood if the phrase takes it as "kein"."""
-    at, gender, decided = dict(item.at), item.noun.german_gender, (*item.decided, *needs)
-    if (
-        item.determiner and not item.adjective
-    ):  # side by side, a word aligner links the article to its noun too
-        at["determiner"] += at["noun"]
-    if item.number:
-        line.add(item.number[1], at["determiner"])
+    """Append a noun phrase.
+
+    Args:
+        target: the sentence so far.
+        phrase: the noun phrase.
+        case: its case.
+        negation: English position of "not" if the determiner becomes "kein".
+    """
+    gender, sense = phrase.noun.german_gender, phrase.disambiguation
+    at = phrase.positions.get("determiner", ())
+    if phrase.determiner and not phrase.adjective:
+        at += phrase.positions["noun"]  # a word aligner links an adjacent article to the noun too
+
+    if phrase.number:
+        target.add(phrase.number[1], at)
     elif negation:
-        line.add("kein" + ENDINGS[case][gender], (*negation, *at["determiner"]), decided)
-    elif item.determiner == "the":
-        line.add(DEFINITE[case][gender], at["determiner"], decided)
-    elif item.determiner == "this":
-        line.add("dies" + THIS[case][gender], at["determiner"], decided)
-    elif item.determiner:
-        stem = {"a": "ein", "my": "mein"}[item.determiner]
-        line.add(stem + ENDINGS[case][gender], at["determiner"], decided)
-    _noun(line, item, case, decided)
+        target.add("kein" + EIN_ENDINGS[case][gender], (*negation, *at), sense)
+    elif phrase.determiner == "the":
+        target.add(DEFINITE[case][gender], at, sense)
+    elif phrase.determiner == "this":
+        target.add("dies" + DIES_ENDINGS[case][gender], at, sense)
+    elif phrase.determiner:
+        stem = {"a": "ein", "my": "mein"}[phrase.determiner]
+        target.add(stem + EIN_ENDINGS[case][gender], at, sense)
+    _add_noun(target, phrase, case)
 
 
-def _noun(line: Line, item: Phrase, case: str, decided: Iterable[int]) -> None:
-    """Adjective, noun and what follows them."""
-    at = item.at
-    if item.adjective:
-        line.add(item.adjective.german + _ending(item, case), at["adjective"], decided)
-    noun = item.noun.german
-    if item.number:
-        noun = item.noun.german_plural
+def _add_noun(target: TargetBuilder, phrase: NounPhrase, case: Case) -> None:
+    """Append adjective, noun, modifier and relative clause."""
+    positions = phrase.positions
+    if phrase.adjective:
+        form = phrase.adjective.german + _adjective_ending(phrase, case)
+        target.add(form, positions["adjective"], phrase.disambiguation)
+
+    noun = phrase.noun.german
+    if phrase.number:
+        noun = phrase.noun.german_plural
         noun += "n" if case == "dat" and noun[-1] not in "ns" else ""
-    line.add(noun, at["noun"], item.at.get("tail", ()))
-    if item.tail:
-        line.marked(item.tail.german, at["tail"], at["tail"][-1:] if len(at["tail"]) > 1 else ())
-    if item.relative:
-        _relative(line, item, item.relative)
+    target.add(noun, positions["noun"], positions.get("modifier", ()))
+
+    if phrase.modifier:
+        at = positions["modifier"]
+        target.add_fixed(phrase.modifier.german, at, at[-1:] if len(at) > 1 else ())
+    if phrase.relative:
+        _add_relative_clause(target, phrase, phrase.relative)
 
 
-def _ending(item: Phrase, case: str) -> str:
-    gender = item.noun.german_gender
-    if item.number:
+def _adjective_ending(phrase: NounPhrase, case: Case) -> str:
+    gender = phrase.noun.german_gender
+    if phrase.number:
         return "en" if case == "dat" else "e"
     if case == "dat" or (case == "acc" and gender == "m"):
         return "en"
-    if gender == "f" or item.determiner in ("the", "this"):
+    if gender == "f" or phrase.determiner in ("the", "this"):
         return "e"
     return "er" if gender == "m" else "es"
 
 
-def _relative(line: Line, item: Phrase, clause: Clause) -> None:
-    line.comma(clause.at["relative"])
-    case = "nom" if clause.gap == "subject" else clause.verb.german_case if clause.verb else "nom"
-    pronoun = "die" if item.number else DEFINITE[case][item.noun.german_gender]
-    after = (clause.at["relative"][0] + 1,) if clause.gap == "subject" else clause.at["verb"]
-    line.add(pronoun, clause.at["relative"], after)
-    _clause(line, clause, order="final")
-    line.close()
+def _add_relative_clause(target: TargetBuilder, antecedent: NounPhrase, clause: Clause) -> None:
+    at = clause.positions["relative"]
+    case: str = "nom"
+    if clause.gap == "object" and clause.verb:
+        case = clause.verb.german_case
+    pronoun = "die" if antecedent.number else DEFINITE[case][antecedent.noun.german_gender]
+    after = (at[0] + 1,) if clause.gap == "subject" else clause.positions["verb"]
+
+    target.comma(at)
+    target.add(pronoun, at, after)
+    _add_clause(target, clause, order="final")
+    target.end_clause()
 
 
-def _clause(line: Line, clause: Clause, order: str) -> None:
-    """order: second (statement), first (after a fronted clause, questions), final (subordinate)."""
-    finite, finite_at, end, end_at = _verb(clause)
-    needs = _sense(clause)
-    finite_needs = (
-        needs if clause.verb and clause.tense == "present" and not clause.passive else _rest(clause)
-    )
+def _add_clause(target: TargetBuilder, clause: Clause, order: Order) -> None:
     if clause.question:
-        order = _question_word(line, clause)
-    if order == "final":
-        _subject(line, clause)
-        _middle(line, clause)
-        if clause.tense == "present" and end and not clause.passive and not clause.modal:
-            line.add(end + finite, finite_at + end_at, (*needs, *clause.last))
-            return
-        if end:
-            line.add(end, end_at, (*needs, *clause.last))
-        line.add(finite, finite_at, (*finite_needs, *clause.last))
-        return
-    if order == "second" and clause.time and clause.time_first:
-        line.marked(clause.time.german, clause.at["time"], clause.at["time"])
+        _add_question_word(target, clause)
         order = "first"
+    if order == "final":
+        _add_final_clause(target, clause)
+        return
+
+    if order == "second" and clause.time and clause.time_first:
+        target.add_fixed(clause.time.german, clause.positions["time"], clause.positions["time"])
+        order = "first"
+    finite, finite_at, end, end_at = _verb(clause)
     if order == "second":
-        _subject(line, clause)
-    line.add(finite, finite_at, finite_needs)
+        _add_subject(target, clause)
+    target.add(finite, finite_at, _finite_needs(clause))
     if order == "first":
-        _subject(line, clause)
-    _middle(line, clause)
+        _add_subject(target, clause)
+    _add_middle(target, clause)
     if end:
-        line.add(end, end_at, (*needs, *clause.last))
+        target.add(end, end_at, (*clause.verb_disambiguation("german"), *clause.last_word))
 
 
-def _question_word(line: Line, clause: Clause) -> str:
-    """Add the question word; returns the order of the rest."""
-    at = clause.at
+def _add_final_clause(target: TargetBuilder, clause: Clause) -> None:
+    """Append a subordinate clause, in which the finite verb comes last."""
+    finite, finite_at, end, end_at = _verb(clause)
+    needs = (*clause.verb_disambiguation("german"), *clause.last_word)
+    _add_subject(target, clause)
+    _add_middle(target, clause)
+
+    if clause.tense == "present" and end and not clause.passive and not clause.modal:
+        target.add(end + finite, finite_at + end_at, needs)  # a separable prefix joins the verb
+        return
+    if end:
+        target.add(end, end_at, needs)
+    target.add(finite, finite_at, (*_finite_needs(clause), *clause.last_word))
+
+
+def _finite_needs(clause: Clause) -> Indices:
+    """Return the English words that determine the finite verb.
+
+    For an auxiliary these are the verb (hat or ist, wurde) or the predicate (war); a modal verb
+    depends on no other word.
+    """
+    if clause.verb and clause.tense == "present" and not clause.passive:
+        return clause.verb_disambiguation("german")
+    if clause.modal:
+        return ()
+    return clause.positions.get("predicate", clause.positions["verb"])
+
+
+def _add_question_word(target: TargetBuilder, clause: Clause) -> None:
+    positions = clause.positions
     if clause.question == "polar":
-        return "first"
+        return
     assert clause.verb
     word = {
         "who": "wer",
@@ -163,116 +212,98 @@ def _question_word(line: Line, clause: Clause) -> str:
         "what": "was",
         "where": "wohin" if clause.verb.base == "go" else "wo",
     }[clause.question]
-    line.add(
-        word,
-        at["question"],
-        () if clause.question == "what" else at.get("auxiliary", ()) + at["verb"],
-    )
-    return "first"
-
-
-def _sense(clause: Clause) -> Indices:
-    """What reveals the verb, if its English form has several German translations."""
-    if clause.verb is None:
-        return ()
-    senses = {sense.german for sense in SENSES_OF_VERBS.get(clause.verb.base, ())}
-    return clause.decided if len(senses) > 1 else ()
-
-
-def _rest(clause: Clause) -> Indices:
-    """What reveals an auxiliary: the verb (hat or ist, wurde) or the predicate (war); a modal stands for itself."""
-    return () if clause.modal else clause.at.get("predicate", clause.at["verb"])
+    needs = positions.get("auxiliary", ()) + positions["verb"]
+    target.add(word, positions["question"], () if clause.question == "what" else needs)
 
 
 def _verb(clause: Clause) -> tuple[str, Indices, str, Indices]:
-    """The finite verb and the clause-final rest, each with its alignment."""
-    at, verb = clause.at, clause.verb
+    """Return the finite verb and the right part of the verb bracket, each with its alignment."""
+    at, verb, past = clause.positions, clause.verb, clause.tense == "past"
     particle = at.get("particle", ())
     if verb is None:
-        return ("war" if clause.tense == "past" else "ist"), at["verb"], "", ()
+        return "war" if past else "ist", at["verb"], "", ()
     if clause.passive:
-        return (
-            ("wurde" if clause.tense == "past" else "wird"),
-            at["auxiliary"],
-            verb.german_participle,
-            at["verb"],
-        )
+        auxiliary = "wurde" if past else "wird"
+        return auxiliary, at["auxiliary"], verb.german_participle, at["verb"]
     if clause.modal:
         return clause.modal.german[0][0], at["auxiliary"], verb.german, at["verb"] + particle
-    if clause.tense == "past":
-        return (
-            verb.german_auxiliary,
-            _finite_at(clause),
-            verb.german_participle,
-            at["verb"] + particle,
-        )
-    return (
-        verb.german_third,
-        at["verb"],
-        verb.german_particle,
-        particle or (at["verb"] if verb.german_particle else ()),
-    )
+    if past:
+        finite_at = _finite_position(clause)
+        return verb.german_auxiliary, finite_at, verb.german_participle, at["verb"] + particle
+    prefix_at = particle or (at["verb"] if verb.german_particle else ())
+    return verb.german_third, at["verb"], verb.german_particle, prefix_at
 
 
-def _subject(line: Line, clause: Clause) -> None:
+def _add_subject(target: TargetBuilder, clause: Clause) -> None:
     if clause.gap != "subject" and clause.question != "who":
-        phrase(line, clause.subject, "nom")
+        _add_noun_phrase(target, clause.subject, "nom")
 
 
-def _middle(line: Line, clause: Clause) -> None:
-    """Everything between the subject and the end of the bracket."""
-    negation = clause.at.get("negation", ())
-    thing = clause.second or clause.object
-    early = thing is not None and (thing.indefinite or thing.number is not None)
-    if early:
-        _time(line, clause)
-    taken = _objects(line, clause, negation)
-    if not early:
-        _time(line, clause)
-    if negation and not taken:
-        line.add("nicht", negation)
-    if clause.verb and clause.second and clause.verb.frame in ("about", "for"):
-        line.add({"about": "nach", "for": "um"}[clause.verb.frame], clause.at["preposition"])
-        phrase(line, clause.second, {"about": "dat", "for": "acc"}[clause.verb.frame])
+def _add_middle(target: TargetBuilder, clause: Clause) -> None:
+    """Append everything between the subject and the right part of the verb bracket."""
+    positions = clause.positions
+    negation = positions.get("negation", ())
+    thing = clause.second_object or clause.object
+    indefinite = thing is not None and (thing.indefinite or thing.number is not None)
+
+    if indefinite:  # a time precedes an indefinite object and follows a definite object
+        _add_time(target, clause)
+    negated_by_kein = _add_objects(target, clause, negation)
+    if not indefinite:
+        _add_time(target, clause)
+    if negation and not negated_by_kein:
+        target.add("nicht", negation)
+
+    if clause.verb and clause.second_object and clause.verb.frame == "about":
+        target.add("nach", positions["preposition"])
+        _add_noun_phrase(target, clause.second_object, "dat")
+    if clause.verb and clause.second_object and clause.verb.frame == "for":
+        target.add("um", positions["preposition"])
+        _add_noun_phrase(target, clause.second_object, "acc")
     if clause.surface:
-        line.marked(clause.surface.german, clause.at["surface"], clause.at["surface"][-1:])
+        at = positions["surface"]
+        target.add_fixed(clause.surface.german, at, at[-1:])
     if clause.place:
-        _place(line, "in", clause.at["in"], clause.place)
+        _add_prepositional_phrase(target, "in", positions["in"], clause.place)
     if clause.passive and clause.object:
-        _place(line, "von", clause.at["agent"], clause.object)
+        _add_prepositional_phrase(target, "von", positions["agent"], clause.object)
     if clause.predicate:
-        line.add(clause.predicate.german_predicate, clause.at["predicate"])
+        target.add(clause.predicate.german_predicate, positions["predicate"])
 
 
-def _objects(line: Line, clause: Clause, negation: Indices) -> bool:
-    """The objects without preposition; returns whether one of them took the negation as "kein"."""
-    verb, taken = clause.verb, False
+def _add_objects(target: TargetBuilder, clause: Clause, negation: Indices) -> bool:
+    """Append the objects without preposition; return whether "kein" expresses the negation."""
+    verb = clause.verb
     if verb is None or clause.passive:
         return False
-    objects: list[tuple[Phrase, str]] = []
-    if clause.object and clause.gap != "object" and clause.question not in ("whom", "what"):
-        objects.append((clause.object, "dat" if verb.frame == "give" else verb.german_case))
-    if clause.second and verb.frame == "give":
-        objects.append((clause.second, "acc"))
-    for item, case in objects:
-        kein = negation if item.indefinite else ()
-        phrase(line, item, case, negation=kein)
-        taken = taken or bool(kein)
-    return taken
+    objects: list[tuple[NounPhrase, Case]] = []
+    if clause.object and clause.has_plain_object:
+        is_dative = verb.frame == "give" or verb.german_case == "dat"
+        objects.append((clause.object, "dat" if is_dative else "acc"))
+    if clause.second_object and verb.frame == "give":
+        objects.append((clause.second_object, "acc"))
+
+    for phrase, case in objects:
+        _add_noun_phrase(target, phrase, case, negation=negation if phrase.indefinite else ())
+    return bool(negation) and any(phrase.indefinite for phrase, _ in objects)
 
 
-def _time(line: Line, clause: Clause) -> None:
+def _add_time(target: TargetBuilder, clause: Clause) -> None:
     if clause.time and not clause.time_first:
-        line.marked(clause.time.german, clause.at["time"], clause.at["time"])
+        target.add_fixed(clause.time.german, clause.positions["time"], clause.positions["time"])
 
 
-def _place(line: Line, preposition: str, at: Indices, item: Phrase) -> None:
-    """A dative prepositional phrase, contracted with the definite article where German does."""
-    contracted = {"in": "im", "von": "vom"}[preposition]
-    if item.determiner == "the" and item.noun.german_gender != "f":
-        linked = () if item.adjective else item.at["noun"]  # as in phrase()
-        line.add(contracted, at + item.at["determiner"] + linked, item.decided)
-        _noun(line, item, "dat", item.decided)
+def _add_prepositional_phrase(
+    target: TargetBuilder, preposition: str, at: Indices, phrase: NounPhrase
+) -> None:
+    """Append a preposition and a noun phrase in the dative; "in dem" contracts to "im"."""
+    sense = phrase.disambiguation
+    if phrase.determiner == "the" and phrase.noun.german_gender != "f":
+        contraction = {"in": "im", "von": "vom"}[preposition]
+        noun = () if phrase.adjective else phrase.positions["noun"]  # as in _add_noun_phrase
+        target.add(contraction, at + phrase.positions["determiner"] + noun, sense)
+        _add_noun(target, phrase, "dat")
         return
-    line.add(preposition, at, item.decided if item.determiner == "the" else ())
-    phrase(line, item, "dat")
+    needs: Iterable[int] = sense if phrase.determiner == "the" else ()
+    target.add(preposition, at, needs)
+    _add_noun_phrase(target, phrase, "dat")

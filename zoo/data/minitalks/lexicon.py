@@ -1,16 +1,26 @@
-"""The lexicon of the built-in corpus: the tables of words.py as nouns, adjectives, verbs and fixed phrases.
-
-It knows the shape of the entries but no grammar.
-"""
+"""The lexicon of the built-in corpus: the tables of ``words.py`` as nouns, adjectives and verbs."""
 
 from dataclasses import dataclass
 
 from zoo.data.minitalks import words
 
+# Target words, each with the indices of the English words of the phrase that it translates.
+AlignedWords = tuple[tuple[str, tuple[int, ...]], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun; plural forms are empty where the grammar never counts it. classifier: the Chinese measure word."""
+    """A noun, name or pronoun.
+
+    Attributes:
+        english, german, spanish, chinese: singular forms.
+        german_gender: m, f or n.
+        spanish_gender: m or f.
+        classifier: Chinese measure word; empty for names and pronouns.
+        person: whether it denotes a person.
+        english_plural, german_plural, spanish_plural: empty if the grammar never counts the noun.
+        name: whether it is a name or pronoun, which takes no determiner.
+    """
 
     english: str
     german: str
@@ -28,7 +38,15 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """german: the stem that endings follow; chinese includes no 的."""
+    """An adjective.
+
+    Attributes:
+        english: English form.
+        german: German stem, to which an ending is added.
+        spanish_masculine, spanish_feminine: Spanish singular forms.
+        chinese: Chinese form without 的.
+        german_predicate: German form after a copula.
+    """
 
     english: str
     german: str
@@ -40,12 +58,22 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One sense of an English verb. What follows tells senses of the same English forms apart.
+    """One sense of an English verb with its translations.
 
-    particle: the English particle; german_particle: the separable prefix; german_case: the case of the object.
-    chinese: the verb, or ``before+after`` around its object; stative Chinese verbs take no 了.
-    objects: the pool of nouns for the object, or "" (intransitive). frame: what stands around it: nothing (plain),
-    object, particle, two objects (give, about, for), a surface (put, hang), a place (leave).
+    Attributes:
+        base, third, past, participle: English forms.
+        particle: English particle, such as "up"; may be empty.
+        german, german_third, german_participle: infinitive, third person singular and participle.
+        german_particle: separable prefix of the German verb; may be empty.
+        german_auxiliary: auxiliary of the perfect, "hat" or "ist".
+        german_case: case of the German object, "acc" or "dat".
+        spanish, spanish_present, spanish_past, spanish_participle: infinitive and other forms.
+        chinese: the verb, or ``before+after`` if it surrounds its object.
+        objects: pool of nouns for the object; empty for intransitive verbs.
+        frame: the arguments of the verb: plain (none), object, particle, two objects (give, about,
+            for), a surface (put, hang) or a place (leave).
+        weight: relative probability among the senses of the same English verb.
+        stative: whether the Chinese verb takes no 了.
     """
 
     base: str
@@ -71,21 +99,32 @@ class Verb:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """A phrase translated as a whole: words with the indices (into the English phrase) that they translate."""
+class FixedPhrase:
+    """A phrase that is translated as a whole.
+
+    Attributes:
+        english: English words.
+        german, spanish, chinese: translations, aligned to the words of ``english``.
+    """
 
     english: tuple[str, ...]
-    german: tuple[tuple[str, tuple[int, ...]], ...]
-    spanish: tuple[tuple[str, tuple[int, ...]], ...]
-    chinese: tuple[tuple[str, tuple[int, ...]], ...]
+    german: AlignedWords
+    spanish: AlignedWords
+    chinese: AlignedWords
 
 
 @dataclass(frozen=True, slots=True)
-class Sense:
-    """A noun that the phrase behind it disambiguates."""
+class NounSense:
+    """One sense of an ambiguous English noun.
+
+    Attributes:
+        noun: the noun with the translations of this sense.
+        modifier: the phrase after the noun that determines the sense.
+        weight: relative probability among all noun senses.
+    """
 
     noun: Noun
-    tail: Fixed
+    modifier: FixedPhrase
     weight: float
 
 
@@ -93,30 +132,29 @@ def _rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
 
 
-def _marked(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple(
-        (word, tuple(map(int, marks)))
-        for word, _, marks in (item.partition(":") for item in text.split())
-    )
+def _aligned_words(text: str) -> AlignedWords:
+    items = (item.partition(":") for item in text.split())
+    return tuple((word, tuple(map(int, indices))) for word, _, indices in items)
 
 
-def _fixed(english: str, german: str, spanish: str, chinese: str) -> Fixed:
-    return Fixed(tuple(english.split()), _marked(german), _marked(spanish), _marked(chinese))
+def _fixed(english: str, german: str, spanish: str, chinese: str) -> FixedPhrase:
+    translations = map(_aligned_words, (german, spanish, chinese))
+    return FixedPhrase(tuple(english.split()), *translations)
 
 
-def _phrases(table: str) -> list[Fixed]:
+def _fixed_phrases(table: str) -> list[FixedPhrase]:
     return [_fixed(*row) for row in _rows(table)]
 
 
 def _noun(text: str, plurals: str = "", *, person: bool = False) -> Noun:
     english, german, german_gender, spanish, spanish_gender, chinese, classifier = text.split()
-    counted = plurals.split() or ["", "", ""]
+    english_plural, german_plural, spanish_plural = plurals.split() or ["", "", ""]
     return Noun(
         *(english, german, german_gender, spanish, spanish_gender, chinese, classifier),
         person=person,
-        english_plural=counted[0],
-        german_plural=counted[1],
-        spanish_plural=counted[2],
+        english_plural=english_plural,
+        german_plural=german_plural,
+        spanish_plural=spanish_plural,
     )
 
 
@@ -128,10 +166,11 @@ def _adjective(row: list[str]) -> Adjective:
 
 def _verb(row: list[str]) -> Verb:
     english, german, spanish, chinese, pool, weight, frame = row + [""] * (7 - len(row))
-    marks = [word for word in german.split() if word.startswith("(")]
-    forms = [word for word in german.split() if word not in marks]
     base, third, past, *others = english.split()
     particle = "".join(word[1:] for word in others if word.startswith("+"))
+    marks = [word for word in german.split() if word.startswith("(")]
+    forms = [word for word in german.split() if word not in marks]
+    infinitive, present, preterite, participle = spanish.split()
     return Verb(
         *(base, third, past),
         participle=past if not others or others[0].startswith("+") else others[0],
@@ -142,13 +181,10 @@ def _verb(row: list[str]) -> Verb:
         german_particle="".join(forms[3:]),
         german_auxiliary="ist" if "(ist)" in marks else "hat",
         german_case="dat" if "(dat)" in marks else "acc",
-        **dict(
-            zip(
-                ("spanish", "spanish_present", "spanish_past", "spanish_participle"),
-                spanish.split(),
-                strict=True,
-            )
-        ),
+        spanish=infinitive,
+        spanish_present=present,
+        spanish_past=preterite,
+        spanish_participle=participle,
         chinese=chinese.rstrip("!"),
         objects=pool,
         frame=frame or ("particle" if particle else "object" if pool else "plain"),
@@ -157,9 +193,27 @@ def _verb(row: list[str]) -> Verb:
     )
 
 
+def _noun_pools() -> dict[str, list[Noun]]:
+    """Nouns by the name of the pool from which objects are drawn."""
+    pools: dict[str, list[Noun]] = {"people": PEOPLE}
+    for entry, plurals, tags in _rows(words.THINGS):
+        thing = _noun(entry, plurals)
+        for tag in ("things", *tags.split()):
+            pools.setdefault(tag, []).append(thing)
+    return pools | {name: [_noun(row[0]) for row in _rows(t)] for name, t in words.POOLS.items()}
+
+
+def _verb_senses() -> dict[str, list[Verb]]:
+    """The senses of each English verb by its base form."""
+    senses: dict[str, list[Verb]] = {}
+    for verb in VERBS:
+        senses.setdefault(verb.base, []).append(verb)
+    return senses
+
+
 PEOPLE = [_noun(row[0], person=True) for row in _rows(words.PEOPLE)]
 _RELATED = ("sister", "brother", "grandmother", "doctor", "lawyer", "teacher")
-RELATIONS = [noun for noun in PEOPLE if noun.english in _RELATED]  # whom one calls "my"
+RELATIONS = [noun for noun in PEOPLE if noun.english in _RELATED]  # people that "my" fits
 NAMES = [
     Noun(name, name, gender, name, gender, chinese, "", person=True, name=True)
     for name, gender, chinese in _rows(words.NAMES)
@@ -168,13 +222,10 @@ PRONOUNS = [
     Noun("he", "er", "m", "él", "m", "他", "", person=True, name=True),
     Noun("she", "sie", "f", "ella", "f", "她", "", person=True, name=True),
 ]
-
-POOLS: dict[str, list[Noun]] = {"people": PEOPLE}
-for _entry, _plurals, _tags in _rows(words.THINGS):
-    _thing = _noun(_entry, _plurals)
-    for _tag in ("things", *_tags.split()):
-        POOLS.setdefault(_tag, []).append(_thing)
-POOLS |= {name: [_noun(row[0]) for row in _rows(table)] for name, table in words.POOLS.items()}
+POOLS = _noun_pools()
+NOUN_SENSES = [
+    NounSense(_noun(row[0]), _fixed(*row[1:5]), float(row[5])) for row in _rows(words.NOUN_SENSES)
+]
 
 THING_ADJECTIVES = [_adjective(row) for row in _rows(words.THING_ADJECTIVES)]
 PERSON_ADJECTIVES = [_adjective(row) for row in _rows(words.PERSON_ADJECTIVES)]
@@ -186,21 +237,14 @@ PLACE_ADJECTIVES = [
 
 VERBS = [_verb(row) for row in _rows(words.VERBS)]
 GO = _verb(words.GO.split("|"))
-SENSES_OF_VERBS: dict[str, list[Verb]] = {}
-for _sense in VERBS:
-    SENSES_OF_VERBS.setdefault(_sense.base, []).append(_sense)
-SENSES = [Sense(_noun(row[0]), _fixed(*row[1:5]), float(row[5])) for row in _rows(words.SENSES)]
+VERB_SENSES = _verb_senses()
 
-TIMES = {tense: _phrases(table) for tense, table in words.TIMES.items()}
-SURFACES = {frame: _phrases(table) for frame, table in words.SURFACES.items()}
-MODALS = _phrases(words.MODALS)
-REPORTS = _phrases(words.REPORTS)
-CONJUNCTIONS = _phrases(words.CONJUNCTIONS)
-AGO = [
-    (english, german, spanish, chinese) for english, german, spanish, chinese in _rows(words.AGO)
-]
-NUMBERS = [
-    (english, german, spanish, chinese)
-    for english, german, spanish, chinese in _rows(words.NUMBERS)
-]
+TIMES = {tense: _fixed_phrases(table) for tense, table in words.TIMES.items()}
+SURFACES = {frame: _fixed_phrases(table) for frame, table in words.SURFACES.items()}
+MODALS = _fixed_phrases(words.MODALS)
+REPORTS = _fixed_phrases(words.REPORTS)
+CONJUNCTIONS = _fixed_phrases(words.CONJUNCTIONS)
+# Rows of English, German, Spanish and Chinese.
+AGO = [(row[0], row[1], row[2], row[3]) for row in _rows(words.AGO)]
+NUMBERS = [(row[0], row[1], row[2], row[3]) for row in _rows(words.NUMBERS)]
 FILLERS = words.FILLERS

@@ -1,8 +1,11 @@
-"""Spanish: gender, adjectives behind nouns, personal "a", ser and estar, "no" before the verb, verb-first questions."""
+"""The Spanish realiser.
 
-from zoo.data.minitalks.lexicon import SENSES_OF_VERBS
-from zoo.data.minitalks.line import Line
-from zoo.data.minitalks.tree import Clause, Indices, Phrase, Plan
+Its grammar: gender, adjectives after nouns, personal "a", ser and estar, "no" before the verb,
+verb-first questions.
+"""
+
+from zoo.data.minitalks.target_builder import TargetBuilder
+from zoo.data.minitalks.tree import Clause, NounPhrase, SentencePlan
 
 ARTICLES = {
     "the": {"m": "el", "f": "la"},
@@ -10,145 +13,176 @@ ARTICLES = {
     "my": {"m": "mi", "f": "mi"},
     "this": {"m": "este", "f": "esta"},
 }
+# Present and past of ser, and of estar for temporary states.
+COPULAS = {False: ("es", "era"), True: ("está", "estaba")}
 
 
-def spanish(plan: Plan, last: int) -> Line:
-    """Realise ``plan``; ``last`` is the index of the last English word."""
-    line = Line()
-    if plan.report and plan.other:
-        line.marked(plan.report.spanish, plan.at["report"])
-        _clause(line, plan.other)
-    if plan.conjunction and plan.other and plan.main:
-        if not plan.other_first:
-            _clause(line, plan.main)
+def realise_spanish(plan: SentencePlan, last: int) -> TargetBuilder:
+    """Realise a sentence plan in Spanish; call ``realise_english`` first.
+
+    Args:
+        plan: the sentence plan with English positions.
+        last: index of the last English word.
+    """
+    target = TargetBuilder()
+    if plan.report and plan.subordinate:
+        target.add_fixed(plan.report.spanish, plan.positions["report"])
+        _add_clause(target, plan.subordinate)
+
+    if plan.conjunction and plan.subordinate and plan.main:
+        if not plan.subordinate_first:
+            _add_clause(target, plan.main)
         word = plan.conjunction.spanish[0][0]
-        line.add("como" if plan.other_first and word == "porque" else word, plan.at["conjunction"])
-        _clause(line, plan.other)
-        if plan.other_first:
-            line.comma()
-    if plan.main and (plan.other_first or not plan.other):
-        _clause(line, plan.main)
-    asks = bool(plan.main and plan.main.question)
-    line.finish("?" if asks else ".", last, opening="¿" if asks else "")
-    return line
+        if plan.subordinate_first and word == "porque":
+            word = "como"
+        target.add(word, plan.positions["conjunction"])
+        _add_clause(target, plan.subordinate)
+        if plan.subordinate_first:
+            target.comma()
+
+    if plan.main and (plan.subordinate_first or not plan.subordinate):
+        _add_clause(target, plan.main)
+    if plan.is_question:
+        target.finish("?", last, opening="¿")
+    else:
+        target.finish(".", last)
+    return target
 
 
-def phrase(line: Line, item: Phrase, *, person: bool = False) -> None:
-    """A noun phrase; ``person``: behind the preposition "a", which merges with "el"."""
-    gender, decided = item.noun.spanish_gender, item.decided
-    at = item.at.get("determiner", ())
-    if (
-        item.determiner and not item.adjective
-    ):  # side by side, a word aligner links the article to its noun too
-        at += item.at["noun"]
-    article = ARTICLES[item.determiner][gender] if item.determiner else ""
+def _add_noun_phrase(target: TargetBuilder, phrase: NounPhrase, *, person: bool = False) -> None:
+    """Append a noun phrase.
+
+    Args:
+        target: the sentence so far.
+        phrase: the noun phrase.
+        person: whether the personal "a" precedes it, which contracts with "el".
+    """
+    noun, sense = phrase.noun, phrase.disambiguation
+    at = phrase.positions.get("determiner", ())
+    if phrase.determiner and not phrase.adjective:
+        at += phrase.positions["noun"]  # a word aligner links an adjacent article to the noun too
+
+    article = ARTICLES[phrase.determiner][noun.spanish_gender] if phrase.determiner else ""
     if person and article == "el":
-        line.add("al", at, decided)
+        target.add("al", at, sense)
     else:
         if person:
-            line.add("a", (), item.at["noun"])
-        line.add(item.number[2] if item.number else article, at, () if item.number else decided)
-    line.add(
-        item.noun.spanish_plural if item.number else item.noun.spanish, item.at["noun"], decided
-    )
-    if item.adjective:
-        form = (
-            item.adjective.spanish_masculine if gender == "m" else item.adjective.spanish_feminine
-        )
-        line.add(form + ("s" if item.number else ""), item.at["adjective"], decided)
-    if item.tail:
-        line.marked(item.tail.spanish, item.at["tail"], item.at["tail"][-1:])
-    if item.relative:
-        _relative(line, item, item.relative)
+            target.add("a", (), phrase.positions["noun"])
+        if phrase.number:
+            target.add(phrase.number[2], at)
+        else:
+            target.add(article, at, sense)
+
+    form = noun.spanish_plural if phrase.number else noun.spanish
+    target.add(form, phrase.positions["noun"], sense)
+    if phrase.adjective:
+        masculine = noun.spanish_gender == "m"
+        adjective = phrase.adjective
+        form = adjective.spanish_masculine if masculine else adjective.spanish_feminine
+        plural = "s" if phrase.number else ""
+        target.add(form + plural, phrase.positions["adjective"], sense)
+    if phrase.modifier:
+        at = phrase.positions["modifier"]
+        target.add_fixed(phrase.modifier.spanish, at, at[-1:])
+    if phrase.relative:
+        _add_relative_clause(target, phrase, phrase.relative)
 
 
-def _relative(line: Line, item: Phrase, clause: Clause) -> None:
-    if clause.gap == "object" and item.noun.person:
-        line.add("a", (), clause.at["relative"])
-        line.add("quien", clause.at["relative"])
+def _add_relative_clause(target: TargetBuilder, antecedent: NounPhrase, clause: Clause) -> None:
+    at = clause.positions["relative"]
+    if clause.gap == "object" and antecedent.noun.person:
+        target.add("a", (), at)
+        target.add("quien", at)
     else:
-        line.add("que", clause.at["relative"])
-    _clause(line, clause)
+        target.add("que", at)
+    _add_clause(target, clause)
 
 
-def _clause(line: Line, clause: Clause) -> None:
-    at = clause.at
-    if clause.time and clause.time_first:
-        line.marked(clause.time.spanish, at["time"], at["time"])
+def _add_clause(target: TargetBuilder, clause: Clause) -> None:
+    if clause.time_first:
+        _add_time(target, clause)
     if clause.question:
-        _question_word(line, clause)
-        _verb(line, clause)
-    has_subject = clause.gap != "subject" and clause.question != "who"
-    if has_subject:
-        phrase(line, clause.subject)
+        _add_question_word(target, clause)
+        _add_verb(target, clause)
+    if clause.gap != "subject" and clause.question != "who":
+        _add_noun_phrase(target, clause.subject)
     if not clause.question:
-        _verb(line, clause)
-    _rest(line, clause)
-    if clause.time and not clause.time_first:
-        line.marked(clause.time.spanish, at["time"], at["time"])
+        _add_verb(target, clause)
+    _add_complements(target, clause)
+    if not clause.time_first:
+        _add_time(target, clause)
 
 
-def _question_word(line: Line, clause: Clause) -> None:
-    at = clause.at
-    needs = at.get("auxiliary", ()) + at["verb"]
+def _add_time(target: TargetBuilder, clause: Clause) -> None:
+    if clause.time:
+        at = clause.positions["time"]
+        target.add_fixed(clause.time.spanish, at, at)
+
+
+def _add_question_word(target: TargetBuilder, clause: Clause) -> None:
+    positions = clause.positions
+    needs = positions.get("auxiliary", ()) + positions["verb"]
     if clause.question == "whom":
-        line.add("a", (), needs)
+        target.add("a", (), needs)
     if clause.question != "polar" and clause.verb:
         where = "adónde" if clause.verb.base == "go" else "dónde"
         word = {"who": "quién", "whom": "quién", "what": "qué", "where": where}[clause.question]
-        line.add(word, at["question"], () if clause.question == "what" else needs)
+        target.add(word, positions["question"], () if clause.question == "what" else needs)
 
 
-def _verb(line: Line, clause: Clause) -> None:
-    """Negation, clitic and verb."""
-    at, verb, past = clause.at, clause.verb, clause.tense == "past"
-    needs = _sense(clause)
-    line.add("no" if clause.negated else "", at.get("negation", ()))
+def _add_verb(target: TargetBuilder, clause: Clause) -> None:
+    """Append negation, clitic and verb."""
+    positions, verb, past = clause.positions, clause.verb, clause.tense == "past"
+    if clause.negated:
+        target.add("no", positions["negation"])
+
     if verb is None:
         assert clause.predicate
-        state = clause.predicate.english == "tired"
-        copula = ("estaba" if past else "está") if state else ("era" if past else "es")
-        line.add(copula, at["verb"], at["predicate"])
-        line.add(_agree(clause, clause.predicate.spanish_masculine), at["predicate"])
-    elif clause.passive:
-        line.add("fue" if past else "es", at["auxiliary"], at["verb"])
-        line.add(_agree(clause, verb.spanish_participle), at["verb"], needs)
+        present_form, past_form = COPULAS[clause.predicate.english == "tired"]
+        copula = past_form if past else present_form
+        target.add(copula, positions["verb"], positions["predicate"])
+        adjective = _agree(clause, clause.predicate.spanish_masculine)
+        target.add(adjective, positions["predicate"])
+        return
+
+    sense = clause.verb_disambiguation("spanish")
+    if clause.passive:
+        target.add("fue" if past else "es", positions["auxiliary"], positions["verb"])
+        target.add(_agree(clause, verb.spanish_participle), positions["verb"], sense)
+        return
+
+    if verb.frame in ("give", "about", "for"):
+        target.add("le", (), (*positions["verb"], *sense))
+    if clause.modal:
+        target.add_fixed(clause.modal.spanish, positions["auxiliary"])
+        target.add(verb.spanish, positions["verb"] + positions.get("particle", ()), sense)
     else:
-        line.add("le" if verb.frame in ("give", "about", "for") else "", (), (*at["verb"], *needs))
-        aligned = at["verb"] + at.get("particle", ())
-        if clause.modal:
-            line.marked(clause.modal.spanish, at["auxiliary"])
-            line.add(verb.spanish, aligned, needs)
-        else:
-            line.add(verb.spanish_past if past else verb.spanish_present, at["verb"], needs)
+        form = verb.spanish_past if past else verb.spanish_present
+        target.add(form, positions["verb"], sense)
 
 
 def _agree(clause: Clause, masculine: str) -> str:
+    """Return the form of an adjective or participle that agrees with the subject."""
     feminine = clause.subject.noun.spanish_gender == "f"
     return masculine[:-1] + "a" if feminine and masculine.endswith("o") else masculine
 
 
-def _sense(clause: Clause) -> Indices:
-    """What reveals the verb, if its English form has several Spanish translations."""
-    if clause.verb is None:
-        return ()
-    senses = {sense.spanish for sense in SENSES_OF_VERBS.get(clause.verb.base, ())}
-    return clause.decided if len(senses) > 1 else ()
-
-
-def _rest(line: Line, clause: Clause) -> None:
-    """Objects, agent, surface and place."""
-    at, verb = clause.at, clause.verb
+def _add_complements(target: TargetBuilder, clause: Clause) -> None:
+    """Append objects, agent, surface and place."""
+    positions, verb = clause.positions, clause.verb
     if clause.passive and clause.object:
-        line.add("por", at["agent"])
-        phrase(line, clause.object)
-    elif clause.object and clause.gap != "object" and clause.question not in ("whom", "what"):
-        phrase(line, clause.object, person=clause.object.noun.person)
-    if clause.second:
-        line.add("por" if verb and verb.frame == "about" else "", at.get("preposition", ()))
-        phrase(line, clause.second)
+        target.add("por", positions["agent"])
+        _add_noun_phrase(target, clause.object)
+    elif clause.object and clause.has_plain_object:
+        _add_noun_phrase(target, clause.object, person=clause.object.noun.person)
+
+    if clause.second_object:
+        if verb and verb.frame == "about":
+            target.add("por", positions["preposition"])
+        _add_noun_phrase(target, clause.second_object)
     if clause.surface:
-        line.marked(clause.surface.spanish, at["surface"], at["surface"][-1:])
+        at = positions["surface"]
+        target.add_fixed(clause.surface.spanish, at, at[-1:])
     if clause.place:
-        line.add("en", at["in"])
-        phrase(line, clause.place)
+        target.add("en", positions["in"])
+        _add_noun_phrase(target, clause.place)

@@ -1,58 +1,87 @@
-"""What a sentence says, before any language: noun phrases, clauses and their places in the English sentence.
+"""The structure of a sentence, independent of language: noun phrases, clauses and sentence plans.
 
-The English realiser writes word indices into ``at``; the other realisers read them. It knows no words and no order.
+The English realiser stores in ``positions`` which words of the English sentence realise each part;
+the other realisers read these word indices for alignment and lookahead.
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from zoo.data.minitalks.lexicon import Adjective, Fixed, Noun, Verb
+from zoo.data.minitalks.lexicon import VERB_SENSES, Adjective, FixedPhrase, Noun, Verb
 
-Indices = tuple[int, ...]
+Indices = tuple[int, ...]  # indices of words in the English sentence
 Tense = Literal["past", "present", "modal"]
 Question = Literal["", "polar", "who", "whom", "what", "where"]
 
 
 @dataclass(slots=True)
-class Phrase:
-    """A noun phrase. number: (English, German, Spanish, Chinese) or None. at: determiner, adjective, noun, tail."""
+class NounPhrase:
+    """A noun with its determiner and modifiers.
+
+    Attributes:
+        noun: the noun, a name or a pronoun.
+        determiner: the English determiner; empty for names, pronouns and counted nouns.
+        adjective: adjective of the noun.
+        number: English, German, Spanish and Chinese number word.
+        modifier: a phrase after an ambiguous noun, such as "by the river".
+        relative: a relative clause.
+        positions: English word indices of determiner, adjective, noun and modifier.
+    """
 
     noun: Noun
     determiner: Literal["", "the", "a", "my", "this"] = ""
     adjective: Adjective | None = None
     number: tuple[str, str, str, str] | None = None
-    tail: Fixed | None = None
+    modifier: FixedPhrase | None = None
     relative: "Clause | None" = None
-    at: dict[str, Indices] = field(default_factory=dict)
+    positions: dict[str, Indices] = field(default_factory=dict)
 
     @property
     def indefinite(self) -> bool:
-        """A singular that negation turns into "kein"."""
+        """Whether German negation turns the determiner into "kein"."""
         return self.determiner == "a"
 
     @property
-    def decided(self) -> Indices:
-        """The English words after which the noun's sense, and with it its gender, is known."""
-        return self.at["noun"] + self.at.get("tail", ())
+    def disambiguation(self) -> Indices:
+        """The English words that determine the noun's sense, and so its gender."""
+        return self.positions["noun"] + self.positions.get("modifier", ())
 
 
 @dataclass(slots=True)
 class Clause:
-    """A clause; ``verb`` None is a copula with ``predicate``. gap: what a relative clause leaves out.
+    """A clause.
 
-    object: of the verb, or the receiver of "give" and "ask"; second: the thing given or asked for. surface: where a
-    thing is put. at: auxiliary, negation, verb, particle, preposition, surface, time, place, question, relative, agent.
+    Attributes:
+        subject: subject of the active or passive verb.
+        verb: the verb; None: the copula with ``predicate``.
+        tense: past, present, or present with the modal verb ``modal``.
+        modal: modal verb.
+        object: object of the verb; the person for "give" and "ask"; the agent of a passive.
+        second_object: the thing that is given or asked for.
+        surface: goal of "put", such as "on the table".
+        place: noun phrase after "in".
+        time: adverbial of time.
+        predicate: adjective after the copula.
+        time_first: whether the English sentence starts with ``time``.
+        particle_late: whether the English particle follows the object.
+        negated: whether the clause is negated.
+        passive: whether the verb is passive.
+        question: type of question; empty for statements.
+        gap: the constituent that a relative clause omits.
+        antecedent: the noun phrase that a relative clause modifies.
+        positions: English word indices of auxiliary, negation, verb, particle, preposition,
+            surface, time, in, question, relative, agent, predicate and the clause's end.
     """
 
-    subject: Phrase
+    subject: NounPhrase
     verb: Verb | None
     tense: Tense
-    modal: Fixed | None = None
-    object: Phrase | None = None
-    second: Phrase | None = None
-    surface: Fixed | None = None
-    place: Phrase | None = None
-    time: Fixed | None = None
+    modal: FixedPhrase | None = None
+    object: NounPhrase | None = None
+    second_object: NounPhrase | None = None
+    surface: FixedPhrase | None = None
+    place: NounPhrase | None = None
+    time: FixedPhrase | None = None
     predicate: Adjective | None = None
     time_first: bool = False
     particle_late: bool = True
@@ -60,39 +89,72 @@ class Clause:
     passive: bool = False
     question: Question = ""
     gap: Literal["", "subject", "object"] = ""
-    antecedent: Phrase | None = None
-    at: dict[str, Indices] = field(default_factory=dict)
+    antecedent: NounPhrase | None = None
+    positions: dict[str, Indices] = field(default_factory=dict)
 
     @property
-    def decided(self) -> Indices:
-        """The English words after which the verb's sense is known: its object, particle or preposition."""
+    def has_plain_object(self) -> bool:
+        """Whether the object is realised after the verb: neither omitted nor a question word."""
+        is_question_word = self.question in ("whom", "what")
+        return self.object is not None and self.gap != "object" and not is_question_word
+
+    @property
+    def last_word(self) -> Indices:
+        """The index of the clause's last English word."""
+        return (self.positions["end"][0],)
+
+    def verb_disambiguation(self, language: str) -> Indices:
+        """Return the English words that determine which translation of the verb is meant.
+
+        Args:
+            language: ``german``, ``spanish`` or ``chinese``.
+
+        Returns:
+            Indices of the particle, preposition, surface or object; empty if the English verb has
+            one translation only.
+        """
         if self.verb is None:
             return ()
-        if self.verb.particle and not self.passive:
-            return self.at["particle"]
-        if self.verb.frame in ("put", "hang"):
-            return self.at["surface"]
-        if self.verb.frame in ("about", "for"):
-            return self.at["preposition"]
-        if self.question in ("whom", "what"):
-            return self.at["question"]
-        thing = self.object or (self.antecedent if self.gap == "object" else None)
-        return thing.decided if thing else ()
+        translations = {getattr(sense, language) for sense in VERB_SENSES.get(self.verb.base, ())}
+        return self._verb_sense_words() if len(translations) > 1 else ()
 
-    @property
-    def last(self) -> Indices:
-        """The last English word of the clause."""
-        return (self.at["end"][0],)
+    def _verb_sense_words(self) -> Indices:
+        assert self.verb
+        if self.verb.particle and not self.passive:
+            return self.positions["particle"]
+        if self.verb.frame in ("put", "hang"):
+            return self.positions["surface"]
+        if self.verb.frame in ("about", "for"):
+            return self.positions["preposition"]
+        if self.question in ("whom", "what"):
+            return self.positions["question"]
+        thing = self.object or (self.antecedent if self.gap == "object" else None)
+        return thing.disambiguation if thing else ()
 
 
 @dataclass(slots=True)
-class Plan:
-    """One or two clauses; the second one is subordinate to ``report`` or ``conjunction``, or beside the first."""
+class SentencePlan:
+    """One main clause, a reported clause, or a main clause with a subordinate clause.
+
+    Attributes:
+        main: the main clause; None if ``report`` introduces the subordinate clause.
+        report: a phrase such as "I think".
+        conjunction: introduces the subordinate clause.
+        subordinate: the reported clause, or the clause after ``conjunction``.
+        subordinate_first: whether the English subordinate clause precedes the main clause.
+        that: whether "that" follows ``report`` in English.
+        positions: English word indices of report, that and conjunction.
+    """
 
     main: Clause | None
-    report: Fixed | None = None
-    conjunction: Fixed | None = None
-    other: Clause | None = None
-    other_first: bool = False
+    report: FixedPhrase | None = None
+    conjunction: FixedPhrase | None = None
+    subordinate: Clause | None = None
+    subordinate_first: bool = False
     that: bool = True
-    at: dict[str, Indices] = field(default_factory=dict)
+    positions: dict[str, Indices] = field(default_factory=dict)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the sentence ends with a question mark."""
+        return bool(self.main and self.main.question)

@@ -1,13 +1,13 @@
-"""The version of the built-in corpus and of its synthetic speech, which names the cache folders of both."""
+"""The version of the built-in corpus and of its synthetic speech, part of their cache folders."""
 
 import importlib.metadata
 
-# Raise it whenever a generator gives other texts, word times or audio; then freeze again (see frozen).
+# Increase it whenever a generator changes texts, word times or audio, then run corpus.py --freeze.
 VERSION = 1
-LIBRARIES = ("espeakng-loader", "soxr")  # they produce the audio; the first brings libespeak-ng
+LIBRARIES = ("espeakng-loader", "soxr")  # they determine the audio; espeakng-loader has espeak-ng
 
 
 def version_name() -> str:
-    """Version of the generators and of both libraries, for the name of a cache folder."""
+    """Return the version of the generators and of both libraries as part of a folder name."""
     libraries = (f"{name}{importlib.metadata.version(name)}" for name in LIBRARIES)
     return "-".join((str(VERSION), *libraries))

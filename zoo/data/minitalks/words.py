@@ -1,7 +1,9 @@
-"""The tables of the built-in corpus: its words and phrases in English, German, Spanish and Chinese. No code.
+"""Word tables of the built-in corpus in English, German, Spanish and Chinese.
 
-A noun is: English, German with gender, Spanish with gender, Chinese with measure word. In fixed phrases ``Woche:1``
-translates the phrase's second English word, ``am:01`` its first two, and ``la:`` none.
+``lexicon.py`` parses them. A noun has the columns English, German, German gender, Spanish, Spanish
+gender, Chinese and Chinese measure word. In fixed phrases the digits after a colon are indices of
+English words: ``Woche:1`` translates the second English word of the phrase, ``am:01`` the first
+two, and ``la:`` none.
 """
 
 PEOPLE = """
@@ -34,7 +36,7 @@ Sofia|f|索菲
 Martin|m|马丁
 """
 
-# noun | plurals in English, German, Spanish (empty: never counted) | pools besides "things"
+# noun | plurals in English, German, Spanish (empty: never counted) | pools in addition to "things"
 THINGS = """
 house Haus n casa f 房子 座 | | build see
 car Auto n coche m 汽车 辆 | cars Autos coches | machine
@@ -114,9 +116,12 @@ famous|berühmt|famoso famosa|著名
 tired|müd müde|cansado cansada|疲惫
 """
 
-# English base, third person, past, participle if it differs, +particle | German infinitive, third person, participle,
-# separable prefix, (ist) where the perfect takes it, (dat) where the object does | Spanish infinitive, present, past,
-# participle | Chinese, "before+after" around an object, "!" for stative | pool of objects | weight (1) | frame
+# English base, third person, past, participle if different, +particle
+# | German infinitive, third person, participle, separable prefix, (ist) if it is the perfect's
+#   auxiliary, (dat) if the object is in the dative
+# | Spanish infinitive, present, past, participle
+# | Chinese, "before+after" if it surrounds the object, "!" if the verb is stative
+# | pool of objects | weight (default 1) | frame
 VERBS = """
 buy buys bought|kaufen kauft gekauft|comprar compra compró comprado|买|things
 sell sells sold|verkaufen verkauft verkauft|vender vende vendió vendido|卖|things
@@ -165,8 +170,8 @@ return returns returned|zurückkommen kommt zurückgekommen zurück (ist)|volver
 """
 GO = "go goes went gone|gehen geht gegangen (ist)|ir va fue ido|去"
 
-# noun | the phrase that decides its sense, in the four languages | weight
-SENSES = """
+# noun | the modifier that determines its sense, in the four languages | weight
+NOUN_SENSES = """
 bank Bank f banco m 银行 家|in the city|in:0 der:1 Stadt:2|en:0 la:1 ciudad:2|城市:2 里:0 的:|.7
 bank Ufer n orilla f 堤岸 段|by the river|am:01 Fluss:2|junto:0 al:01 río:2|河:2 边:0 的:|.3
 letter Brief m carta f 信 封|from the king|vom:01 König:2|del:01 rey:2|国王:2 的:0|.7
@@ -219,7 +224,7 @@ twenty|zwanzig|veinte|二十
 twenty-five|fünfundzwanzig|veinticinco|二十五
 """
 
-# where a verb of this frame puts a thing
+# goals of verbs with this frame
 SURFACES = {
     "put": """
 on the table|auf:0 den:1 Tisch:2|en:0 la:1 mesa:2|桌子:2 上:0
