@@ -39,7 +39,11 @@ Clock = Callable[[], Seconds]
 
 
 def parser_of(
-    doc: str | None, sizes: Sizes | None = None, *, least: int = 1, given: Sequence[str] | None
+    doc: str | None,
+    sizes: Sizes | None = None,
+    *,
+    least: int = 1,
+    given: Sequence[str] | None = None,
 ) -> argparse.ArgumentParser:
     """The parser of a benchmark whose ``--help`` begins with the first line of its docstring.
 

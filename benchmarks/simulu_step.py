@@ -1,17 +1,16 @@
-"""python benchmarks/simulu_step.py [--small] [--option N ...]: what SimulU's speech costs, with and without reuse.
+"""python benchmarks/simulu_step.py [--small] [--option N ...]: time per step of SimulU's speech.
 
-A step is a look (encoder, text after a forced prefix), the text decoder's states, units of all kept text, and their
-wave. Forms of it that speak the same units differ in where the states come from: the zoo has kept them and feeds the
-end of the text, one position; a careful implementation hears and forces the text once more; one that calls
-Transformers' ``generate`` after it has decided what to write decodes the text once more, too, and hears twice.
-The network is the real class with random weights in the stated size; lengths are fixed, for random weights end texts
-anywhere. Seconds of the processor that this process was given, forms in turn. The last line is one JSON object.
+A step encodes the audio and decodes the text after a forced prefix, computes the text decoder's
+states, generates the units of the kept text and synthesises them. Forms that generate the same
+units differ in how they get the states: the zoo keeps the states of decoding and adds one position,
+the end of the text; a careful implementation encodes and forces the text once more; an
+implementation that calls Transformers' ``generate`` also decodes the text again and encodes twice.
+The network is the real class, randomly initialised in the chosen size, with fixed lengths, because
+random weights end texts anywhere. Times are of this process's CPU, forms in turn.
 """
 
 import argparse
-import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,11 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from harness import parameters_millions, parser_of, print_result, print_table
 from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.common.alignment import AlignmentConfig
@@ -38,77 +34,76 @@ from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
 from zoo.types import SAMPLE_RATE, Capability, Request, Seconds, SpeechChunk, Task
 
-SIZES = {  # name: default, with --small, meaning
+SIZES = {
     "hidden": (512, 32, "width of encoder, text decoder and text-to-unit model"),
     "layers": (6, 1, "layers of the speech encoder and of the text decoder"),
-    "unit-layers": (4, 1, "layers of the text-to-unit encoder and decoder"),
-    "seconds": (12, 3, "audio that is kept"),
-    "prefix": (20, 5, "tokens that are kept"),
-    "new": (12, 4, "tokens of an answer, all of which are written"),
+    "unit_layers": (4, 1, "layers of the text-to-unit encoder and decoder"),
+    "seconds": (12, 3, "kept audio"),
+    "prefix": (20, 5, "kept tokens, the forced prefix"),
+    "new": (12, 4, "new tokens, all of which are emitted"),
     "units": (150, 8, "units of the kept and the new text"),
-    "steps": (5, 2, "steps; their median counts"),
-    "threads": (1, 1, "of torch"),
+    "steps": (5, 2, "measured steps, after one that warms up; the median counts"),
+    "threads": (1, 1, "CPU threads"),
 }
-LOOK = frozenset({Capability.ALIGNMENT, Capability.SPEECH})
-PARTS = ("look", "states", "units", "wave")
+NEEDS = frozenset({Capability.ALIGNMENT, Capability.SPEECH})
+PARTS = ("decode", "states", "units", "wave")
 TEXT = "Guten Morgen. Wir reden heute über das Wetter, und das Wetter ist schön!"
 
-States = Callable[[SeamlessM4TSpeech, SpeechRequest], Tensor]
+StatesOf = Callable[[SeamlessM4TSpeech, SpeechRequest], Tensor]
 
 
-def kept(backbone: SeamlessM4TSpeech, write: SpeechRequest) -> Tensor:
-    """What the zoo does."""
-    return backbone.fed([write], close=True)[0]
+def kept_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
+    """The zoo's form: states of decoding, and one more position."""
+    return backbone.fed([request], close=True)[0]
 
 
-def forced(backbone: SeamlessM4TSpeech, write: SpeechRequest) -> Tensor:
-    """Encoder and text decoder once more, over the whole text at once."""
-    [memory] = heard(backbone, write.session)
+def forced_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
+    """Encode again and run the text decoder over the whole text at once."""
+    [memory] = encoder_memory(backbone, request.session)
     prompt = [
-        *backbone.opening(write.session, Task.TRANSLATION),
-        *write.session.prefix_ids.tolist(),
+        *backbone.opening(request.session, Task.TRANSLATION),
+        *request.session.prefix_ids.tolist(),
     ]
-    prompt += [*write.hypothesis.token_ids.tolist()[: write.tokens], backbone.end]
+    prompt += [*request.hypothesis.token_ids.tolist()[: request.tokens], backbone.end]
     texts = Continuation(backbone.decoder, [memory], [prompt], heads={}, states=True)
     return texts.states(0, torch.empty(0, dtype=torch.long))
 
 
-def generated(backbone: SeamlessM4TSpeech, write: SpeechRequest) -> Tensor:
-    """As ``generate``: the text is decoded again, token by token after the forced prefix; then as ``forced``."""
-    [memory] = heard(backbone, write.session)
+def generated_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor:
+    """As ``generate``: decode the text again after the forced prefix, then force it."""
+    [memory] = encoder_memory(backbone, request.session)
     prompt = [
-        *backbone.opening(write.session, Task.TRANSLATION),
-        *write.session.prefix_ids.tolist(),
+        *backbone.opening(request.session, Task.TRANSLATION),
+        *request.session.prefix_ids.tolist(),
     ]
     texts = Continuation(backbone.decoder, [memory], [prompt], heads={})
-    for token in write.hypothesis.token_ids.tolist():
+    for token in request.hypothesis.token_ids.tolist():
         scores = texts.log_probs[0].clone()
         scores[backbone.never] = -torch.inf
         if int(scores.argmax()) != token:
-            raise ZooError("The text that is decoded again is another one.")
+            raise ZooError("Decoding the text again gives different tokens.")
         texts.step([token])
-    return forced(backbone, write)
+    return forced_states(backbone, request)
 
 
-FORMS: dict[str, States] = {
-    "generate once more": generated,
-    "encoder and text decoder once more": forced,
-    "states kept = the zoo": kept,
+FORMS: dict[str, StatesOf] = {
+    "generate once more": generated_states,
+    "encoder and text decoder once more": forced_states,
+    "states kept = the zoo": kept_states,
 }
 
 
-def heard(backbone: SeamlessM4TSpeech, session: Session) -> list[Tensor]:
-    """The encoder's memory, made anew; features are kept in any form."""
+def encoder_memory(backbone: SeamlessM4TSpeech, session: Session) -> list[Tensor]:
+    """Encode the session's audio again; features stay cached in every form."""
     return backbone.listen([session], [session.visible_audio()])
 
 
 def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
-    """A network that never ends a text or its speech."""
+    """A randomly initialised network that ends neither texts nor unit sequences."""
     train_pieces([TEXT] * 20, size=60, source="en", target="de").save_pretrained(folder)
     shape = {
         "hidden_size": options.hidden,
-        "initializer_range": 2
-        * options.hidden**-0.5,  # large enough that states change what is said
+        "initializer_range": 2 * options.hidden**-0.5,  # large: units depend on the states
         **{
             f"{part}_ffn_dim": 4 * options.hidden
             for part in ("encoder", "decoder", "t2u_encoder", "t2u_decoder")
@@ -129,7 +124,7 @@ def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
         "upsample_initial_channel": max(32, options.hidden // 2),
     }
     torch.manual_seed(0)
-    made = SeamlessM4TSpeech(
+    backbone = SeamlessM4TSpeech(
         config=shape,
         tokenizer=str(folder),
         alignment=AlignmentConfig(layer=options.layers - 1),
@@ -137,15 +132,15 @@ def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:
         max_tokens=options.new,
         max_units=options.units,
     )
-    made.load()
-    made.never = [*made.never, made.end]
+    backbone.load()
+    backbone.never = [*backbone.never, backbone.end]
     with torch.no_grad():
-        made.speaker.t2u.lm_head.weight[made.speaker.t2u.config.t2u_eos_token_id] = 0
-    return made
+        backbone.speaker.t2u.lm_head.weight[backbone.speaker.t2u.config.t2u_eos_token_id] = 0
+    return backbone
 
 
-def opened(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step: int) -> Session:
-    """A stream that has heard so much noise and has written so many tokens."""
+def noise_session(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step: int) -> Session:
+    """A session with noise and random prefix tokens of the chosen lengths."""
     random = torch.Generator().manual_seed(step)
     session = Session(
         talk=f"step {step}",
@@ -161,12 +156,12 @@ def opened(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step: int) 
 
 
 @torch.inference_mode()
-def spoken(
-    backbone: SeamlessM4TSpeech, session: Session, states: States
+def timed_step(
+    backbone: SeamlessM4TSpeech, session: Session, states: StatesOf
 ) -> tuple[list[Seconds], Units, Voiced]:
-    """Seconds of each part of a step, its units and its wave."""
+    """Seconds of each part of a step, its units and its speech."""
     marks = [time.process_time()]
-    [hypothesis] = backbone.decode([session], [Request()], LOOK)
+    [hypothesis] = backbone.decode([session], [Request()], NEEDS)
     marks.append(time.process_time())
     fed = states(backbone, SpeechRequest(session, hypothesis, hypothesis.num_new_tokens, ""))
     marks.append(time.process_time())
@@ -174,21 +169,24 @@ def spoken(
     marks.append(time.process_time())
     [voiced] = backbone.vocode([units.ids], session.target_language)
     marks.append(time.process_time())
-    return [end - begin for begin, end in pairwise(marks)], units, voiced
+    return [end - start for start, end in pairwise(marks)], units, voiced
 
 
 def compare(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[str, list[Seconds]]:
-    """Median seconds of each part, by form. Raises ZooError when two forms do not say the same."""
+    """Median seconds of each part, by form.
+
+    Raises ZooError if two forms generate different units.
+    """
     seconds: dict[str, list[list[Seconds]]] = {name: [] for name in FORMS}
     for step in range(options.steps + 1):
-        said = set()
+        generated = set()
         for name, states in FORMS.items():
-            parts, units, _ = spoken(backbone, opened(backbone, options, step), states)
-            said.add(tuple(units.ids.tolist()))
+            parts, units, _ = timed_step(backbone, noise_session(backbone, options, step), states)
+            generated.add(tuple(units.ids.tolist()))
             if step:  # the first one warms up
                 seconds[name].append(parts)
-        if len(said) > 1:
-            raise ZooError(f"The forms do not say the same units in step {step}.")
+        if len(generated) > 1:
+            raise ZooError(f"The forms generate different units in step {step}.")
     return {
         name: [statistics.median(part) for part in zip(*found, strict=True)]
         for name, found in seconds.items()
@@ -196,7 +194,7 @@ def compare(backbone: SeamlessM4TSpeech, options: argparse.Namespace) -> dict[st
 
 
 def facts(found: dict[str, list[Seconds]]) -> dict[str, Any]:
-    """Numbers per form, and what the zoo saves: of the whole step, and of all but units and wave."""
+    """Milliseconds per form, and the zoo's speedup with and without units and wave."""
     totals = {name: sum(parts) for name, parts in found.items()}
     texts = {name: parts[0] + parts[1] for name, parts in found.items()}
     naive, ours = next(iter(FORMS)), list(FORMS)[-1]
@@ -210,37 +208,23 @@ def facts(found: dict[str, list[Seconds]]) -> dict[str, Any]:
     }
 
 
-def shown(found: dict[str, list[Seconds]]) -> Table:
-    """A line per form."""
-    table = Table("form", *(f"{part} (ms)" for part in PARTS), "step (ms)", "faster", box=None)
+def print_forms(found: dict[str, list[Seconds]]) -> None:
+    """A row per form."""
     slowest = sum(found[next(iter(FORMS))])
-    for name, parts in found.items():
-        whole = sum(parts)
-        table.add_row(
-            name, *(f"{1000 * part:.0f}" for part in [*parts, whole]), f"{slowest / whole:.2f}x"
+    rows = [
+        (
+            name,
+            *(f"{1000 * part:.0f}" for part in [*parts, sum(parts)]),
+            f"{slowest / sum(parts):.2f}x",
         )
-    return table
-
-
-def size(text: str) -> int:
-    """A size on the command line."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return int(text)
+        for name, parts in found.items()
+    ]
+    print_table(("form", *(f"{part} (ms)" for part in PARTS), "step (ms)", "faster"), rows)
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line; --small has other defaults."""
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    small = "--small" in (sys.argv[1:] if given is None else given)
-    parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
-    for name, (default, tiny, meaning) in SIZES.items():
-        parser.add_argument(
-            f"--{name}", type=size, default=tiny if small else default, help=meaning
-        )
+    """The parsed command line."""
+    parser = parser_of(__doc__, SIZES, given=given)
     options = parser.parse_args(given)
     if options.hidden % 16:
         parser.error(f"argument --hidden: must be a multiple of 16, not {options.hidden}")
@@ -248,17 +232,16 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run the steps, print a table and the numbers."""
+    """Run the steps, print a table and the result."""
     options = arguments()
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         backbone = network(options, Path(folder))
     found = compare(backbone, options)
-    Console(width=160).print(shown(found))
-    parameters = sum(weight.numel() for weight in backbone.parameters())
-    setting = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in SIZES}
-    start = {"benchmark": "simulu_step", "parameters_millions": round(parameters / 1e6, 1)}
-    print(json.dumps(start | setting | facts(found)))
+    print_forms(found)
+    settings = {name: getattr(options, name) for name in SIZES}
+    size = {"parameters_millions": parameters_millions(backbone)}
+    print_result("simulu_step", size, settings, facts(found))
 
 
 if __name__ == "__main__":

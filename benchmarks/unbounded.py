@@ -1,26 +1,19 @@
-"""python benchmarks/unbounded.py [override ...]: does a stream that never ends stay as cheap as it began?
+"""python benchmarks/unbounded.py [override ...]: does an endless stream keep its cost constant?
 
-Streams 60 minutes, the same 10 minutes of talks again and again, through the configured system. Medians of the
-compute per chunk and resident memory must stay flat, and so must the audio and the written text that are kept after a
-chunk. The last line is one JSON object; a growth of 1.0 means flat.
+Streams 60 minutes, the same 10 minutes of talks in a loop, through the configured system. Median
+compute per chunk and resident memory must stay constant, and so must the audio and text kept after
+a chunk. A growth of 1.0 is none.
 """
 
-import argparse
 import itertools
-import json
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 import torch
-from rich.console import Console
-from rich.table import Table
+from harness import MINUTE, add_overrides, parser_of, print_result, print_table
 from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
@@ -31,13 +24,21 @@ from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Instance, Seconds
 
-MINUTE: Seconds = 60.0
-LOOP = 10 * MINUTE
-LEAST = 25  # minutes: the last ten must not overlap minutes 5-15
+LOOP = 10 * MINUTE  # of audio, streamed again and again
+COLUMNS = (
+    "minutes",
+    "ms per chunk (median)",
+    "RTF",
+    "memory (MB, median)",
+    "audio kept (s, most)",
+    "text kept (tokens, most)",
+    "words",
+)
+LEAST_MINUTES = 25  # the last ten minutes must not overlap minutes 5 to 15
 
 
 def looped(recording: Tensor, *, length: Seconds, chunk_samples: int) -> Iterator[Tensor]:
-    """``length`` seconds of ``recording`` (n,) again and again, in chunks."""
+    """``length`` seconds of ``recording`` (n,), repeated, in chunks (chunk_samples,)."""
     begin = 0
     for _ in range(int(length * SAMPLE_RATE) // chunk_samples):
         places = torch.arange(begin, begin + chunk_samples) % recording.numel()
@@ -52,14 +53,14 @@ def memory_megabytes() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """After each chunk: resident memory of the process (MB), audio (s) and written text (tokens) in the session."""
+    """Memory of the process (MB), and audio (s) and text (tokens) in the session, per chunk."""
 
     memory: list[float] = field(default_factory=list)
     audio: list[Seconds] = field(default_factory=list)
     text: list[int] = field(default_factory=list)
 
-    def note(self, session: Session) -> None:
-        """Add what there is now."""
+    def record(self, session: Session) -> None:
+        """Add the present values."""
         self.memory.append(memory_megabytes())
         self.audio.append(session.audio.numel() / SAMPLE_RATE)
         self.text.append(session.prefix_ids.numel())
@@ -68,31 +69,31 @@ class Kept:
 def stream(
     system: StreamingSystem, chunks: Iterator[Tensor], length: Seconds
 ) -> tuple[Instance, Kept]:
-    """``length`` seconds of audio through the system, in one session."""
+    """Stream ``length`` seconds of audio through the system in one session."""
     kept = Kept()
     sessions: list[Session] = []
-    unwatched = system.open
+    system_open = system.open
 
-    def watched(*given: object, **more: object) -> Session:
-        sessions.append(unwatched(*given, **more))
+    def open_and_keep(*given: object, **more: object) -> Session:
+        sessions.append(system_open(*given, **more))
         return sessions[-1]
 
-    system.open = watched
+    system.open = open_and_keep
     with progress(f"{system.name} unbounded", length) as report:
 
         def on_chunk(seconds: Seconds) -> None:
-            kept.note(sessions[-1])
+            kept.record(sessions[-1])
             report(seconds)
 
         [instance] = simulate(system, [Source("unbounded", chunks)], on_chunk=on_chunk)
-    system.open = unwatched
+    system.open = system_open
     return instance, kept
 
 
 def between(
     values: Sequence[float], arrivals: Sequence[float], first: float, last: float
 ) -> list[float]:
-    """The values of chunks that arrived in minutes ``first`` to ``last``."""
+    """Values of the chunks that arrived from minute ``first`` to ``last``; arrivals in minutes."""
     return [
         value
         for value, minute in zip(values, arrivals, strict=True)
@@ -103,8 +104,14 @@ def between(
 def growth(
     compute: Sequence[Seconds], memory: Sequence[float], arrivals: Sequence[float], minutes: float
 ) -> dict[str, float]:
-    """Compute per chunk: the median of the last ten minutes over that of minutes 5-15. Memory: the largest median of a
-    minute after the tenth over that of the first such minute. arrivals: minutes."""
+    """Growth of compute and memory.
+
+    Args:
+        compute: seconds per chunk; median of the last ten minutes over that of minutes 5 to 15.
+        memory: MB per chunk; largest median of a minute from the tenth on over that of the tenth.
+        arrivals: of the chunks, in minutes.
+        minutes: length of the stream.
+    """
     early, late = (
         between(compute, arrivals, 5, 15),
         between(compute, arrivals, minutes - 10, minutes),
@@ -120,9 +127,9 @@ def growth(
 
 
 def histories(kept: Kept, arrivals: Sequence[float], minutes: float) -> dict[str, float]:
-    """The most audio (s) and text (tokens) kept in the first and in the second half of the stream. arrivals: minutes.
+    """Most audio (s) and text (tokens) kept in each half of the stream; arrivals in minutes.
 
-    A history that is bounded keeps no more in the second half than in the first, up to what is being said.
+    A bounded history keeps no more in the second half than in the first, up to the current segment.
     """
     found = {}
     for name, values in (("audio_seconds", kept.audio), ("text_tokens", kept.text)):
@@ -133,49 +140,41 @@ def histories(kept: Kept, arrivals: Sequence[float], minutes: float) -> dict[str
     return found
 
 
-def show(instance: Instance, kept: Kept, arrivals: Sequence[float], minutes: float) -> None:
-    """A line per ten minutes."""
+def print_stream(instance: Instance, kept: Kept, arrivals: Sequence[float], minutes: float) -> None:
+    """A row per ten minutes."""
     compute = [chunk.compute for chunk in instance.chunks]
     chunk_seconds = instance.chunks[0].arrival
-    columns = (
-        "minutes",
-        "ms per chunk (median)",
-        "RTF",
-        "memory (MB, median)",
-        "audio kept (s, most)",
-    )
-    table = Table(*columns, "text kept (tokens, most)", "words", box=None)
+    rows = []
     for first in range(0, int(minutes), 10):
         last = min(first + 10, minutes)
-        spent, used = (between(values, arrivals, first, last) for values in (compute, kept.memory))
-        audio, text = (between(values, arrivals, first, last) for values in (kept.audio, kept.text))
-        words = sum(first * MINUTE <= delay < last * MINUTE for delay in instance.delays)
-        table.add_row(
-            f"{first}-{last:g}",
-            f"{1000 * statistics.median(spent):.1f}",
-            f"{sum(spent) / (len(spent) * chunk_seconds):.4f}",
-            f"{statistics.median(used):.0f}",
-            f"{max(audio):.1f}",
-            str(max(text)),
-            str(words),
+        spent, used, audio, text = (
+            between(values, arrivals, first, last)
+            for values in (compute, kept.memory, kept.audio, kept.text)
         )
-    Console().print(table)
+        words = sum(first * MINUTE <= delay < last * MINUTE for delay in instance.delays)
+        rows.append(
+            (
+                f"{first}-{last:g}",
+                f"{1000 * statistics.median(spent):.1f}",
+                f"{sum(spent) / (len(spent) * chunk_seconds):.4f}",
+                f"{statistics.median(used):.0f}",
+                f"{max(audio):.1f}",
+                str(max(text)),
+                str(words),
+            )
+        )
+    print_table(COLUMNS, rows)
 
 
 def main() -> None:
-    """Stream, print a line per ten minutes and what must stay flat."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--minutes", type=float, default=60.0, help=f"length of the stream (at least {LEAST})"
-    )
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst",
-    )
-    arguments = parser.parse_args()
-    if arguments.minutes < LEAST:
-        parser.error(f"--minutes must be at least {LEAST}, not {arguments.minutes:g}")
+    """Stream, print a row per ten minutes and the growth."""
+    parser = parser_of(__doc__)
+    meaning = f"length of the stream, at least {LEAST_MINUTES}"
+    parser.add_argument("--minutes", type=float, default=60.0, help=meaning)
+    add_overrides(parser)
+    arguments = parser.parse_intermixed_args()
+    if arguments.minutes < LEAST_MINUTES:
+        parser.error(f"--minutes must be at least {LEAST_MINUTES}, not {arguments.minutes:g}")
     cfg = compose("evaluate", arguments.overrides)
     system: StreamingSystem = build(cfg.system)
     system.configure_model()
@@ -189,12 +188,11 @@ def main() -> None:
     chunks = looped(recording, length=length, chunk_samples=system.chunk_samples)
     instance, kept = stream(system, chunks, length)
     arrivals = [chunk.arrival / MINUTE for chunk in instance.chunks]
-    show(instance, kept, arrivals, arguments.minutes)
-    flat = growth(
-        [chunk.compute for chunk in instance.chunks], kept.memory, arrivals, arguments.minutes
-    )
-    facts = {"benchmark": "unbounded", "system": system.name, "minutes": arguments.minutes}
-    print(json.dumps(facts | flat | histories(kept, arrivals, arguments.minutes)))
+    print_stream(instance, kept, arrivals, arguments.minutes)
+    compute = [chunk.compute for chunk in instance.chunks]
+    settings = {"system": system.name, "minutes": arguments.minutes}
+    found = growth(compute, kept.memory, arrivals, arguments.minutes)
+    print_result("unbounded", settings, found, histories(kept, arrivals, arguments.minutes))
 
 
 if __name__ == "__main__":

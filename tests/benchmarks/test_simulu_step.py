@@ -1,4 +1,4 @@
-"""All forms say the same units; one that does not is found out."""
+"""All forms generate the same units; a form that does not is detected."""
 
 import json
 import sys
@@ -26,20 +26,20 @@ def test_it_runs(
     assert states[-1] == min(states)
 
 
-def test_a_form_that_says_something_else_is_found_out(
+def test_a_form_with_other_units_is_detected(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def wrong(backbone: object, write: SpeechRequest) -> Tensor:
-        return script.kept(backbone, write)[:-1]
+        return script.kept_states(backbone, write)[:-1]
 
     monkeypatch.setitem(script.FORMS, "wrong", wrong)
     monkeypatch.setattr(sys, "argv", ["simulu_step.py", *TINY, "--units", "30"])
-    with pytest.raises(ZooError, match="do not say the same units"):
+    with pytest.raises(ZooError, match="generate different units"):
         script.main()
 
 
 @pytest.mark.parametrize("given", [["--steps", "0"], ["--hidden", "40"]])
-def test_sizes_that_make_no_sense_are_refused(
+def test_impossible_sizes_are_refused(
     script: ModuleType, given: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):

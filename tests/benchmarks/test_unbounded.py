@@ -1,4 +1,4 @@
-"""The windows and ratios of the unbounded benchmark, by hand."""
+"""The windows and ratios of the unbounded benchmark, computed by hand."""
 
 import sys
 from types import ModuleType
@@ -16,7 +16,9 @@ from zoo.systems.base import StreamingSystem
 MINUTES = [minute + half for minute in range(60) for half in (0.25, 0.75)]
 
 
-def test_what_is_flat_is_one_and_the_first_minutes_do_not_count(script: ModuleType) -> None:
+def test_constant_values_have_growth_one_and_the_first_minutes_do_not_count(
+    script: ModuleType,
+) -> None:
     compute = [9.0 if minute < 5 else 0.2 for minute in MINUTES]
     memory = [50.0 if minute < 10 else 100.0 for minute in MINUTES]
     assert script.growth(compute, memory, MINUTES, 60) == {
@@ -30,7 +32,7 @@ def test_compute_is_the_last_ten_minutes_over_minutes_5_to_15(script: ModuleType
     assert script.growth(compute, [1.0] * len(MINUTES), MINUTES, 60)["compute_growth"] == 1.5
 
 
-def test_memory_that_swells_in_between_is_seen_and_one_outlier_is_not(script: ModuleType) -> None:
+def test_memory_that_grows_in_between_counts_and_one_outlier_does_not(script: ModuleType) -> None:
     calm = [0.2] * len(MINUTES)
     swollen = [120.0 if 30 <= minute < 32 else 100.0 for minute in MINUTES]
     assert script.growth(calm, swollen, MINUTES, 60)["memory_growth"] == 1.2
@@ -39,16 +41,16 @@ def test_memory_that_swells_in_between_is_seen_and_one_outlier_is_not(script: Mo
     assert script.growth([0.2] * len(often), outlier, often, 60)["memory_growth"] == 1.0
 
 
-def test_the_recording_comes_round_in_whole_chunks(script: ModuleType) -> None:
+def test_the_recording_repeats_in_whole_chunks(script: ModuleType) -> None:
     chunks = list(script.looped(torch.arange(5.0), length=9 / 16_000, chunk_samples=4))
     assert [chunk.tolist() for chunk in chunks] == [[0, 1, 2, 3], [4, 0, 1, 2]]
 
 
 @pytest.mark.parametrize(("history", "bounded"), [(RecentWords(words=3), True), (KeepAll(), False)])
-def test_what_a_history_keeps_is_told_by_halves(
+def test_kept_audio_and_text_are_reported_by_halves(
     history: History, bounded: bool, script: ModuleType
 ) -> None:
-    """Two minutes of words that come round; a session without reference segments."""
+    """Two minutes of repeated words; a session without reference segments."""
     system = StreamingSystem(
         name="scripted",
         backbone=Scripted(),
