@@ -8,7 +8,7 @@ import pytest
 
 from tests.history.streams import FRAME, answered, session
 from zoo.errors import ZooError
-from zoo.history.attended import Attended
+from zoo.history.attended import AttendedHistory
 from zoo.history.punctuation import Punctuation
 from zoo.history.recent_words import RecentWords
 from zoo.types import SAMPLE_RATE, Cut
@@ -160,7 +160,7 @@ def test_the_floor_holds_where_no_text_is_kept() -> None:
 
 @pytest.mark.parametrize("history", [RecentWords(words=2), Punctuation()])
 @pytest.mark.parametrize(("frames", "dropped"), [(287, 0), (288, 0), (289, 1), (500, 212)])
-def test_more_audio_than_the_cap_goes(history: Attended, frames: int, dropped: int) -> None:
+def test_more_audio_than_the_cap_goes(history: AttendedHistory, frames: int, dropped: int) -> None:
     assert history.trim(session(frames, prefix=9), None) == Cut(frames=dropped)
 
 
@@ -192,9 +192,9 @@ def test_text_has_a_cap_of_its_own(tokens: str, max_tokens: int, cut: Cut) -> No
     assert RecentWords(words=9, max_tokens=max_tokens).trim(session(20, prefix=6), answer) == cut
 
 
-def test_a_backbone_that_tells_no_sentence_ends_is_a_mistake() -> None:
+def test_a_backbone_without_sentence_ends_raises() -> None:
     answer = replace(answered("w", [1]), sentence_ends=None)
-    with pytest.raises(ValueError, match="without sentence_ends"):
+    with pytest.raises(ValueError, match="no sentence_ends"):
         Punctuation().trim(session(20, prefix=1), answer)
 
 

@@ -41,7 +41,7 @@ def activity(**settings: Any) -> VoiceActivity:
         "max_seconds": window_seconds(8),
         "pause_seconds": window_seconds(1),
         "pad_seconds": 0.0,
-        "voice": lambda: lambda window: float(window[0]),
+        "detector": lambda: lambda window: float(window[0]),
     }
     return VoiceActivity(**{**defaults, **settings})
 
@@ -153,7 +153,7 @@ def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:
 
 def test_windows_are_scored_once_whatever_the_chunks() -> None:
     scored: list[Tensor] = []
-    history = activity(voice=lambda: lambda window: scored.append(window) or 0.9)
+    history = activity(detector=lambda: lambda window: scored.append(window) or 0.9)
     stream = session(frame_samples=WINDOW)
     stream.history_state = history.open()
     heard = torch.arange(3 * WINDOW, dtype=torch.float32)
@@ -200,7 +200,7 @@ def test_speech_of_a_flushed_segment_does_not_count_for_the_next() -> None:
 
 def test_scoring_goes_on_behind_a_cut_that_went_further() -> None:
     scored: list[Tensor] = []
-    history = activity(voice=lambda: lambda window: scored.append(window) or 0.9)
+    history = activity(detector=lambda: lambda window: scored.append(window) or 0.9)
     stream = session(frame_samples=1600)
     stream.history_state = history.open()
     heard = torch.arange(6000, dtype=torch.float32)

@@ -111,7 +111,10 @@ def test_a_sentence_is_cut_two_chunks_back_and_both_later_looks_are_made_anew() 
         (1, 2, None, None),
         (1, 3, None, None),
     ]
-    assert [look.text for look in stream.session.policy_state.looks] == ["C", "C d"]
+    assert [transcript.text for transcript in stream.session.policy_state.transcripts] == [
+        "C",
+        "C d",
+    ]
     assert (stream.run(1), stream.cut) == ([""], 1)
     assert (stream.run(1), stream.cut) == (["C D"], 5)  # the looks made anew count for silence
 
@@ -214,7 +217,7 @@ def test_segments_of_a_history_are_flushed_and_the_next_begins_afresh(truncate: 
         paper(k=2, truncate=truncate), script, ReferenceSegments(), segments=[0, 2, 2, 5]
     )
     assert stream.run(5) == ["", "A B", "", "C", "D E"]
-    assert stream.session.policy_state.looks == []
+    assert stream.session.policy_state.transcripts == []
 
 
 def test_a_flush_hears_nothing_behind_its_boundary() -> None:
@@ -238,14 +241,18 @@ def test_a_history_that_cuts_voids_the_looks_and_what_it_forgot_is_not_counted()
     assert stream.run(3) == ["", "A", "B"]
     assert stream.session.prefix_ids.numel() == 1
     assert stream.run(1) == ["C"]  # "b c d", of which B is written
-    assert [look.text for look in stream.session.policy_state.looks] == ["b", "b c", "b c d"]
+    assert [transcript.text for transcript in stream.session.policy_state.transcripts] == [
+        "b",
+        "b c",
+        "b c d",
+    ]
     stream = streamed(paper(truncate=False), script, Trimming())
     assert stream.run(4) == ["", "A", "B", "C"]
     assert stream.asked[-2:] == [
         (1, 4, None, None),
         (1, 4, "b c d", 1),
     ]  # no older look is of any use
-    assert len(stream.session.policy_state.looks) == 1
+    assert len(stream.session.policy_state.transcripts) == 1
 
 
 def batches(size: int) -> Iterator[list[str]]:
@@ -339,7 +346,7 @@ def test_it_needs_to_cut_only_where_it_truncates() -> None:
         ),
         (
             {"k": 1, "convention": "released", "relaxed": True},
-            "relaxed=true goes with convention=paper",
+            "relaxed=true needs convention=paper",
         ),
     ],
 )

@@ -6,21 +6,21 @@ import pytest
 
 from zoo.languages import language
 from zoo.policies.truncation import (
-    Sentences,
+    SentenceDetector,
+    is_silence,
     letters,
     paper_truncation,
     released_truncation,
-    silence,
 )
 
-ENGLISH = Sentences(language("en"))
-COLON = Sentences(language("en"), colon=True)
-CHINESE = Sentences(language("zh"))
+ENGLISH = SentenceDetector(language("en"))
+COLON = SentenceDetector(language("en"), colon=True)
+CHINESE = SentenceDetector(language("zh"))
 
 
 def parts(text: str, code: str = "en") -> list[str]:
     """The complete sentences of a text and what follows them."""
-    bounds = [0, *Sentences(language(code)).ends(text), len(text)]
+    bounds = [0, *SentenceDetector(language(code)).ends(text), len(text)]
     return [text[begin:end].strip() for begin, end in pairwise(bounds)]
 
 
@@ -65,15 +65,15 @@ def test_what_is_an_abbreviation_depends_on_the_language() -> None:
     assert parts("J'ai raté mon vol. Dommage", "fr") == ["J'ai raté mon vol.", "Dommage"]
     assert parts("Я сказал им. Да", "ru") == ["Я сказал им.", "Да"]
     assert parts("So did I. You", "en") == ["So did I.", "You"]
-    assert Sentences(language("en"), ["Fig."]).ends("In fig. 2") == []
+    assert SentenceDetector(language("en"), ["Fig."]).ends("In fig. 2") == []
     assert ENGLISH.ends("In fig. 2") == [7]
 
 
 def test_a_complete_text_ends_in_a_sentence_end() -> None:
-    assert ENGLISH.complete("He left.")
-    assert ENGLISH.complete('Yes. "He left!" ')
+    assert ENGLISH.is_complete("He left.")
+    assert ENGLISH.is_complete('Yes. "He left!" ')
     for text in ("", ".", "He left", "He left. She", "I met Dr."):
-        assert not ENGLISH.complete(text)
+        assert not ENGLISH.is_complete(text)
 
 
 def test_letters_are_all_that_is_compared() -> None:
@@ -105,28 +105,26 @@ NOT_FOLLOWED = [
 
 @pytest.mark.parametrize(("older", "newer"), FOLLOWED)
 def test_a_complete_sentence_that_another_one_follows(older: str, newer: str) -> None:
-    assert ENGLISH.begins_another(newer, older)
+    assert ENGLISH.begins_next(newer, older)
 
 
 @pytest.mark.parametrize(("older", "newer"), NOT_FOLLOWED)
 def test_what_is_not_complete_or_not_followed(older: str, newer: str) -> None:
-    assert not ENGLISH.begins_another(newer, older)
+    assert not ENGLISH.begins_next(newer, older)
 
 
 def test_chinese_sentences_follow_each_other() -> None:
-    assert CHINESE.begins_another("我喜欢苹果。你", "我喜欢，苹果。")
-    assert not CHINESE.begins_another("我喜欢苹果和梨。你", "我喜欢苹果。")
-    assert not CHINESE.begins_another("我喜欢苹果，你", "我喜欢苹果。")
+    assert CHINESE.begins_next("我喜欢苹果。你", "我喜欢，苹果。")
+    assert not CHINESE.begins_next("我喜欢苹果和梨。你", "我喜欢苹果。")
+    assert not CHINESE.begins_next("我喜欢苹果，你", "我喜欢苹果。")
 
 
 def test_the_relaxed_test_counts_sentence_ends_only() -> None:
-    assert ENGLISH.begins_another_relaxed("She left. He", "He left.")
-    assert ENGLISH.begins_another_relaxed("He left home. She", "He left.")
-    assert not ENGLISH.begins_another_relaxed("He left, she", "He left.")  # fewer ends
-    assert not ENGLISH.begins_another_relaxed("She left.", "He left.")  # ends in one
-    assert not ENGLISH.begins_another_relaxed(
-        "He left. She", "He left"
-    )  # the older is not complete
+    assert ENGLISH.begins_next_relaxed("She left. He", "He left.")
+    assert ENGLISH.begins_next_relaxed("He left home. She", "He left.")
+    assert not ENGLISH.begins_next_relaxed("He left, she", "He left.")  # fewer ends
+    assert not ENGLISH.begins_next_relaxed("She left.", "He left.")  # ends in one
+    assert not ENGLISH.begins_next_relaxed("He left. She", "He left")  # the older is not complete
 
 
 def paper(*texts: str, relaxed: bool = False) -> int | None:
@@ -138,9 +136,9 @@ def released(*texts: str) -> int | None:
 
 
 def test_three_equal_looks_are_silence() -> None:
-    assert silence(["b", "a", "a", "a"])
-    assert not silence(["a", "a"])
-    assert not silence(["a", "a", "b"])
+    assert is_silence(["b", "a", "a", "a"])
+    assert not is_silence(["a", "a"])
+    assert not is_silence(["a", "a", "b"])
     assert paper("A b", "A b") is None
     assert paper("A b", "A b", "A b") == paper("A b.", "A b.", "A b.") == paper("", "", "") == -1
     assert paper("A b", "a b", "A b") is None  # as they are; the released code lowers them
@@ -180,5 +178,5 @@ def test_the_released_code_cuts_after_the_last_look_before_another_sentence() ->
 def test_mistakes_of_the_released_code_are_not_copied() -> None:
     assert released("It", "It took", "It took 3.5 years") is None
     assert released("I", "I met", "I met mr. smith") is None
-    chinese = Sentences(language("zh"), colon=True)
+    chinese = SentenceDetector(language("zh"), colon=True)
     assert released_truncation(["我", "我喜欢苹果", "我喜欢苹果。你"], chinese) == -2

@@ -1,1 +1,1 @@
-"""What to forget. Sees sessions and hypotheses, never a network."""
+"""Histories decide which audio and text a stream keeps."""

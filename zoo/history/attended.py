@@ -1,6 +1,7 @@
-"""StreamAtt's selection of history (Papi et al., 2024, "StreamAtt"): text first, then the audio that text attends to.
+"""History selection of StreamAtt: select text first, then the audio that this text attends to.
 
-A text rule (subclasses), an audio rule, a floor and caps. Knows no network.
+Papi et al. (2024), "StreamAtt: Direct Streaming Speech-to-Text Translation with Attention-based
+Audio History Selection".
 """
 
 from abc import ABC, abstractmethod
@@ -11,19 +12,28 @@ from zoo.history.base import History
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Seconds
 
-Moment = Literal["with_text", "always"]
-Rows = Literal["kept", "hypothesis"]
-MOMENTS = ("with_text", "always")
-ROWS = ("kept", "hypothesis")
+CutMoment = Literal["with_text", "always"]
+AlignedRows = Literal["kept", "hypothesis"]
+CUT_MOMENTS = ("with_text", "always")
+ALIGNED_ROWS = ("kept", "hypothesis")
 
 
-class Attended(History, ABC):
-    """Keep some of the text and the audio from the first frame that one of its tokens attends to most.
+class AttendedHistory(History, ABC):
+    """Keep the newest text and the audio from the first frame to which it is aligned.
 
-    cut: audio is cut only ``with_text`` (FBK-fairseq, simulstream) or ``always``, after every look (the baseline of
-    InfiniSST). rows: the tokens whose frames count, ``kept`` ones or, as in FBK-fairseq, also those of the
-    ``hypothesis`` that wait to be written. min_seconds: a cut leaves at least this much audio (StreamAtt+: 10).
-    max_seconds: more audio is cut at the front whatever the text. max_tokens: more text is, in whole words.
+    A subclass selects the text.
+
+    Args:
+        cut: When audio is dropped: only ``with_text`` (FBK-fairseq, simulstream), or ``always``,
+            after every translation (the baseline of InfiniSST).
+        rows: Tokens whose aligned frames are kept: the ``kept`` tokens, or all tokens of the
+            ``hypothesis`` including those not yet written (FBK-fairseq).
+        min_seconds: Seconds of audio that a cut leaves at least (StreamAtt+: 10).
+        max_seconds: Seconds of audio to keep at most, whatever the text.
+        max_tokens: Number of tokens to keep at most, cut at a word boundary.
+
+    Raises:
+        ZooError: A value is out of range or not one of the choices.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset(
@@ -33,13 +43,12 @@ class Attended(History, ABC):
     def __init__(
         self,
         *,
-        cut: Moment,
-        rows: Rows,
+        cut: CutMoment,
+        rows: AlignedRows,
         min_seconds: Seconds,
         max_seconds: Seconds,
         max_tokens: int,
     ) -> None:
-        """Raises ZooError for values that make no sense."""
         name = type(self).__name__
         if not 0 <= min_seconds < max_seconds:
             raise ZooError(
@@ -47,9 +56,9 @@ class Attended(History, ABC):
             )
         if max_tokens < 1:
             raise ZooError(f"{name} needs max_tokens of at least 1, not {max_tokens}.")
-        for option, value, known in (("cut", cut, MOMENTS), ("rows", rows, ROWS)):
-            if value not in known:
-                raise ZooError(f"{name} needs {option} to be {' or '.join(known)}, not {value}.")
+        for option, value, choices in (("cut", cut, CUT_MOMENTS), ("rows", rows, ALIGNED_ROWS)):
+            if value not in choices:
+                raise ZooError(f"{name} needs {option} to be {' or '.join(choices)}, not {value}.")
         self.cut = cut
         self.rows = rows
         self.min_seconds = min_seconds
@@ -58,39 +67,50 @@ class Attended(History, ABC):
 
     @abstractmethod
     def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
-        """The text rule: index (0 to ``written``, all: keep none) of the first of the written tokens to keep.
+        """Select the text to keep.
 
-        The rows of ``hypothesis`` begin with the written tokens.
+        Args:
+            hypothesis: The last translation; its rows begin with the written tokens.
+            written: Number of written tokens.
+
+        Returns:
+            Index of the first written token to keep. ``written`` itself: keep none.
         """
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        """Text rule, audio rule and floor, then the cap on audio."""
-        cut = Cut() if hypothesis is None else self._attended(session, hypothesis)
-        most = round(self.max_seconds * SAMPLE_RATE) // session.frame_samples
-        return Cut(tokens=cut.tokens, frames=max(cut.frames, session.kept_frames - most))
+        """Select text and audio, then apply the cap on audio; see ``History``."""
+        cut = Cut() if hypothesis is None else self._select(session, hypothesis)
+        max_frames = round(self.max_seconds * SAMPLE_RATE) // session.frame_samples
+        return Cut(tokens=cut.tokens, frames=max(cut.frames, session.kept_frames - max_frames))
 
-    def _attended(self, session: Session, hypothesis: Hypothesis) -> Cut:
+    def _select(self, session: Session, hypothesis: Hypothesis) -> Cut:
+        """Apply the selection of text, the selection of audio and the minimum of audio."""
         written = session.prefix_ids.numel()
-        first = self._capped(hypothesis, self.first_kept(hypothesis, written), written)
+        first = self._cap_tokens(hypothesis, self.first_kept(hypothesis, written), written)
         if written == 0 or (first == 0 and self.cut == "with_text"):
             return Cut()
-        least = -(-round(self.min_seconds * SAMPLE_RATE) // session.frame_samples)
-        frames = min(self._first_frame(hypothesis, first, written), session.kept_frames - least)
+
+        min_frames = -(-round(self.min_seconds * SAMPLE_RATE) // session.frame_samples)
+        frames = self._first_frame(hypothesis, first, written)
+        frames = min(frames, session.kept_frames - min_frames)
         return Cut(tokens=first, frames=max(frames, 0))
 
-    def _capped(self, hypothesis: Hypothesis, first: int, written: int) -> int:
-        """``first``, or later where more than ``max_tokens`` would be kept: at a word, where there is one."""
-        least = written - self.max_tokens
-        if first >= least:
+    def _cap_tokens(self, hypothesis: Hypothesis, first: int, written: int) -> int:
+        """Return ``first``, or a later word start if more than ``max_tokens`` would be kept."""
+        earliest = written - self.max_tokens
+        if first >= earliest:
             return first
-        begins = hypothesis.word_starts[least:written].nonzero()
-        return least + int(begins[0]) if begins.numel() else least
+        word_starts = hypothesis.word_starts[earliest:written].nonzero()
+        return earliest + int(word_starts[0]) if word_starts.numel() else earliest
 
     def _first_frame(self, hypothesis: Hypothesis, first: int, written: int) -> Frames:
-        """The audio rule. Where no text is kept, only audio that was translated goes: up to the last frame that the
-        text attended to, and not into what the rest of the hypothesis attends to."""
+        """Select the audio: the first frame to which a kept token is aligned.
+
+        Without kept text, only translated audio is dropped: up to the last frame that the written
+        text attends to, but not beyond the first frame that the unwritten text attends to.
+        """
         attended = hypothesis.attended_frames
-        counted = attended[first:] if self.rows == "hypothesis" else attended[first:written]
-        if counted.numel():
-            return int(counted.min())
+        kept = attended[first:] if self.rows == "hypothesis" else attended[first:written]
+        if kept.numel():
+            return int(kept.min())
         return min([int(attended[:written].max()) + 1, *attended[written:].tolist()])

@@ -1,4 +1,4 @@
-"""What to forget. A history sees sessions and hypotheses, never a network."""
+"""The interface of a history."""
 
 from typing import Any, ClassVar
 
@@ -7,32 +7,48 @@ from zoo.types import Capability, Cut, Frames, Hypothesis
 
 
 class History:
-    """Keeps everything; subclasses forget."""
+    """Decides which audio and text are dropped; this base class keeps everything.
+
+    For each chunk the system calls :meth:`onset`, then :meth:`boundary` (both again after a
+    flushed segment) and finally :meth:`trim`.
+
+    Attributes:
+        needs: Capabilities that the history requires of the backbone.
+    """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
 
     def open(self) -> Any:
-        """State of a new stream (None: the history remembers nothing)."""
+        """Return the history's state for a new stream. None: no state."""
         return None
 
     def onset(self, session: Session) -> Frames | None:
-        """Kept frame at which there is something to translate: what lies before it is forgotten unheard.
+        """Find the start of the audio to translate.
 
-        Asked first after each chunk and after each flush, while audio is kept. None: there is nothing yet, so the
-        policy is not asked and ``trim`` says what to keep. Frames above 0 only where a segment begins, for a policy may
-        count frames, and only by a history that ``needs`` RECUT.
+        Returns:
+            Kept frame at which the current segment begins; audio before it is dropped without
+            being translated. A value above 0 is allowed only where a segment begins, because
+            policies may count frames, and only if the history needs AUDIO_TRIMMING. None: no
+            segment has begun, so the policy does not run.
         """
         return 0
 
     def boundary(self, session: Session) -> Frames | None:
-        """Kept frame (> 0) at which a segment has ended: everything before it is written out, then forgotten.
+        """Find the end of the current segment.
 
-        Asked after ``onset``; None: no (further) segment has ended. A history that returns frames here ``needs`` RECUT.
+        Returns:
+            Kept frame (> 0) at which the segment has ended: audio before it is translated to the
+            end and then dropped, which needs AUDIO_TRIMMING. None: the segment has not ended.
         """
         return None
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        """What to forget after a write. ``hypothesis``: the last translation; its written tokens are already in
-        ``session.prefix_ids``, and its ``alignment`` rows begin with the kept prefix. None: nothing was asked, or the
-        policy has cut by itself, so that the rows no longer fit."""
+        """Decide what to drop after the output of a chunk has been written.
+
+        Args:
+            session: The stream; ``prefix_ids`` contains the newly written tokens.
+            hypothesis: The last translation. Its alignment begins with the rows of
+                ``prefix_ids``. None: no translation was requested, or the policy made a cut, so
+                that alignment and session differ.
+        """
         return Cut()

@@ -1,7 +1,10 @@
-"""Forget nothing: for sentence-level input and for backbones that keep a window of their own (InfiniSST)."""
+"""A history that drops nothing."""
 
 from zoo.history.base import History
 
 
 class KeepAll(History):
-    """Keeps all audio and all text the backbone leaves in the session."""
+    """Keep all audio and text.
+
+    For sentence-level input and for backbones that maintain a window of their own (InfiniSST).
+    """

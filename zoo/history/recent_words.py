@@ -1,27 +1,34 @@
-"""StreamAtt's history of a fixed number of words (Papi et al., 2024, "StreamAtt", FW). Knows no network."""
+"""Fixed-words history of StreamAtt (FW; Papi et al., 2024): keep a fixed number of words."""
 
 from zoo.errors import ZooError
-from zoo.history.attended import Attended, Moment, Rows
+from zoo.history.attended import AlignedRows, AttendedHistory, CutMoment
 from zoo.types import Hypothesis, Seconds
 
 
-class RecentWords(Attended):
-    """Keep the last ``words`` written words; see :class:`Attended` for the audio and the other settings.
+class RecentWords(AttendedHistory):
+    """Keep the last written words.
 
-    A word is what the backbone says begins one (``word_starts``): a character in languages without spaces.
+    Words begin where ``word_starts`` of the backbone is True; in languages without spaces, each
+    character is a word.
+
+    Args:
+        words: Number of words to keep.
+        cut: See :class:`AttendedHistory`, also for the other arguments.
+
+    Raises:
+        ZooError: A value is out of range or not one of the choices.
     """
 
     def __init__(
         self,
         *,
         words: int,
-        cut: Moment = "with_text",
-        rows: Rows = "kept",
+        cut: CutMoment = "with_text",
+        rows: AlignedRows = "kept",
         min_seconds: Seconds = 0.0,
         max_seconds: Seconds = 28.8,
         max_tokens: int = 128,
     ) -> None:
-        """Raises ZooError for fewer than one word and for other values that make no sense."""
         super().__init__(
             cut=cut,
             rows=rows,
@@ -34,6 +41,6 @@ class RecentWords(Attended):
         self.words = words
 
     def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
-        """The beginning of the last ``words`` words, or 0 where there are fewer."""
-        begins = hypothesis.word_starts[:written].nonzero()
-        return int(begins[-self.words]) if begins.numel() >= self.words else 0
+        """Return the start of the last ``words`` words, or 0 if there are fewer words."""
+        word_starts = hypothesis.word_starts[:written].nonzero()
+        return int(word_starts[-self.words]) if word_starts.numel() >= self.words else 0

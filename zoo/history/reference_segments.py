@@ -1,6 +1,6 @@
-"""Sentence-level input (SimulST): the reference segments of a talk, one after the other, nothing remembered across.
+"""Sentence-level input (SimulST): translate the reference segments of a talk one after the other.
 
-The setting of AlignAtt, EDAtt and most published curves. Knows no network.
+The setting of AlignAtt, EDAtt and most published latency-quality curves.
 """
 
 from typing import ClassVar
@@ -12,46 +12,51 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Samples
 
 
 class ReferenceSegments(History):
-    """Write a segment out where it ends, and hear nothing of what lies between segments.
+    """Flush each reference segment at its end and drop the audio between segments.
 
-    Ends are rounded up to a frame, beginnings down. Of segments that overlap, the later one begins where the earlier
-    one ends; one that lies within another is part of it.
+    Segment ends are rounded up to a frame, segment starts are rounded down. If segments overlap,
+    the later one begins where the earlier one ends. A segment within another one is part of it.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
 
     def onset(self, session: Session) -> Frames | None:
-        """The beginning of the present segment, once it is heard. Raises ZooError for a stream without segments."""
-        begin, _ = _present(session)
+        """Return the start of the current segment once it is received.
+
+        Raises:
+            ZooError: The stream has no reference segments.
+        """
+        begin, _ = _current_segment(session)
         if begin >= session.received_samples:
             return None
         return max(begin - session.audio_start, 0) // session.frame_samples
 
     def boundary(self, session: Session) -> Frames | None:
-        """The end of the present segment, once it is heard."""
-        _, end = _present(session)
-        return (
-            None
-            if end > session.received_samples
-            else -(-(end - session.audio_start) // session.frame_samples)
-        )
+        """Return the end of the current segment once it is received."""
+        _, end = _current_segment(session)
+        if end > session.received_samples:
+            return None
+        return -(-(end - session.audio_start) // session.frame_samples)
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        """Between segments, forget all but the frame in which the next one may begin."""
-        begin, _ = _present(session)
+        """Between segments, drop all audio before the frame in which the next one may begin."""
+        begin, _ = _current_segment(session)
         gap = min(begin, session.received_samples) - session.audio_start
         return Cut(frames=max(gap, 0) // session.frame_samples)
 
 
-def _present(session: Session) -> tuple[Samples, Samples]:
-    """(begin, end) of the first segment that has not been written out; behind the last one, where nothing begins."""
+def _current_segment(session: Session) -> tuple[Samples, Samples]:
+    """Return (begin, end) of the first segment that has not been flushed, in stream samples.
+
+    After the last segment, both lie beyond the received audio.
+    """
     if not session.segments:
         raise ZooError(
-            f"History ReferenceSegments needs reference segments, and the stream {session.talk!r} has none; choose "
-            f"another history."
+            f"History ReferenceSegments needs reference segments, and the stream {session.talk!r} "
+            f"has none; choose another history."
         )
-    later = [
-        span for span in sorted(session.segments) if span[1] > max(span[0], session.audio_start)
-    ]
-    never = session.received_samples + 1
-    return later[0] if later else (never, never)
+    for begin, end in sorted(session.segments):
+        if end > max(begin, session.audio_start):
+            return begin, end
+    beyond = session.received_samples + 1
+    return beyond, beyond

@@ -1,7 +1,7 @@
-"""Segments between pauses, found by a voice activity detector; nothing is remembered across them.
+"""Segments between pauses, found by a voice activity detector.
 
-The long-form baselines of SimulU (section 3.3), the IWSLT 2025 campaign and StreamUni: Silero VAD, segments of 15 to
-30 s. Knows no network but the detector.
+The long-form baselines of SimulU (section 3.3), the IWSLT 2025 campaign and StreamUni use Silero
+VAD with segments of 15 to 30 s. Nothing is kept from one segment to the next.
 """
 
 from collections.abc import Callable
@@ -16,43 +16,56 @@ from zoo.history.base import History
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Samples, Seconds
 
-WINDOW: Samples = 512  # what Silero looks at, at 16 kHz
+WINDOW: Samples = 512  # input size of Silero VAD at 16 kHz
 
-Voice = Callable[
-    [Tensor], float
-]  # (512,) samples -> probability of speech; remembers the windows before
+# Maps (512,) samples to a probability of speech; keeps a state over consecutive windows.
+SpeechDetector = Callable[[Tensor], float]
 
 
-def silero() -> Voice:
-    """Silero VAD, weights from its wheel. A detector per stream, for it remembers what it heard."""
+def silero() -> SpeechDetector:
+    """Load Silero VAD from its wheel. Each stream needs a detector of its own."""
+    # Importing silero_vad sets the number of threads of the whole process to one.
     threads = torch.get_num_threads()
     from silero_vad import load_silero_vad
 
-    torch.set_num_threads(threads)  # importing silero_vad sets one thread for the whole process
+    torch.set_num_threads(threads)
     network = load_silero_vad(onnx=False)
     return lambda window: network(window, SAMPLE_RATE).item()
 
 
 @dataclass(slots=True)
-class Activity:
-    """A stream's detector and the (end, probability) of each kept window; ends and ``scored`` in stream samples.
+class DetectorState:
+    """Voice activity of one stream.
 
-    begun: the kept audio begins with a segment.
+    Attributes:
+        detector: The detector of this stream.
+        scored: Position up to which audio has been scored, in samples of the stream.
+        windows: (end in samples of the stream, probability of speech) of each kept window.
+        in_segment: The kept audio begins with a segment.
     """
 
-    voice: Voice
+    detector: SpeechDetector
     scored: Samples = 0
     windows: list[tuple[Samples, float]] = field(default_factory=list)
-    begun: bool = False
+    in_segment: bool = False
 
 
 class VoiceActivity(History):
-    """Close a segment at the first pause after ``min_seconds``, at the latest at ``max_seconds``.
+    """End a segment at the first pause after ``min_seconds`` and at ``max_seconds`` at the latest.
 
-    threshold: a window below this probability is unvoiced. pause_seconds: so much of it in a row is a pause.
-    pad_seconds: what is heard of the silence before a segment; the rest is forgotten and nothing is asked about it.
-    A segment that reaches ``max_seconds`` ends at the quietest window of the newest chunk: words from beyond an earlier
-    one may be written already. voice: makes a stream's detector.
+    A segment that reaches ``max_seconds`` ends at the quietest window of the newest chunk. An
+    earlier end is not possible, because words after it may already be written.
+
+    Args:
+        min_seconds: Minimum duration of a segment that ends at a pause.
+        max_seconds: Maximum duration of a segment.
+        pause_seconds: Duration of consecutive unvoiced windows that counts as a pause.
+        pad_seconds: Silence to keep before a segment; earlier silence is dropped untranslated.
+        threshold: A window below this probability of speech is unvoiced.
+        detector: Creates the detector of a stream.
+
+    Raises:
+        ZooError: Unless 0 < min_seconds <= max_seconds, 0 < pause_seconds and 0 <= pad_seconds.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.AUDIO_TRIMMING})
@@ -65,94 +78,99 @@ class VoiceActivity(History):
         pause_seconds: Seconds = 0.1,
         pad_seconds: Seconds = 0.1,
         threshold: float = 0.1,
-        voice: Callable[[], Voice] = silero,
+        detector: Callable[[], SpeechDetector] = silero,
     ) -> None:
-        """Raises ZooError unless 0 < min_seconds <= max_seconds, 0 < pause_seconds and 0 <= pad_seconds."""
         if not 0 < min_seconds <= max_seconds:
             raise ZooError(
-                f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, {max_seconds}."
+                f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, "
+                f"{max_seconds}."
             )
         if pause_seconds <= 0 or pad_seconds < 0:
             raise ZooError(
-                f"VoiceActivity needs pause_seconds above 0 and pad_seconds of at least 0, not {pause_seconds}, "
-                f"{pad_seconds}."
+                f"VoiceActivity needs pause_seconds above 0 and pad_seconds of at least 0, not "
+                f"{pause_seconds}, {pad_seconds}."
             )
-        self.min_samples, self.max_samples = (
-            round(min_seconds * SAMPLE_RATE),
-            round(max_seconds * SAMPLE_RATE),
-        )
-        self.pause_samples, self.pad_samples = (
-            round(pause_seconds * SAMPLE_RATE),
-            round(pad_seconds * SAMPLE_RATE),
-        )
+        self.min_samples = round(min_seconds * SAMPLE_RATE)
+        self.max_samples = round(max_seconds * SAMPLE_RATE)
+        self.pause_samples = round(pause_seconds * SAMPLE_RATE)
+        self.pad_samples = round(pad_seconds * SAMPLE_RATE)
         self.threshold = threshold
-        self.voice = voice
+        self.detector = detector
 
-    def open(self) -> Activity:
-        """A fresh detector."""
-        return Activity(voice=self.voice())
+    def open(self) -> DetectorState:
+        """Return the state of a new stream with its own detector."""
+        return DetectorState(detector=self.detector())
 
     def onset(self, session: Session) -> Frames | None:
-        """The first voiced window, less the padding; within a segment 0."""
-        state: Activity = session.history_state
+        """Return the first voiced window less the padding, or 0 within a segment."""
+        state: DetectorState = session.history_state
         self._score(session, state)
-        if state.begun:
+        if state.in_segment:
             return 0
+
         voiced = next(
-            (end - WINDOW for end, chance in state.windows if chance >= self.threshold), None
+            (end - WINDOW for end, speech in state.windows if speech >= self.threshold), None
         )
         if voiced is None:
             return None
-        state.begun = True
+        state.in_segment = True
         return max(voiced - self.pad_samples - session.audio_start, 0) // session.frame_samples
 
     def boundary(self, session: Session) -> Frames | None:
-        """The end of the first segment in the kept audio, rounded up to a frame."""
-        state: Activity = session.history_state
+        """Return the end of the first segment in the kept audio, rounded up to a frame."""
+        state: DetectorState = session.history_state
         self._score(session, state)
-        looked = max(session.audio.numel() - session.last_chunk_samples, 0)
-        end = self._segment_end(
-            [(end - session.audio_start, chance) for end, chance in state.windows], looked
-        )
+
+        translated = max(session.audio.numel() - session.last_chunk_samples, 0)
+        windows = [(end - session.audio_start, speech) for end, speech in state.windows]
+        end = self._segment_end(windows, translated)
         if end is None:
             return None
-        state.begun = False
+        state.in_segment = False
         return min(-(-end // session.frame_samples), session.kept_frames)
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
-        """Between segments, forget all but what may be the padding of the next one."""
-        state: Activity = session.history_state
-        if state.begun:
+        """Between segments, drop all audio except the padding of the next segment."""
+        state: DetectorState = session.history_state
+        if state.in_segment:
             return Cut()
-        silent = (
-            session.audio.numel() - self.pad_samples - WINDOW
-        )  # the last window may not have been scored yet
+        # An incomplete last window has not been scored yet and may be voiced.
+        silent = session.audio.numel() - self.pad_samples - WINDOW
         return Cut(frames=max(silent, 0) // session.frame_samples)
 
-    def _score(self, session: Session, state: Activity) -> None:
+    def _score(self, session: Session, state: DetectorState) -> None:
+        """Score the new complete windows and drop those whose audio has been dropped."""
         start = session.audio_start
         state.windows = [window for window in state.windows if window[0] > start]
         state.scored = max(state.scored, start)
         while state.scored + WINDOW <= session.received_samples:
             window = session.audio[state.scored - start :][:WINDOW]
             state.scored += WINDOW
-            state.windows.append((state.scored, state.voice(window)))
+            state.windows.append((state.scored, state.detector(window)))
 
-    def _segment_end(self, windows: list[tuple[Samples, float]], looked: Samples) -> Samples | None:
-        """Samples into the kept audio; ``windows`` as in the state, but counted from there.
+    def _segment_end(
+        self, windows: list[tuple[Samples, float]], translated: Samples
+    ) -> Samples | None:
+        """Find the end of the segment at the start of the kept audio.
 
-        looked: samples that policies have looked at before.
+        Args:
+            windows: (end in samples of the kept audio, probability of speech) of each window.
+            translated: Samples from which the policy has already decoded.
+
+        Returns:
+            End of the segment in samples of the kept audio. None: the segment has not ended.
         """
         unvoiced: Samples = 0
-        for index, (end, chance) in enumerate(windows):
-            unvoiced = unvoiced + WINDOW if chance < self.threshold else 0
+        for index, (end, speech) in enumerate(windows):
+            unvoiced = unvoiced + WINDOW if speech < self.threshold else 0
             if unvoiced >= self.pause_samples and end >= self.min_samples:
                 return end
-            if end > self.max_samples - WINDOW:  # with the next window it would be too long
-                new = [
-                    (chance, end)
-                    for end, chance in windows[: index + 1]
-                    if end >= self.min_samples and end > looked
+
+            if end > self.max_samples - WINDOW:  # the next window would exceed the maximum
+                candidates = [
+                    (speech, end)
+                    for end, speech in windows[: index + 1]
+                    if end >= self.min_samples and end > translated
                 ]
-                return min(new)[1] if new else end
+                return min(candidates)[1] if candidates else end
         return None

@@ -1,1 +1,1 @@
-"""When to write. Sees sessions and hypotheses, never a network."""
+"""Policies decide when to write and how much of a hypothesis."""

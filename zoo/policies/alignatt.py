@@ -1,6 +1,7 @@
-"""AlignAtt (Papi et al., 2023, "AlignAtt: Using Attention-based Audio-Translation Alignments as a Guide for SimulST").
+"""AlignAtt: write until a token attends most to one of the newest source frames.
 
-Knows no layers and no heads: which attention makes the alignment is the backbone's choice.
+Papi et al. (2023), "AlignAtt: Using Attention-based Audio-Translation Alignments as a Guide for
+Simultaneous Speech Translation".
 """
 
 import torch
@@ -12,10 +13,18 @@ from zoo.types import Frames, Hypothesis
 
 
 class AlignAtt(AttentionGuided):
-    """Write up to the first token that attends most to one of the last ``frames`` source frames (section 3).
+    """Write up to the first token that attends most to one of the last source frames (section 3).
 
-    rewind: a token that attends more than so many frames before the one before it makes the whole look void
-    (SimulStreaming: 200 of 20 ms); None: alignments may go back.
+    Args:
+        frames: Number of last source frames that stop writing (f in the paper), in frames of the
+            backbone. A larger value waits longer.
+        rewind: Write nothing if a token attends more than this many frames before the previous
+            token (SimulStreaming: 200 frames of 20 ms). None: alignments may go back.
+        last_word: See :class:`AttentionGuided`.
+        flush: See :class:`AttentionGuided`.
+
+    Raises:
+        ZooError: A number of frames is below 1.
     """
 
     def __init__(
@@ -26,23 +35,21 @@ class AlignAtt(AttentionGuided):
         last_word: LastWord = "whole",
         flush: bool = True,
     ) -> None:
-        """frames: f of the paper, in frames of the backbone; larger waits longer. Raises ZooError for values that make
-        no sense."""
         super().__init__(last_word=last_word, flush=flush)
         if frames < 1:
             raise ZooError(f"AlignAtt needs frames of at least 1, not {frames}.")
         if rewind is not None and rewind < 1:
             raise ZooError(
-                f"AlignAtt needs rewind of at least 1 frame, or null for none, not {rewind}."
+                f"AlignAtt needs rewind of at least 1 frame, or null for no limit, not {rewind}."
             )
         self.frames = frames
         self.rewind = rewind
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Aligned to the end of what is heard; all tokens where the alignment jumps back."""
+        """Mark tokens aligned to the last frames, or all tokens if the alignment jumps back."""
         attended = hypothesis.attended_frames
-        late = attended[hypothesis.prefix_length :] >= hypothesis.num_frames - self.frames
+        unstable = attended[hypothesis.prefix_length :] >= hypothesis.num_frames - self.frames
         if self.rewind is not None:
             steps = attended[max(hypothesis.prefix_length - 1, 0) :].diff()
-            late |= torch.any(steps < -self.rewind)
-        return late
+            unstable |= torch.any(steps < -self.rewind)
+        return unstable

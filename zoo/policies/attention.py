@@ -1,6 +1,6 @@
-"""What AlignAtt and EDAtt share: write up to the first new token whose attention rests on the newest source.
+"""Common part of AlignAtt and EDAtt: write until a token attends to the newest source frames.
 
-Knows no layers and no heads: which attention makes the alignment is the backbone's choice.
+The backbone decides which layers and heads form the alignment.
 """
 
 from abc import abstractmethod
@@ -18,36 +18,44 @@ LastWord = Literal["whole", "dropped"]
 
 
 class AttentionGuided(Policy):
-    """Write up to the first unstable token and no word in part; everything when the source has ended, with ``flush``.
+    """Write the complete words before the first unstable token.
 
-    flush: false: the end of the source is like any other moment, and what is withheld then is never written.
-    last_word: what becomes of the word before the stop. ``whole``: it is written where the next token begins a word, or
-    where the hypothesis is finished; ``dropped``: it always waits (FBK-fairseq and simulstream with words).
+    Args:
+        last_word: Treatment of the word before the first unstable token. ``whole``: write it if
+            the unstable token begins a new word or the hypothesis is finished. ``dropped``: never
+            write it (FBK-fairseq and simulstream with words).
+        flush: Write everything when the source or its segment has ended. False: apply the policy
+            at the end too, so the remaining tokens are never written.
+
+    Raises:
+        ZooError: ``last_word`` is not one of these choices.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX})
 
     def __init__(self, *, last_word: LastWord, flush: bool = True) -> None:
-        """Raises ZooError for a ``last_word`` that is neither."""
         if last_word not in LAST_WORD:
             raise ZooError(
-                f"{type(self).__name__} needs last_word to be {' or '.join(LAST_WORD)}, not {last_word}."
+                f"{type(self).__name__} needs last_word to be {' or '.join(LAST_WORD)}, "
+                f"not {last_word}."
             )
         self.last_word = last_word
         self.flush = flush
 
     @abstractmethod
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """(new,) bool: true where a new token depends on the newest source."""
+        """Return (new,) bool, True for each new token that depends on the newest source frames."""
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
-        """One look per chunk."""
+        """Request one translation and write its stable words."""
         hypothesis = yield Request()
         if session.must_flush and self.flush:
             return Decision(write=hypothesis.num_new_tokens)
+
         unstable = self.unstable(hypothesis)
-        stop = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.num_new_tokens
-        if self.last_word == "dropped":
-            begins = hypothesis.word_starts[hypothesis.prefix_length :][:stop].nonzero()
-            return Decision(write=int(begins[-1]) if begins.numel() else 0)
-        return Decision(write=hypothesis.floor_to_word(stop))
+        stable = int(unstable.nonzero()[0]) if bool(unstable.any()) else hypothesis.num_new_tokens
+        if self.last_word == "whole":
+            return Decision(write=hypothesis.floor_to_word(stable))
+
+        word_starts = hypothesis.word_starts[hypothesis.prefix_length :][:stable].nonzero()
+        return Decision(write=int(word_starts[-1]) if word_starts.numel() else 0)

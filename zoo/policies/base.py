@@ -1,4 +1,4 @@
-"""When to write. A policy asks, is answered and decides; it sees sessions and hypotheses, never a network."""
+"""The interface of a policy."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator
@@ -11,18 +11,36 @@ DecisionGenerator = Generator[Request, Hypothesis, Decision]
 
 
 class Policy(ABC):
-    """A small coroutine per decision: ``hypothesis = yield Request(...)`` asks, ``return Decision(...)`` decides.
+    """Decides after each chunk how many new tokens are written.
 
-    The system answers the requests of all live streams in one batch. ``Decision.write`` counts new tokens of the
-    last translation that was answered. What a stream must remember between decisions lives in the state of ``open``.
+    A decision is a generator: ``hypothesis = yield Request(...)`` sends a request to the backbone
+    and receives its answer, and ``return Decision(...)`` ends the generator. The system answers
+    the requests of all live streams as one batch. A policy may send several requests per
+    decision, or none.
+
+    One policy serves all streams, so the memory of a stream is the object that :meth:`open`
+    returns.
+
+    Attributes:
+        needs: Capabilities that the policy requires of the backbone.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset()
 
     def open(self) -> Any:
-        """State of a new stream (None: the policy remembers nothing)."""
+        """Return the policy's state for a new stream or segment. None: no state."""
         return None
 
     @abstractmethod
     def decide(self, session: Session, state: Any) -> DecisionGenerator:
-        """Decide what to write now. ``session.must_flush``: everything must be written."""
+        """Decide what to write after a chunk.
+
+        Args:
+            session: The stream. If ``session.must_flush`` is True, all visible audio must be
+                translated and written now.
+            state: The object that :meth:`open` returned for this stream.
+
+        Returns:
+            A generator of requests that returns the decision. ``Decision.write`` counts new tokens
+            of the last translation received.
+        """

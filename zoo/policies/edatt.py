@@ -1,7 +1,10 @@
-"""EDAtt (Papi et al., 2023, "Attention as a Guide for Simultaneous Speech Translation").
+"""EDAtt: write until the attention of a token on the newest source frames exceeds a threshold.
 
-Knows no layers and no heads. The backbone's alignment must be attention as it is (``normalisation: none``), for EDAtt
-sums it; the authors leave out the last frame first (``ignore_last: 1``), where attention likes to rest.
+Papi et al. (2023), "Attention as a Guide for Simultaneous Speech Translation".
+
+EDAtt sums attention weights, so the backbone must not normalise its alignment
+(``normalisation: none``). The authors remove the last frame first (``ignore_last: 1``), because it
+attracts attention whatever the content.
 """
 
 import torch
@@ -13,10 +16,17 @@ from zoo.types import Frames, Hypothesis
 
 
 class EDAtt(AttentionGuided):
-    """Write up to the first token whose attention on the last ``last_frames`` frames sums to ``alpha`` or more.
+    """Write up to the first token with too much attention on the last source frames.
 
-    l2_norm: scale each token's attention to length 1 over the frames, as the authors' code does; a sum may then
-    exceed 1.
+    Args:
+        alpha: Threshold on the summed attention. A smaller value waits longer.
+        last_frames: Number of last source frames (lambda in the paper).
+        l2_norm: Scale the attention of each token to length 1 over the frames, as the authors'
+            code does. The sum may then exceed 1.
+        last_word: See :class:`AttentionGuided`.
+
+    Raises:
+        ZooError: A number is out of range.
     """
 
     def __init__(
@@ -27,21 +37,20 @@ class EDAtt(AttentionGuided):
         l2_norm: bool = True,
         last_word: LastWord = "whole",
     ) -> None:
-        """alpha: the threshold; smaller waits longer. last_frames: lambda of the paper. Raises ZooError for values
-        that make no sense."""
         super().__init__(last_word=last_word)
         if alpha <= 0 or last_frames < 1:
             raise ZooError(
-                f"EDAtt needs alpha above 0 and last_frames of at least 1, not {alpha} and {last_frames}."
+                f"EDAtt needs alpha above 0 and last_frames of at least 1, not {alpha} and "
+                f"{last_frames}."
             )
         self.alpha = alpha
         self.last_frames = last_frames
         self.l2_norm = l2_norm
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Too much attention on the newest frames."""
+        """Mark tokens whose attention on the last frames sums to ``alpha`` or more."""
         attention = hypothesis.require_alignment()[hypothesis.prefix_length :].float()
         if self.l2_norm:
-            length = attention.norm(dim=1, keepdim=True)
-            attention = attention / length.clamp_min(torch.finfo(length.dtype).tiny)
+            norm = attention.norm(dim=1, keepdim=True)
+            attention = attention / norm.clamp_min(torch.finfo(norm.dtype).tiny)
         return attention[:, -self.last_frames :].sum(dim=1) >= self.alpha

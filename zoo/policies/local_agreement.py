@@ -1,5 +1,8 @@
-"""Local agreement (Liu et al., 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial
-Hypothesis Selection"). Knows nothing of sound: it compares what was said with what is said now."""
+"""Local agreement: write the prefix on which consecutive hypotheses agree.
+
+Liu et al. (2020), "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial
+Hypothesis Selection".
+"""
 
 from dataclasses import dataclass
 from itertools import takewhile
@@ -14,62 +17,76 @@ from zoo.types import Capability, Decision, Hypothesis, Request
 
 
 @dataclass(slots=True)
-class Said:
-    """What one look said beyond what is written by now: ids (n,), where a word begins (n,), whether that was all."""
+class UnwrittenTokens:
+    """The part of an earlier hypothesis that has not been written.
+
+    Attributes:
+        token_ids: (n,) token ids.
+        word_starts: (n,) bool, True where a token begins a word.
+        finished: The hypothesis was finished.
+    """
 
     token_ids: Tensor
-    starts: Tensor
+    word_starts: Tensor
     finished: bool
 
-    def after(self, written: int) -> "Said":
-        """The same without its first ``written`` tokens."""
-        return Said(self.token_ids[written:], self.starts[written:], self.finished)
+    def after(self, written: int) -> "UnwrittenTokens":
+        """Return a copy without the first ``written`` tokens."""
+        return UnwrittenTokens(self.token_ids[written:], self.word_starts[written:], self.finished)
 
-    def ends_word(self, tokens: int) -> bool:
-        """Is there no word in part after so many tokens?"""
-        return self.finished if tokens == len(self.starts) else bool(self.starts[tokens])
+    def is_word_boundary(self, tokens: int) -> bool:
+        """Return whether a word ends after the first ``tokens`` tokens."""
+        if tokens == len(self.word_starts):
+            return self.finished
+        return bool(self.word_starts[tokens])
 
 
 class LocalAgreement(Policy):
-    """Write the longest prefix in whole words that the last ``n`` looks share, each conditioned on what is written."""
+    """Write the longest prefix of complete words that the last ``n`` hypotheses have in common.
+
+    Each hypothesis continues the tokens written before it.
+
+    Args:
+        n: Number of hypotheses that must agree.
+
+    Raises:
+        ZooError: ``n`` is below 2.
+    """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
     def __init__(self, *, n: int = 2) -> None:
-        """n: hypotheses that must agree. Raises ZooError below 2."""
         if n < 2:
             raise ZooError(f"LocalAgreement needs n of at least 2, not {n}.")
         self.n = n
 
-    def open(self) -> list[Said]:
-        """No look yet; the newest comes last."""
+    def open(self) -> list[UnwrittenTokens]:
+        """Return an empty list of previous hypotheses; the newest is appended last."""
         return []
 
-    def decide(self, session: Session, state: list[Said]) -> DecisionGenerator:
-        """One look per chunk; a word that is agreed upon only in part waits."""
+    def decide(self, session: Session, state: list[UnwrittenTokens]) -> DecisionGenerator:
+        """Request one translation and compare it with the previous ones."""
         hypothesis = yield Request()
         if session.must_flush:
             return Decision(write=hypothesis.num_new_tokens)
-        state.append(_said(hypothesis))
+
+        state.append(_unwritten(hypothesis))
         del state[: -self.n]
-        write = _agreed(state) if len(state) == self.n else 0
-        state[:] = [said.after(write) for said in state]
+        write = _agreed_tokens(state) if len(state) == self.n else 0
+        state[:] = [tokens.after(write) for tokens in state]
         return Decision(write=write)
 
 
-def _said(hypothesis: Hypothesis) -> Said:
-    return Said(
-        hypothesis.token_ids,
-        hypothesis.word_starts[hypothesis.prefix_length :],
-        hypothesis.finished,
-    )
+def _unwritten(hypothesis: Hypothesis) -> UnwrittenTokens:
+    word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
+    return UnwrittenTokens(hypothesis.token_ids, word_starts, hypothesis.finished)
 
 
-def _agreed(looks: list[Said]) -> int:
-    """Tokens in the longest common prefix after which no look has a word in part."""
-    ids = zip(*(said.token_ids.tolist() for said in looks), strict=False)
-    common = sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, ids))
-    whole = (
-        tokens for tokens in range(common, 0, -1) if all(said.ends_word(tokens) for said in looks)
-    )
-    return next(whole, 0)
+def _agreed_tokens(hypotheses: list[UnwrittenTokens]) -> int:
+    """Return the length of the longest common prefix that ends at a word boundary in each one."""
+    columns = zip(*(tokens.token_ids.tolist() for tokens in hypotheses), strict=False)
+    common = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+    for length in range(common, 0, -1):
+        if all(tokens.is_word_boundary(length) for tokens in hypotheses):
+            return length
+    return 0

@@ -1,4 +1,4 @@
-"""Offline translation as a policy: the upper bound of what waiting can give."""
+"""Offline translation as a policy: an upper bound for the quality that waiting can reach."""
 
 from typing import ClassVar
 
@@ -8,15 +8,16 @@ from zoo.types import Capability, Decision, Request
 
 
 class ReadAll(Policy):
-    """READ until the source, or its present segment, has ended, then write all of its translation.
+    """READ until the source or its current segment has ended, then write the whole translation.
 
-    It needs a backbone that hears all kept audio at every look (PREFIX); one that takes turns has no offline mode.
+    Requires a backbone that decodes from all kept audio (PREFIX). A backbone that translates in
+    turns has no offline mode.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
-        """One look in all."""
+        """Request one translation per segment, at its end."""
         if not session.must_flush:
             return Decision(write=0)
         hypothesis = yield Request()

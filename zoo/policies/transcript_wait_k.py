@@ -1,6 +1,8 @@
-"""StreamUni's policy (section 3.1): transcribe, truncate, else keep the translation k words behind the transcript.
+"""The policy of StreamUni (section 3.1): truncate at sentence ends, else wait k words.
 
-The rules of truncation are in ``zoo.policies.truncation``. Knows no network.
+After each chunk the policy transcribes the kept audio. If the transcript shows that a sentence is
+complete, the policy finishes its translation and drops its audio. Otherwise the translation stays
+k words behind the transcript. The rules of truncation are in ``zoo/policies/truncation.py``.
 """
 
 from collections.abc import Generator, Sequence
@@ -12,7 +14,7 @@ from torch import Tensor
 
 from zoo.errors import ZooError, unknown_choice
 from zoo.policies.base import DecisionGenerator, Policy
-from zoo.policies.truncation import Sentences, paper_truncation, released_truncation
+from zoo.policies.truncation import SentenceDetector, paper_truncation, released_truncation
 from zoo.streaming.session import Session
 from zoo.types import (
     Capability,
@@ -27,12 +29,19 @@ from zoo.types import (
 )
 
 CONVENTIONS = ("paper", "released")
-MOST_WORDS = 8  # the released code writes nothing where it might write more
+MAX_WORDS = 8  # the released code writes nothing if more words than this may be written
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A transcript of the kept audio up to a chunk boundary. start, end: that audio, in stream samples."""
+class Transcript:
+    """A transcript of the kept audio up to a chunk boundary.
+
+    Attributes:
+        start: Start of the transcribed audio, in samples of the stream.
+        end: End of the transcribed audio, in samples of the stream.
+        token_ids: (n,) source token ids.
+        text: Text of the transcript, stripped.
+    """
 
     start: Samples
     end: Samples
@@ -42,26 +51,42 @@ class Look:
 
 @dataclass(slots=True)
 class Segment:
-    """What was heard and written since the last truncation: the queue q, and where written words begin (tokens,)."""
+    """State since the last truncation.
 
-    looks: list[Look] = field(default_factory=list)
+    Attributes:
+        transcripts: One transcript per chunk, in order (the queue q of the paper).
+        word_starts: (written,) bool, True where a written token begins a word.
+    """
+
+    transcripts: list[Transcript] = field(default_factory=list)
     word_starts: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
 
 
 class TranscriptWaitK(Policy):
-    """Per chunk: x(n), the transcript; a truncation (the words before it are finished, and what lies behind it is
-    heard anew); else O = C - k - written words (equation 6).
+    """Transcribe after each chunk; truncate, or write O = C - k - W words (equation 6).
 
-    C are words of the transcript, ``written`` those of the kept translation (Chinese: jieba's words). ``truncate``
-    False: the generation policy alone, for sentences (SimulST) or with a history that cuts (the baseline Phi-4-VAD).
-    max_seconds: a segment that exceeds it is truncated where it stands; below the paper's 30 s it is a segment cap, for
-    models that know shorter segments only. relaxed: a sentence also counts as followed by another one when its words
-    were revised; not in the paper. abbreviations: beside those known of the source language.
+    C is the number of words in the transcript and W the number of words in the kept translation.
+    Chinese words are those of jieba.
 
-    convention ``released``: one word more (O + 1), nothing where that exceeds 8; transcripts are compared in lower case
-    and empty ones left out, so that leading silence stays; silence keeps the newest chunk; a sentence is cut off after
-    the last look before another one began, ended or not, and ":" ends one too. See docs/streamuni.md for what of it is
-    a mistake and not copied.
+    The convention ``released`` differs from the paper as follows. One more word is written (O + 1),
+    but none if O reaches 8. Transcripts are compared in lower case, and empty ones are skipped, so
+    leading silence is kept. Silence keeps the newest chunk. A sentence is truncated after the last
+    transcript before another sentence began, whether or not it had ended. A colon ends a sentence.
+    docs/streamuni.md lists the errors of the released code that are not copied.
+
+    Args:
+        k: Number of words that the translation stays behind the transcript.
+        truncate: Truncate at sentence ends. False: only the generation policy, for single
+            sentences (SimulST) or with a history that cuts (the baseline Phi-4-VAD).
+        max_seconds: A longer segment is truncated after the newest chunk. Less than the paper's
+            30 s caps segments for models trained on shorter ones.
+        relaxed: Also accept a next sentence if the words of the complete one were revised. Not in
+            the paper.
+        abbreviations: Abbreviations in addition to those of the source language.
+        convention: Follow the ``paper`` or the ``released`` code.
+
+    Raises:
+        ZooError: A value is out of range, or ``relaxed`` is combined with ``released``.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset(
@@ -78,16 +103,17 @@ class TranscriptWaitK(Policy):
         abbreviations: Sequence[str] = (),
         convention: Literal["paper", "released"] = "paper",
     ) -> None:
-        """Raises ZooError for values that make no sense."""
         if convention not in CONVENTIONS:
             raise unknown_choice("convention of TranscriptWaitK", convention, CONVENTIONS)
         if k < 1 or max_seconds <= 0:
             raise ZooError(
-                f"TranscriptWaitK needs k of at least 1 and max_seconds above 0, not {k} and {max_seconds}."
+                f"TranscriptWaitK needs k of at least 1 and max_seconds above 0, not {k} and "
+                f"{max_seconds}."
             )
         if relaxed and convention == "released":
             raise ZooError(
-                "TranscriptWaitK: relaxed=true goes with convention=paper, for released has its own test."
+                "TranscriptWaitK: relaxed=true needs convention=paper, because released has its "
+                "own condition."
             )
         self.k = k
         self.truncate = truncate
@@ -96,98 +122,139 @@ class TranscriptWaitK(Policy):
         self.abbreviations = tuple(abbreviations)
         self.convention = convention
         if not truncate:
-            self.needs = TranscriptWaitK.needs - {Capability.AUDIO_TRIMMING}  # type: ignore[misc]  # binding asks the instance
+            # The binding reads the needs of the instance.
+            self.needs = TranscriptWaitK.needs - {Capability.AUDIO_TRIMMING}  # type: ignore[misc]
 
     def open(self) -> Segment:
-        """Nothing heard yet."""
+        """Return an empty segment."""
         return Segment()
 
     def decide(self, session: Session, state: Segment) -> DecisionGenerator:
-        """Transcribe and truncate, or translate. After a truncation it is asked once more, about the tail."""
-        yield from self._listen(session, state)
-        if (last := self._truncation(session, state.looks)) is not None:
-            return (yield from _truncated(session, state.looks[: last + 1]))
+        """Transcribe, then truncate or translate.
+
+        After a truncation the system repeats the decision for the remaining audio.
+        """
+        yield from self._transcribe(session, state)
+
+        last = self._find_truncation(session, state.transcripts)
+        if last is not None:
+            return (yield from _truncate_segment(session, state.transcripts[: last + 1]))
         if session.must_flush:
-            finished = yield from _finished(session, state.looks)
-            return Decision(write=finished.num_new_tokens if finished else 0)
-        return (yield from self._continued(session, state))
+            hypothesis = yield from _translate_to_end(session, state.transcripts)
+            return Decision(write=hypothesis.num_new_tokens if hypothesis else 0)
+        return (yield from self._translate_allowed_words(session, state))
 
-    def _listen(self, session: Session, state: Segment) -> Generator[Request, Hypothesis, None]:
-        """x(n) (equation 4). Looks at audio whose front was cut since are void: behind a truncation at l, x(l+1) to
-        x(n) are made anew."""
+    def _transcribe(self, session: Session, state: Segment) -> Generator[Request, Hypothesis, None]:
+        """Append the transcript x(n) of the visible audio (equation 4).
+
+        Transcripts of audio whose beginning has since been dropped are invalid. After a truncation
+        at l, the transcripts x(l+1) to x(n) are computed again.
+        """
         now = session.audio_start + session.visible_audio().numel()
-        void = [look.end for look in state.looks if look.start != session.audio_start]
-        behind = (
-            [end for end in void if session.audio_start < end < now][-2:] if self.truncate else []
-        )
-        state.looks = [look for look in state.looks if look.start == session.audio_start]
-        known = state.looks[-1].end if state.looks else session.audio_start
-        for end in (end for end in [*behind, now] if end > known):
-            answer = yield Request(task=Task.TRANSCRIPTION, audio_end=_frames(session, end))
-            text = (answer.transcript or "").strip()
-            state.looks.append(Look(session.audio_start, end, answer.token_ids, text))
+        invalid_ends = [
+            transcript.end
+            for transcript in state.transcripts
+            if transcript.start != session.audio_start
+        ]
+        repeated = [end for end in invalid_ends if session.audio_start < end < now][-2:]
+        if not self.truncate:
+            repeated = []
 
-    def _truncation(self, session: Session, looks: Sequence[Look]) -> int | None:
-        """Index of the look after which to cut, if any."""
+        state.transcripts = [
+            transcript
+            for transcript in state.transcripts
+            if transcript.start == session.audio_start
+        ]
+        transcribed = state.transcripts[-1].end if state.transcripts else session.audio_start
+        for end in (end for end in [*repeated, now] if end > transcribed):
+            answer = yield Request(task=Task.TRANSCRIPTION, audio_end=_frames_until(session, end))
+            text = (answer.transcript or "").strip()
+            state.transcripts.append(Transcript(session.audio_start, end, answer.token_ids, text))
+
+    def _find_truncation(self, session: Session, transcripts: Sequence[Transcript]) -> int | None:
+        """Return the index of the transcript after which to truncate, or None."""
         if not self.truncate:
             return None
+
         released = self.convention == "released"
-        queue = [index for index, look in enumerate(looks) if look.text or not released]
-        texts = [looks[index].text for index in queue]
-        sentences = Sentences(session.source_language, self.abbreviations, colon=released)
+        queue = [
+            index for index, transcript in enumerate(transcripts) if transcript.text or not released
+        ]
+        texts = [transcripts[index].text for index in queue]
+        detector = SentenceDetector(session.source_language, self.abbreviations, colon=released)
         if released:
-            found = released_truncation(texts, sentences)
+            found = released_truncation(texts, detector)
         else:
-            found = paper_truncation(texts, sentences, relaxed=self.relaxed)
+            found = paper_truncation(texts, detector, relaxed=self.relaxed)
+
         if found is not None:
             return queue[found]
-        return (
-            len(looks) - 1
-            if session.frames_to_seconds(session.visible_frames) > self.max_seconds
-            else None
-        )
+        too_long = session.frames_to_seconds(session.visible_frames) > self.max_seconds
+        return len(transcripts) - 1 if too_long else None
 
-    def _continued(self, session: Session, state: Segment) -> DecisionGenerator:
-        """Equations 6 and 7."""
-        written = state.word_starts[state.word_starts.numel() - session.prefix_ids.numel() :]
-        allowed = (
-            len(session.source_language.words(state.looks[-1].text)) - self.k - int(written.sum())
-        )
+    def _translate_allowed_words(self, session: Session, state: Segment) -> DecisionGenerator:
+        """Write as many words as the transcript allows (equations 6 and 7)."""
+        transcript = state.transcripts[-1]
+        dropped = state.word_starts.numel() - session.prefix_ids.numel()
+        kept_word_starts = state.word_starts[dropped:]
+
+        source_words = len(session.source_language.words(transcript.text))
+        allowed = source_words - self.k - int(kept_word_starts.sum())
         if self.convention == "released":
-            allowed = allowed + 1 if allowed < MOST_WORDS else 0
+            allowed = allowed + 1 if allowed < MAX_WORDS else 0
         if allowed <= 0:
             return Decision(write=0)
-        hypothesis = yield Request(transcript_ids=state.looks[-1].token_ids, max_words=allowed)
+
+        hypothesis = yield Request(transcript_ids=transcript.token_ids, max_words=allowed)
         write = hypothesis.tokens_in_first_words(allowed)
-        state.word_starts = torch.cat(
-            [written, hypothesis.word_starts[hypothesis.prefix_length :][:write].to(written)]
-        )
+        new_word_starts = hypothesis.word_starts[hypothesis.prefix_length :][:write]
+        state.word_starts = torch.cat([kept_word_starts, new_word_starts.to(kept_word_starts)])
         return Decision(write=write)
 
 
-def _truncated(session: Session, looks: Sequence[Look]) -> DecisionGenerator:
-    """Finish what was said up to the last of ``looks`` and forget it, then look at what is left."""
-    finished = yield from _finished(session, looks)
-    new = finished.num_new_tokens if finished else 0
-    frames = _frames(session, looks[-1].end) or session.visible_frames
-    cut = Cut(tokens=session.prefix_ids.numel() + new, frames=frames)
-    return Decision(write=new, cut=cut, repeat=True)
+def _truncate_segment(session: Session, transcripts: Sequence[Transcript]) -> DecisionGenerator:
+    """Finish the translation of all but the newest audio, drop that part and repeat.
 
-
-def _finished(
-    session: Session, looks: Sequence[Look]
-) -> Generator[Request, Hypothesis, Hypothesis | None]:
-    """Equation 5: the translation to its end, after the last of ``looks`` that heard something.
-
-    None: nothing was written, and three looks in a row heard nothing (or all there are), so nothing was said.
+    Args:
+        session: The stream.
+        transcripts: Transcripts up to the truncation.
     """
-    if not session.prefix_ids.numel() and not any(look.text for look in looks[-3:]):
+    hypothesis = yield from _translate_to_end(session, transcripts)
+    write = hypothesis.num_new_tokens if hypothesis else 0
+    frames = _frames_until(session, transcripts[-1].end) or session.visible_frames
+    cut = Cut(tokens=session.prefix_ids.numel() + write, frames=frames)
+    return Decision(write=write, cut=cut, repeat=True)
+
+
+def _translate_to_end(
+    session: Session, transcripts: Sequence[Transcript]
+) -> Generator[Request, Hypothesis, Hypothesis | None]:
+    """Request the complete translation of the last transcript that is not empty (equation 5).
+
+    Returns:
+        The translation. None if nothing has been written and the last three transcripts (or all,
+        if there are fewer) are empty: the audio contains no speech.
+    """
+    is_silent = not any(transcript.text for transcript in transcripts[-3:])
+    if not session.prefix_ids.numel() and is_silent:
         return None
-    heard = next((look for look in reversed(looks) if look.text), looks[-1])
-    return (yield Request(audio_end=_frames(session, heard.end), transcript_ids=heard.token_ids))
+
+    spoken = (transcript for transcript in reversed(transcripts) if transcript.text)
+    last = next(spoken, transcripts[-1])
+    return (
+        yield Request(audio_end=_frames_until(session, last.end), transcript_ids=last.token_ids)
+    )
 
 
-def _frames(session: Session, end: Samples) -> Frames | None:
-    """``end``, a position in the stream, in kept frames (a started one counts); None where it is all there is."""
+def _frames_until(session: Session, end: Samples) -> Frames | None:
+    """Convert a position in the stream to a number of kept frames, rounded up.
+
+    Args:
+        session: The stream.
+        end: Position in samples of the stream.
+
+    Returns:
+        Number of frames. None if they are all visible frames.
+    """
     frames = -(-(end - session.audio_start) // session.frame_samples)
     return frames if frames < session.visible_frames else None

@@ -1,7 +1,8 @@
-"""Where StreamUni truncates: rules over the transcripts of a segment (paper, section 3.1 and appendix A).
+"""Truncation rules of StreamUni over the transcripts of a segment (section 3.1, appendix A).
 
-Pure functions of texts, the newest one last. Knows no audio, no token and no session. An answer is an index into
-the texts: -1 cuts after the newest look (n of the paper), -2 and -3 after the one or two before it (l = n-1, n-2).
+The rules take transcripts with the newest one last. They return a negative index into the
+transcripts: -1 truncates after the newest transcript (n in the paper), -2 and -3 after the one or
+two before it (l = n-1, n-2).
 """
 
 import re
@@ -15,15 +16,22 @@ LETTER = r"[^\W\d_]"
 ACRONYM = re.compile(rf"(?:{LETTER}\.)+{LETTER}")  # "e.g", "U.S", "z.B"
 ORDINAL = re.compile(r"\d{1,2}")
 LAST_WORD = re.compile(r"[\w.]*$")
-CJK = "\u2e80"  # scripts from here on need no space after a full stop
-ORDINAL_DOTS = ("cs", "de", "tr")  # "am 3. Mai"
+CJK = "\u2e80"  # scripts from this code point on need no space after a full stop
+ORDINAL_DOTS = ("cs", "de", "tr")  # languages that write "am 3. Mai"
 
-# what is followed by a full stop within a sentence, lower-case, by language; single capitals and "e.g" go by rule
+# Lower-case words that are followed by a full stop within a sentence, by language. Single capital
+# letters and acronyms such as "e.g" are covered by rules.
 ABBREVIATIONS: dict[str, str] = {
     "ca": "av dr dra etc prof pàg sr sra",
     "cs": "apod atd bc dr ing mgr mudr např prof resp tzv",
-    "de": "bspw bzw ca dipl dr evtl fr geb ggf hr ing inkl mio mrd nr prof sog st str tel usw vgl zzgl",
-    "en": "al approx ave blvd capt cf col dept dr etc gen gov hon inc jr lt ltd mr mrs ms prof rev sen sgt sr st vs",
+    "de": (
+        "bspw bzw ca dipl dr evtl fr geb ggf hr ing inkl mio mrd nr prof sog st str tel usw vgl "
+        "zzgl"
+    ),
+    "en": (
+        "al approx ave blvd capt cf col dept dr etc gen gov hon inc jr lt ltd mr mrs ms prof rev "
+        "sen sgt sr st vs"
+    ),
     "es": "av dr dra etc ing lic núm prof pág sr sra srta ud uds",
     "fr": "av cf dr env etc mlle mm mme pr prof st ste",
     "it": "arch avv dott ecc ing pag prof sig",
@@ -35,106 +43,146 @@ ABBREVIATIONS: dict[str, str] = {
 }
 
 
-class Sentences:
-    """Finds where the sentences of a language end.
+class SentenceDetector:
+    """Finds the ends of sentences in a text.
 
-    A full stop does not end one within "3.5" or "example.com", nor after an abbreviation ("Mr.", "e.g."), an initial
-    ("J. Smith"; "I" is a word) or, where they are written so, an ordinal ("am 3. Mai"). A sentence that does end like
-    this goes unnoticed and joins the next one: cutting too late costs less than cutting within a sentence.
+    A full stop does not end a sentence within "3.5" or "example.com", after an abbreviation
+    ("Mr.", "e.g."), after an initial ("J. Smith"; "I" is a word) or, in some languages, after an
+    ordinal ("am 3. Mai"). A sentence that does end in one of these ways is not detected and joins
+    the next one: truncating too late costs less than truncating within a sentence.
+
+    Args:
+        language: Language of the text.
+        abbreviations: Abbreviations in addition to those of ``language``.
+        colon: Treat a colon as the end of a sentence (released code).
     """
 
     def __init__(
         self, language: Language, abbreviations: Iterable[str] = (), colon: bool = False
     ) -> None:
-        """abbreviations: beside those of ``language``. colon: it ends a sentence too (released code)."""
         known = [*ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
         self._abbreviations = {word.removesuffix(".").casefold() for word in known}
-        self._ordinals = language.code in ORDINAL_DOTS
+        self._has_ordinal_dots = language.code in ORDINAL_DOTS
         self._marks = re.compile(rf"[{STRONG}{':：' if colon else ''}]+[{CLOSING}]*")
 
     def ends(self, text: str) -> list[int]:
-        """Positions behind each sentence of ``text``."""
-        return [mark.end() for mark in self._marks.finditer(text) if not self._within(text, mark)]
+        """Return the position after each sentence of ``text``."""
+        marks = self._marks.finditer(text)
+        return [mark.end() for mark in marks if not self._is_within_sentence(text, mark)]
 
-    def complete(self, text: str) -> bool:
-        """Something was said, and its last sentence has ended."""
+    def is_complete(self, text: str) -> bool:
+        """Return whether ``text`` has words and its last sentence has ended."""
         return any(letters(text[:end]) and not letters(text[end:]) for end in self.ends(text))
 
-    def goes_on(self, text: str) -> bool:
-        """A sentence has ended and another one begun."""
+    def has_next_sentence(self, text: str) -> bool:
+        """Return whether a sentence of ``text`` has ended and another one has begun."""
         return any(letters(text[:end]) and letters(text[end:]) for end in self.ends(text))
 
-    def begins_another(self, newer: str, older: str) -> bool:
-        """``older`` is complete; ``newer`` says the same, ends a sentence there, and begins another one.
+    def begins_next(self, newer: str, older: str) -> bool:
+        """Return whether ``newer`` repeats the complete ``older`` and begins another sentence.
 
-        The same: up to case and to punctuation within, which a model may revise as it hears more.
+        Case and punctuation within the sentence may differ, because a model may revise them as it
+        receives more audio.
         """
-        said = letters(older)
-        return self.complete(older) and any(
-            letters(newer[:end]) == said and letters(newer[end:]) for end in self.ends(newer)
+        words = letters(older)
+        return self.is_complete(older) and any(
+            letters(newer[:end]) == words and letters(newer[end:]) for end in self.ends(newer)
         )
 
-    def begins_another_relaxed(self, newer: str, older: str) -> bool:
-        """``older`` is complete; ``newer`` has at least as many sentence ends and is not. Its words may be others."""
+    def begins_next_relaxed(self, newer: str, older: str) -> bool:
+        """Return whether ``older`` is complete and ``newer`` is not, with as many sentence ends.
+
+        The words of the transcripts may differ. This rule is not in the paper.
+        """
         return (
-            self.complete(older)
+            self.is_complete(older)
             and len(self.ends(newer)) >= len(self.ends(older))
-            and not self.complete(newer)
+            and not self.is_complete(newer)
         )
 
-    def _within(self, text: str, mark: re.Match[str]) -> bool:
-        """Is this a full stop within a sentence?"""
+    def _is_within_sentence(self, text: str, mark: re.Match[str]) -> bool:
+        """Return whether a mark is a full stop that does not end a sentence."""
         if mark[0] != ".":
             return False
         following = text[mark.end() : mark.end() + 1]
         if following.isalnum() and following < CJK:
             return True
-        found = LAST_WORD.search(text[: mark.start()])
-        word = found[0] if found else ""
-        initial = len(word) == 1 and word.isupper() and word != "I"
-        ordinal = self._ordinals and ORDINAL.fullmatch(word) is not None
+
+        match = LAST_WORD.search(text[: mark.start()])
+        word = match[0] if match else ""
+        is_initial = len(word) == 1 and word.isupper() and word != "I"
+        is_ordinal = self._has_ordinal_dots and ORDINAL.fullmatch(word) is not None
         return (
-            initial
-            or ordinal
+            is_initial
+            or is_ordinal
             or word.casefold() in self._abbreviations
             or ACRONYM.fullmatch(word) is not None
         )
 
 
 def letters(text: str) -> str:
-    """The letters and digits of ``text`` without their case."""
-    return "".join(sign for sign in text.casefold() if sign.isalnum())
+    """Return the letters and digits of ``text``, case-folded."""
+    return "".join(character for character in text.casefold() if character.isalnum())
 
 
-def silence(texts: Sequence[str]) -> bool:
-    """Nothing new in the last three looks (first condition)."""
+def is_silence(texts: Sequence[str]) -> bool:
+    """Return whether the last three transcripts are equal (first condition)."""
     return len(texts) > 2 and len(set(texts[-3:])) == 1
 
 
-def paper_truncation(texts: Sequence[str], sentences: Sentences, *, relaxed: bool) -> int | None:
-    """The conditions of the paper. relaxed: the second one also as ``begins_another_relaxed`` has it (not theirs)."""
-    if silence(texts):
+def paper_truncation(
+    texts: Sequence[str], detector: SentenceDetector, *, relaxed: bool
+) -> int | None:
+    """Apply the truncation conditions of the paper.
+
+    Args:
+        texts: Transcripts of the segment, the newest one last.
+        detector: Detector for the source language.
+        relaxed: Apply ``begins_next_relaxed`` in addition to the second condition.
+
+    Returns:
+        Index of the transcript after which to truncate. None: do not truncate.
+    """
+    if is_silence(texts):
         return -1
-    tests = [sentences.begins_another, *([sentences.begins_another_relaxed] if relaxed else [])]
-    looks = [look for look in (-2, -3) if -look <= len(texts)]
-    return next(
-        (look for look in looks if any(test(texts[-1], texts[look]) for test in tests)), None
-    )
+
+    for index in (-2, -3):
+        if -index > len(texts):
+            break
+        newer, older = texts[-1], texts[index]
+        if detector.begins_next(newer, older):
+            return index
+        if relaxed and detector.begins_next_relaxed(newer, older):
+            return index
+    return None
 
 
-def released_truncation(texts: Sequence[str], sentences: Sentences) -> int | None:
-    """The conditions of the released code, over what was not empty, in lower case.
+def released_truncation(texts: Sequence[str], detector: SentenceDetector) -> int | None:
+    """Apply the truncation conditions of the released code.
 
-    Silence keeps the newest chunk. Else the cut is after the last look before another sentence began, whether or not
-    that look ended one; its text must stand somewhere in the next look's.
+    Transcripts are compared in lower case. Silence keeps the newest chunk. Otherwise the segment
+    is truncated after the last transcript before another sentence began, even if that transcript
+    does not end a sentence; it must be contained in the next transcript.
+
+    Args:
+        texts: Transcripts of the segment that are not empty, the newest one last.
+        detector: Detector for the source language.
+
+    Returns:
+        Index of the transcript after which to truncate. None: do not truncate.
     """
     queue = [text.lower() for text in texts[-3:]]
     if len(queue) < 3:
         return None
-    if silence(queue):
+    if is_silence(queue):
         return -2
-    for look in (-2, -3):
-        older, newer = queue[look], queue[look + 1]
-        if older in newer and sentences.goes_on(newer) and not sentences.goes_on(older):
-            return look
+
+    for index in (-2, -3):
+        older, newer = queue[index], queue[index + 1]
+        if (
+            older in newer
+            and detector.has_next_sentence(newer)
+            and not detector.has_next_sentence(older)
+        ):
+            return index
     return None

@@ -1,4 +1,4 @@
-"""Turn taking (InfiniSST, section 3.5): the model itself ends its turn, so all it says is written."""
+"""Turn taking (InfiniSST, section 3.5): the model ends its own turn, so each turn is written."""
 
 from typing import ClassVar
 
@@ -9,9 +9,14 @@ from zoo.types import SAMPLE_RATE, Capability, Decision, Request, Seconds
 
 
 class TurnTaking(Policy):
-    """Write every turn in full. Equation 1: the end-of-turn token means READ.
+    """Write every turn completely; an empty turn is a READ (equation 1).
 
-    min_start: read at least this much of a source (or all of it) before its first turn, which then is about all that.
+    Args:
+        min_start: Seconds of source to receive before the first turn, which then covers all of
+            them. A shorter source gets its first turn at its end.
+
+    Raises:
+        ZooError: ``min_start`` is negative.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
@@ -24,7 +29,7 @@ class TurnTaking(Policy):
         self.min_start = min_start
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
-        """One turn per chunk."""
+        """Request one turn per chunk."""
         if session.received_samples < self.min_start * SAMPLE_RATE and not session.must_flush:
             return Decision(write=0)
         hypothesis = yield Request()

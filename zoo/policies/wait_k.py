@@ -1,7 +1,10 @@
-"""wait-k (Ma et al., 2019, "STACL"; for speech Ma et al., 2020, "SimulMT to SimulST").
+"""wait-k: stay k source words behind the speaker.
 
-Source words are chunks (a fixed pre-decision: a chunk stands for a word, whatever was said in it) or are counted in a
-transcript (an adaptive one).
+Ma et al. (2019), "STACL: Simultaneous Translation with Implicit Anticipation and Controllable
+Latency using Prefix-to-Prefix Framework"; for speech Ma et al. (2020), "SimulMT to SimulST".
+
+Source words are either chunks of fixed length (fixed pre-decision) or words of a transcript
+(adaptive pre-decision).
 """
 
 from collections.abc import Generator
@@ -18,9 +21,15 @@ COUNTS = ("chunks", "words")
 
 @dataclass(slots=True)
 class Progress:
-    """What was heard and written since the stream, or its present segment, began.
+    """Counts since the stream or its current segment began.
 
-    forgotten: source words in audio that was cut since. start, end: the audio of the last look, in stream samples.
+    Attributes:
+        chunks: Chunks received.
+        words: Source words received.
+        written: Target words written.
+        forgotten: Source words in audio that has been dropped.
+        start: Start of the audio of the last transcript, in samples of the stream.
+        end: End of the audio of the last transcript, in samples of the stream.
     """
 
     chunks: int = 0
@@ -32,11 +41,19 @@ class Progress:
 
 
 class WaitK(Policy):
-    """READ until ``k`` source words were heard, then write one word per source word.
+    """READ until ``k`` source words have been received, then write one word per source word.
 
-    Word i is written once k + i - 1 source words were heard (FBK-fairseq: k + i). count: what a source word is.
-    ``chunks``: a chunk, and ``words_per_chunk`` words are written for each. ``words``: a whole word of the transcript;
-    its last one may be going on and does not count. Everything is written when the source has ended.
+    Target word i is written once k + i - 1 source words have been received (FBK-fairseq: k + i).
+    When the source has ended, everything is written.
+
+    Args:
+        k: Number of source words before the first target word.
+        words_per_chunk: Target words to write per chunk, for ``count="chunks"``.
+        count: ``chunks``: each chunk counts as one source word. ``words``: count the complete
+            words of a transcript; its last word may be incomplete and does not count.
+
+    Raises:
+        ZooError: A number is below 1, or ``count`` is not one of these choices.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
@@ -44,7 +61,6 @@ class WaitK(Policy):
     def __init__(
         self, *, k: int, words_per_chunk: int = 1, count: Literal["chunks", "words"] = "chunks"
     ) -> None:
-        """Raises ZooError when a number is below 1 and when ``count`` is neither."""
         if k < 1 or words_per_chunk < 1:
             raise ZooError(
                 f"WaitK needs k and words_per_chunk of at least 1, not {k} and {words_per_chunk}."
@@ -55,49 +71,65 @@ class WaitK(Policy):
         self.words_per_chunk = words_per_chunk
         self.count = count
         if count == "words":
-            self.needs = WaitK.needs | {Capability.TRANSCRIPT}  # type: ignore[misc]  # binding asks the instance
+            # The binding reads the needs of the instance.
+            self.needs = WaitK.needs | {Capability.TRANSCRIPT}  # type: ignore[misc]
 
     def open(self) -> Progress:
-        """Nothing heard yet."""
+        """Return counts of zero."""
         return Progress()
 
     def decide(self, session: Session, state: Progress) -> DecisionGenerator:
-        """Ask for a translation only when something may be written."""
+        """Request a translation only if words may be written."""
         if session.must_flush:
             hypothesis = yield Request()
             return Decision(write=hypothesis.num_new_tokens)
         if self.count == "words":
-            return (yield from self._by_words(session, state))
+            return (yield from self._decide_by_words(session, state))
+
         state.chunks += 1
         if state.chunks < self.k:
             return Decision(write=0)
         hypothesis = yield Request(max_words=self.words_per_chunk)
         return Decision(write=hypothesis.tokens_in_first_words(self.words_per_chunk))
 
-    def _by_words(self, session: Session, state: Progress) -> DecisionGenerator:
-        transcript = yield from _listen(session, state)
+    def _decide_by_words(self, session: Session, state: Progress) -> DecisionGenerator:
+        transcript = yield from _count_source_words(session, state)
         allowed = state.words - self.k + 1 - state.written
         if allowed <= 0:
             return Decision(write=0)
+
         hypothesis = yield Request(transcript_ids=transcript.token_ids, max_words=allowed)
         write = hypothesis.tokens_in_first_words(allowed)
-        state.written += int(hypothesis.word_starts[hypothesis.prefix_length :][:write].sum())
+        new_word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
+        state.written += int(new_word_starts[:write].sum())
         return Decision(write=write)
 
 
-def _listen(session: Session, state: Progress) -> Generator[Request, Hypothesis, Hypothesis]:
-    """Count the source words heard so far. Where a history has cut audio since the last look, what is left of that
-    look is transcribed once more, to know how many words went."""
+def _count_source_words(
+    session: Session, state: Progress
+) -> Generator[Request, Hypothesis, Hypothesis]:
+    """Transcribe the visible audio and update the number of received source words.
+
+    If the history has dropped audio since the last transcript, the remaining audio of that
+    transcript is transcribed once more to determine how many words were dropped.
+
+    Returns:
+        The transcript of the visible audio.
+    """
     if state.start is not None and session.audio_start > state.start:
-        left: Frames = max(state.end - session.audio_start, 0) // session.frame_samples
-        known = _whole((yield Request(task=Task.TRANSCRIPTION, audio_end=left))) if left else 0
-        state.forgotten = max(state.words - known, 0)
+        remaining: Frames = max(state.end - session.audio_start, 0) // session.frame_samples
+        remaining_words = 0
+        if remaining:
+            answer = yield Request(task=Task.TRANSCRIPTION, audio_end=remaining)
+            remaining_words = _complete_words(answer)
+        state.forgotten = max(state.words - remaining_words, 0)
+
     transcript = yield Request(task=Task.TRANSCRIPTION)
-    state.words = max(state.words, state.forgotten + _whole(transcript))
+    state.words = max(state.words, state.forgotten + _complete_words(transcript))
     state.start, state.end = session.audio_start, session.received_samples
     return transcript
 
 
-def _whole(transcript: Hypothesis) -> int:
-    """Words that another one follows."""
+def _complete_words(transcript: Hypothesis) -> int:
+    """Return the number of words that are followed by another word."""
     return max(int(transcript.word_starts.sum()) - 1, 0)
