@@ -176,6 +176,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console(width=TABLE_WIDTH).print(table)
 
 
+def print_size(size: str, device: torch.device) -> None:
+    """Print size and device of a measurement, and a warning unless the size is ``real``."""
+    note = "" if size.split()[0] == "real" else ": NOT the real size; results do not apply to it"
+    print(f"size {size} on {device_name(device)}{note}")
+
+
 def print_facts(facts: Mapping[str, float]) -> None:
     """Print a table of measured values by name, to four significant digits."""
     print_table(("measured", ""), [(name, f"{value:.4g}") for name, value in facts.items()])

@@ -237,6 +237,6 @@ def session_in_form(
 
 
 def unrotated(keys: Tensor, first: int, decoder: PreTrainedModel) -> Tensor:
-    """Undo the rotation of keys (layers, heads, positions, head size) at positions from ``first``."""
+    """Undo the rotation of keys (layers, heads, positions, head size) from position ``first``."""
     cos, sin = rotary_of(decoder)(keys.double(), first + torch.arange(keys.shape[2])[None])
     return rotate(keys.double(), cos[0], -sin[0]).to(keys.dtype)

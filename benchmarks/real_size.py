@@ -1,45 +1,44 @@
-"""python benchmarks/real_size.py system=NAME [--size real|small] [override ...]: what does the real size cost?
+"""python benchmarks/real_size.py system=NAME [--size real|small]: cost at published size.
 
-infinisst: wav2vec 2.0 large and an 8 B Llama in bfloat16 with random weights, half an hour of noise as one stream: time
-per turn and its parts, time per token against the floor that memory bandwidth sets, peak memory, and whether it stays
-flat. Turns have a fixed number of tokens, for random weights end them anywhere. streamuni: see
-``real_size_streamuni.py``. Without a GPU the size is a small one, which shows that the script works and nothing about
-the real one. The last line is one JSON object.
+infinisst: wav2vec 2.0 large and an 8 B Llama in bfloat16, randomly initialised, half an hour of
+noise as one stream: time per turn and its parts, time per token against the floor set by memory
+bandwidth, peak memory, and growth. Turns have a fixed number of tokens, because random weights end
+them anywhere. streamuni: see ``real_size_streamuni.py``. Without a GPU the default is a small size,
+which tests the script and says nothing about the published size.
 """
 
-import argparse
 import statistics
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import torch
-from omegaconf import DictConfig
-from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 import real_size_streamuni
-from real_size_machine import (
+import torch
+from harness import (
     GIGA,
     MINUTE,
+    Clock,
+    add_overrides,
     clock_of,
     copy_bandwidth,
-    forget_peak,
+    device_name,
     growth,
-    named,
     noise,
-    peak_bytes,
+    parser_of,
+    peak_memory_bytes,
+    print_facts,
+    print_result,
+    print_size,
+    print_table,
+    reset_peak_memory,
+    rounded,
     weight_bytes,
 )
-from real_size_report import announce, print_line, show
+from omegaconf import DictConfig
 
 from zoo.backbones.common.causal.branches import Turn
 from zoo.backbones.common.speech_llm.prompt import Template
@@ -58,7 +57,7 @@ TOKENS = 4  # per chunk of 960 ms: speech of 2.5 words/s, 1.5 tokens per word
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Shapes, as overrides of conf/backbone/infinisst.yaml, and how many minutes to stream."""
+    """Shapes, as overrides of conf/backbone/infinisst.yaml, and the minutes to stream."""
 
     minutes: float
     overrides: tuple[str, ...]
@@ -72,7 +71,8 @@ SIZES = {
                 "backbone.decoder={model_type: llama, hidden_size: 4096, intermediate_size: 14336, "
                 "num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 8, "
                 "vocab_size: 128256, max_position_embeddings: 131072, "
-                "rope_parameters: {rope_type: llama3, rope_theta: 500000.0, factor: 8.0, low_freq_factor: 1.0, "
+                "rope_parameters: {rope_type: llama3, rope_theta: 500000.0, factor: 8.0, "
+                "low_freq_factor: 1.0, "
                 "high_freq_factor: 4.0, original_max_position_embeddings: 8192}}"
             ),
             "backbone.dtype=bfloat16",
@@ -82,7 +82,8 @@ SIZES = {
         3,
         (
             (
-                "backbone.decoder={model_type: llama, hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 8, "
+                "backbone.decoder={model_type: llama, hidden_size: 512, intermediate_size: 1408, "
+                "num_hidden_layers: 8, "
                 "num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 32000}"
             ),
             "backbone.dtype=float32",
@@ -96,13 +97,13 @@ SIZES = {
 }
 
 
-def built(cfg: DictConfig, device: torch.device) -> tuple[StreamingSystem, InfiniSST]:
-    """The system with random weights, made on ``device``; no turn ends before its limit. Raises ZooError."""
+def build_random(cfg: DictConfig, device: torch.device) -> tuple[StreamingSystem, InfiniSST]:
+    """A randomly initialised system on ``device`` whose turns never end before their limit."""
     system = build(cfg.system)
     backbone = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(backbone, InfiniSST):
         raise ZooError(
-            f"real_size knows the size of infinisst only, not that of system={cfg.system.name}."
+            f"real_size has sizes of infinisst and streamuni, not of system={cfg.system.name}."
         )
     torch.manual_seed(cfg.seed)
     with device:
@@ -112,8 +113,8 @@ def built(cfg: DictConfig, device: torch.device) -> tuple[StreamingSystem, Infin
     return system, backbone
 
 
-def configured(size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
-    """What conf/evaluate.yaml says about the paper's model in this size, and the user's overrides on top."""
+def compose_size(size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
+    """conf/evaluate.yaml with the paper's model in this size and the given overrides on top."""
     special = Template().special_tokens(1)
     train_tokenizer([], vocabulary_size=len(special) + 256, special_tokens=special).save_pretrained(
         tokenizer
@@ -128,30 +129,30 @@ def configured(size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
 
 
 @contextmanager
-def timed(backbone: InfiniSST, clock: Callable[[], Seconds]) -> Iterator[dict[str, list[Seconds]]]:
-    """Seconds of every call, by part, while the stream runs; nothing is changed."""
+def timed(backbone: InfiniSST, clock: Clock) -> Iterator[dict[str, list[Seconds]]]:
+    """Measure the seconds of every call by part, without side effects."""
     spent: dict[str, list[Seconds]] = defaultdict(list)
 
-    def noted(part: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def answer(*arguments: Any, **options: Any) -> Any:
-            begun = clock()
+    def measured(part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_and_measure(*arguments: Any, **options: Any) -> Any:
+            start = clock()
             result = call(*arguments, **options)
-            spent[part].append(clock() - begun)
+            spent[part].append(clock() - start)
             return result
 
-        return answer
+        return call_and_measure
 
     class TimedTurn(Turn):
-        __init__ = noted("prefill", Turn.__init__)
-        step = noted("tokens", Turn.step)
+        __init__ = measured("prefill", Turn.__init__)
+        step = measured("tokens", Turn.step)
 
-    stream = noted("encoder", backbone.encoder.stream)
+    stream = measured("encoder", backbone.encoder.stream)
     with patch.object(backbone.encoder, "stream", stream), patch.object(network, "Turn", TimedTurn):
         yield spent
 
 
 def bytes_per_token(backbone: InfiniSST) -> int:
-    """What a decoding step must read: all weights but the table of embeddings, and the window's keys and values."""
+    """Bytes a decoding step reads: the decoder without its input embeddings, and the window."""
     decoder = backbone.decoder
     table, head = decoder.get_input_embeddings().weight, decoder.get_output_embeddings().weight
     unread = 0 if table is head else table.numel() * table.element_size()
@@ -166,9 +167,9 @@ def streamed(
     *,
     minutes: float,
     seed: int,
-    clock: Callable[[], Seconds],
+    clock: Clock,
 ) -> tuple[Instance, dict[str, list[Seconds]]]:
-    """One stream of noise: what was written when, and what each part took."""
+    """Stream noise; the instance, and seconds per call of each part."""
     chunks = noise(minutes, chunk_samples=system.chunk_samples, seed=seed)
     with timed(backbone, clock) as spent, progress("real_size", minutes * MINUTE) as report:
         [instance] = simulate(system, [Source("noise", chunks)], on_chunk=report)
@@ -178,10 +179,10 @@ def streamed(
 def measure(
     system: StreamingSystem, backbone: InfiniSST, *, minutes: float, seed: int, device: torch.device
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Facts by name, and milliseconds per turn (median) by part."""
+    """Measured values by name, and median milliseconds per turn by part."""
     clock = clock_of(device)
     bandwidth = copy_bandwidth(device, clock)
-    forget_peak(device)
+    reset_peak_memory(device)
     instance, spent = streamed(system, backbone, minutes=minutes, seed=seed, clock=clock)
     turns = [chunk.compute for chunk in instance.chunks]
     steps = len(spent["tokens"]) // len(turns)
@@ -191,7 +192,7 @@ def measure(
     whole = 1000 * statistics.median(turns)
     facts = {
         "turns": len(turns),
-        "tokens_per_turn": steps + 1,  # the first comes with the prompt
+        "tokens_per_turn": steps + 1,  # the first is predicted by the prompt
         "rtf": sum(turns) / instance.source_length,
         "ms_per_turn": whole,
         "ms_per_token": 1000 * token,
@@ -201,53 +202,50 @@ def measure(
         "copy_bandwidth_gb_per_s": bandwidth / GIGA,
         "encoder_weights_gb": weight_bytes(backbone.encoder) / GIGA,
         "decoder_weights_gb": weight_bytes(backbone.decoder) / GIGA,
-        "peak_memory_gb": peak_bytes(device) / GIGA,
+        "peak_memory_gb": peak_memory_bytes(device) / GIGA,
         "compute_growth": growth(turns),
     }
     return facts, parts | {"rest": whole - sum(parts.values()), "turn": whole}
 
 
-def shares(parts: dict[str, float]) -> Table:
+def print_parts(parts: dict[str, float]) -> None:
     """Milliseconds of the parts of a turn."""
-    table = Table("part", "ms per turn (median)", "share", box=None)
-    for name, value in parts.items():
-        table.add_row(name, f"{value:.1f}", f"{100 * value / parts['turn']:.0f} %")
-    return table
+    rows = [
+        (name, f"{value:.1f}", f"{100 * value / parts['turn']:.0f} %")
+        for name, value in parts.items()
+    ]
+    print_table(("part", "ms per turn (median)", "share"), rows)
 
 
 def main() -> None:
     """Build, stream, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, help="default: real on a GPU, else small")
-    parser.add_argument(
-        "--minutes", type=float, help="length of the stream (default: 30, small: 3; streamuni: 1)"
-    )
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        help="Hydra overrides of conf/evaluate.yaml, such as system=infinisst",
-    )
-    arguments = parser.parse_intermixed_args()  # options may stand between overrides
+    parser = parser_of(__doc__)
+    parser.add_argument("--size", choices=SIZES, help="real on a GPU, else small")
+    meaning = "length of the stream (30; with --size small 3; streamuni 1)"
+    parser.add_argument("--minutes", type=float, help=meaning)
+    add_overrides(parser)
+    arguments = parser.parse_intermixed_args()
     if "system=streamuni" in arguments.overrides:
         real_size_streamuni.run(arguments.size, arguments.minutes, arguments.overrides)
         return
+
     with tempfile.TemporaryDirectory() as folder:
-        device = machine(configured(SIZES["small"], arguments.overrides, folder))
+        device = machine(compose_size(SIZES["small"], arguments.overrides, folder))
         name = arguments.size or ("real" if device.type == "cuda" else "small")
-        cfg = configured(SIZES[name], arguments.overrides, folder)
-        system, backbone = built(cfg, device)
+        cfg = compose_size(SIZES[name], arguments.overrides, folder)
+        system, backbone = build_random(cfg, device)
     minutes = SIZES[name].minutes if arguments.minutes is None else arguments.minutes
     if minutes * MINUTE < 20 * system.chunk_seconds * system.latency_multiplier:
         parser.error(f"--minutes must give at least 20 turns, which {minutes:g} do not")
-    where = named(device)
-    announce(name, where)
+
+    print_size(name, device)
     facts, parts = measure(system, backbone, minutes=minutes, seed=cfg.seed, device=device)
-    show(shares(parts), facts)
+    print_parts(parts)
+    print_facts(facts)
     settings = {
-        "benchmark": "real_size",
         "system": system.name,
         "size": name,
-        "device": where,
+        "device": device_name(device),
         "dtype": str(backbone.dtype).removeprefix("torch."),
         "minutes": minutes,
         "m": system.latency_multiplier,
@@ -255,7 +253,7 @@ def main() -> None:
         "window": backbone.window.size,
         "overrides": arguments.overrides,
     }
-    print_line(settings, facts)
+    print_result("real_size", settings, rounded(facts))
 
 
 if __name__ == "__main__":

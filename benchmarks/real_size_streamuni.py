@@ -1,9 +1,11 @@
-"""python benchmarks/real_size.py system=streamuni [backbone=qwen2_5_omni] [--size real|small]: a speech LLM's size.
+"""python benchmarks/real_size.py system=streamuni [backbone=qwen2_5_omni]: a speech LLM.
 
-Phi-4-Multimodal or the thinker of Qwen2.5-Omni-7B in bfloat16 with random weights, a minute of noise as one stream.
-What random weights say ends nowhere and changes with every chunk, so that no draft would hold: they are dictated a talk
-of ``RATE`` tokens per second and its translation, as long, after every score has been computed. So passes, lengths and
-cuts are those of a model that transcribes well. Vision is left out, and the speech LoRA counts as added to the weights.
+Phi-4-Multimodal or the thinker of Qwen2.5-Omni-7B in bfloat16, randomly initialised, a minute of
+noise as one stream. Random weights would end their answers nowhere and change them with every
+chunk, so that no draft would be accepted. Therefore, after all scores have been computed, the
+scores of a fixed text of ``RATE`` tokens per second and of an equally long translation are raised:
+passes, lengths and cuts are those of a model that transcribes well. Vision is left out, and the
+speech LoRA counts as merged into the weights.
 """
 
 import json
@@ -15,21 +17,24 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from omegaconf import DictConfig
-from real_size_machine import (
+from harness import (
     GIGA,
     MINUTE,
     clock_of,
     copy_bandwidth,
-    forget_peak,
+    device_name,
     growth,
-    named,
     noise,
-    peak_bytes,
+    peak_memory_bytes,
+    print_facts,
+    print_result,
+    print_size,
+    print_table,
+    reset_peak_memory,
+    rounded,
     weight_bytes,
 )
-from real_size_report import announce, print_line, show
-from rich.table import Table
+from omegaconf import DictConfig
 from streamuni_meter import PARTS, Meter, Run
 from torch import Tensor, nn
 
@@ -41,7 +46,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Seconds, SpeechChunk
 
 RATE = 3.0  # tokens per second of speech, punctuation included
-BASE = 256  # bfloat16 counts to it without a gap
+BASE = 256  # bfloat16 represents every integer up to it
 TALK = (
     " We walked to the old harbour because the morning was warm and bright."
     " A small boat had come in at night and nobody knew its name."
@@ -52,7 +57,7 @@ Shape = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Shapes as fields of Transformers' config of the class, the published number of tokens, and the weights' type."""
+    """Fields of the Transformers config, the published vocabulary size, and the weights' dtype."""
 
     config: Shape
     tokens: int
@@ -166,77 +171,78 @@ SIZES = {
 
 
 class Dictation:
-    """What is said, whatever the scores: of T seconds ``RATE`` T tokens of ``TALK``, separator, as many again, end.
+    """Forces the generated tokens: ``RATE`` of ``TALK`` per second, separator, the same, end.
 
-    The id that a position is to predict travels in two numbers of its hidden state from the decoder to its head.
+    The id that a position must predict is passed from the decoder to its head in two numbers of the
+    hidden state.
     """
 
     def __init__(self, thinker: ChainOfThought) -> None:
         self.thinker = thinker
         self.talk: list[int] = thinker.tokenizer(TALK, add_special_tokens=False)["input_ids"]
-        self.opening = self.embeddings = (
-            0  # ids before the answer and those of speech, at the last look
-        )
+        self.opening = self.embeddings = 0  # positions before the answer, and of speech, at last
 
     def answer(self) -> list[int]:
-        """Ids after the last opening."""
+        """Token ids after the last opening."""
         seconds = self.embeddings * self.thinker.frame_samples / SAMPLE_RATE
         count = int(RATE * seconds)
-        said = (self.talk * (count // len(self.talk) + 1))[:count]
+        tokens = (self.talk * (count // len(self.talk) + 1))[:count]
         prompt = self.thinker.prompt
-        return [*said, *prompt.separator, *said, prompt.end]
+        return [*tokens, *prompt.separator, *tokens, prompt.end]
 
     @contextmanager
     def dictating(self) -> Iterator[None]:
-        """While this lasts."""
+        """Force the tokens inside this context."""
         decoder, prompt = self.thinker.decoder, self.thinker.prompt
-        unwatched = prompt.opening
+        prompt_opening = prompt.opening
 
         def opening(embeddings: int, *given: Any) -> list[int]:
-            ids: list[int] = unwatched(embeddings, *given)
+            ids: list[int] = prompt_opening(embeddings, *given)
             self.opening, self.embeddings = len(ids), embeddings
             return ids
 
         with ExitStack() as stack:
             stack.enter_context(patch.object(prompt, "opening", opening))
-            stack.callback(decoder.model.register_forward_hook(self._told, with_kwargs=True).remove)
-            stack.callback(decoder.get_output_embeddings().register_forward_hook(self._said).remove)
+            stack.callback(
+                decoder.model.register_forward_hook(self._write_ids, with_kwargs=True).remove
+            )
+            stack.callback(
+                decoder.get_output_embeddings().register_forward_hook(self._raise_scores).remove
+            )
             yield
 
-    def _told(self, _: nn.Module, __: object, options: dict[str, Any], result: Any) -> Any:
+    def _write_ids(self, _: nn.Module, __: object, options: dict[str, Any], result: Any) -> Any:
         answer, places = self.answer(), options["position_ids"] + 1 - self.opening
         ids = torch.tensor(answer, device=places.device)[places.clamp(0, len(answer) - 1)]
         states = result.last_hidden_state
         states[..., 0], states[..., 1] = (ids // BASE).to(states), (ids % BASE).to(states)
         return result
 
-    def _said(self, _: nn.Module, given: tuple[Tensor, ...], scores: Tensor) -> Tensor:
+    def _raise_scores(self, _: nn.Module, given: tuple[Tensor, ...], scores: Tensor) -> Tensor:
         ids = (given[0][..., 0] * BASE + given[0][..., 1].float()).long()
         return scores.scatter(-1, ids[..., None], torch.finfo(scores.dtype).max)
 
 
-def configured(backbone: str, size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
-    """What conf/evaluate.yaml says about the model in this size, and the user's overrides on top."""
+def compose_size(backbone: str, size: Size, given: Sequence[str], tokenizer: str) -> DictConfig:
+    """conf/evaluate.yaml with the model in this size and the given overrides on top."""
     cfg = compose("evaluate", ["system=streamuni", f"backbone={backbone}"])
     special = [*SPECIAL_TOKENS, *build(cfg.backbone.template).tokens]
     texts = [TALK, cfg.backbone.template.instruction]
     train_tokenizer(texts, vocabulary_size=800, special_tokens=special).save_pretrained(tokenizer)
-    named_so = [
+    names = [
         "backbone.name=null",
         f"backbone.tokenizer={tokenizer}",
         f"backbone.dtype={size.dtype}",
         "backbone.alignment.layer=0",
     ]
-    config = f"++backbone.config={_written(size.config)}"
-    return compose(
-        "evaluate", ["system=streamuni", f"backbone={backbone}", *named_so, config, *given]
-    )
+    config = f"++backbone.config={_as_override(size.config)}"
+    return compose("evaluate", ["system=streamuni", f"backbone={backbone}", *names, config, *given])
 
 
-def _written(value: Any) -> str:
-    """As Hydra's command line has it."""
+def _as_override(value: Any) -> str:
+    """A value in the syntax of Hydra's command line."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_written(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{_as_override(entry)}" for key, entry in value.items()) + "}"
     return (
         json.dumps(value).replace('"', "")
         if not isinstance(value, list)
@@ -244,14 +250,16 @@ def _written(value: Any) -> str:
     )
 
 
-def built(
+def build_random(
     cfg: DictConfig, size: Size, device: torch.device
 ) -> tuple[StreamingSystem, ChainOfThought]:
-    """The system with random weights, made on ``device``, with as many tokens as are published. Raises ZooError."""
+    """A randomly initialised system on ``device`` with the published vocabulary size."""
     system = build(cfg.system)
     thinker = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(thinker, ChainOfThought):
-        raise ZooError("real_size of system=streamuni knows speech chains of thought only.")
+        raise ZooError(
+            "real_size of system=streamuni needs a backbone with a speech chain of thought."
+        )
     torch.manual_seed(cfg.seed)
     with device:
         system.configure_model()
@@ -260,7 +268,7 @@ def built(
 
 
 def bytes_per_pass(thinker: ChainOfThought) -> int:
-    """What a pass of one position must read: the decoder's weights without the table of embeddings, and the head."""
+    """Bytes a pass of one position reads: decoder layers and head, without input embeddings."""
     head = thinker.decoder.get_output_embeddings().weight
     layers = weight_bytes(thinker.decoder.model.layers) + weight_bytes(thinker.decoder.model.norm)
     return layers + head.numel() * head.element_size()
@@ -274,18 +282,18 @@ def measure(
     seed: int,
     device: torch.device,
 ) -> tuple[dict[str, float], Run]:
-    """Facts by name, and where the time went."""
+    """Measured values by name, and the seconds of each part."""
     clock, run = clock_of(device), Run()
     bandwidth, needed = copy_bandwidth(device, clock), bytes_per_pass(thinker)
-    forget_peak(device)
+    reset_peak_memory(device)
     session = system.open("noise")
     chunks = list(noise(minutes, chunk_samples=system.chunk_samples, seed=seed))
     cuts = 0
-    with Dictation(thinker).dictating(), Meter(thinker, run, clock).watching():
+    with Dictation(thinker).dictating(), Meter(thinker, run, clock).measuring():
         for number, chunk in enumerate(chunks, start=1):
-            before, begun = session.audio_start, clock()
+            before, start = session.audio_start, clock()
             [action] = system.step([session], [SpeechChunk(chunk, final=number == len(chunks))])
-            run.seconds.append(clock() - begun)
+            run.seconds.append(clock() - start)
             run.texts.append(action.text)
             cuts += session.audio_start > before
     alone = sum(new == 1 for new in run.positions)
@@ -308,23 +316,32 @@ def measure(
         "copy_bandwidth_gb_per_s": bandwidth / GIGA,
         "weights_gb": weight_bytes(thinker.model) / GIGA,
         "parameters_billions": sum(weight.numel() for weight in thinker.model.parameters()) / GIGA,
-        "peak_memory_gb": peak_bytes(device) / GIGA,
+        "peak_memory_gb": peak_memory_bytes(device) / GIGA,
         "compute_growth": growth(run.seconds),
     }
     return facts, run
 
 
-def shares(run: Run) -> Table:
+def print_parts(run: Run) -> None:
     """Milliseconds of the parts of a chunk."""
-    table = Table("part", "ms per chunk (mean)", "share", box=None)
-    taken = run.shares()
-    for part in PARTS:
-        table.add_row(part, f"{taken[part] * run.milliseconds:.1f}", f"{taken[part]:.0%}")
-    return table
+    shares = run.shares()
+    rows = [
+        (part, f"{shares[part] * run.milliseconds:.1f}", f"{shares[part]:.0%}") for part in PARTS
+    ]
+    print_table(("part", "ms per chunk (mean)", "share"), rows)
 
 
 def run(chosen: str | None, minutes: float | None, overrides: Sequence[str]) -> None:
-    """Build, stream, print. chosen: the size (None: real on a GPU, else small). Raises ZooError."""
+    """Build, stream, print.
+
+    Args:
+        chosen: name of the size; None: real on a GPU, else small.
+        minutes: length of the stream; None: 1.
+        overrides: of conf/evaluate.yaml, ``system=streamuni`` among them.
+
+    Raises:
+        ZooError: The backbone has no published size here, or the stream is too short.
+    """
     choices = dict(item.split("=", 1) for item in overrides if item.startswith("backbone="))
     backbone = choices.get("backbone", "phi4_multimodal")
     if backbone not in SIZES:
@@ -332,25 +349,25 @@ def run(chosen: str | None, minutes: float | None, overrides: Sequence[str]) -> 
     given = [item for item in overrides if not item.startswith(("backbone=", "system="))]
     length = 1.0 if minutes is None else minutes
     with tempfile.TemporaryDirectory() as folder:
-        cfg = configured(backbone, SIZES[backbone]["small"], given, folder)
+        cfg = compose_size(backbone, SIZES[backbone]["small"], given, folder)
         if length * MINUTE < 20 * cfg.system.chunk_seconds:
             raise ZooError(f"--minutes must give at least 20 chunks, which {length:g} do not.")
         device = machine(cfg)
         name = chosen or ("real" if device.type == "cuda" else "small")
         size = SIZES[backbone][name]
-        cfg = configured(backbone, size, given, folder)
-        system, thinker = built(cfg, size, device)
-    announce(f"{name} of {backbone}", named(device))
+        cfg = compose_size(backbone, size, given, folder)
+        system, thinker = build_random(cfg, size, device)
+    print_size(f"{name} of {backbone}", device)
     facts, spent = measure(system, thinker, minutes=length, seed=cfg.seed, device=device)
-    show(shares(spent), facts)
+    print_parts(spent)
+    print_facts(facts)
     settings = {
-        "benchmark": "real_size",
         "system": "streamuni",
         "backbone": backbone,
         "size": name,
-        "device": named(device),
+        "device": device_name(device),
         "dtype": size.dtype,
         "minutes": length,
         "overrides": list(overrides),
     }
-    print_line(settings, facts)
+    print_result("real_size", settings, rounded(facts))

@@ -1,7 +1,10 @@
-"""StreamAtt as simulstream 1.0.0 has it, on the Transformers of this environment. Needs the extra ``interop``.
+"""StreamAtt as simulstream 1.0.0 has it, on the Transformers of this environment.
 
-Its own code runs; what it asks of Transformers 4.48 is answered here by Transformers 5, and three mistakes of 1.0.0
-are mended, so that both sides do the same. tests/benchmarks/test_streamatt_step.py shows what each of them changes.
+Needs the extra ``interop``.
+
+Its own code runs; what it asks of Transformers 4.48 is answered here by Transformers 5, and three
+mistakes of 1.0.0 are mended, so that both sides do the same.
+tests/benchmarks/test_streamatt_step.py shows what each of them changes.
 """
 
 from collections.abc import Collection
@@ -35,9 +38,10 @@ class Hearing:
 class Simulstream(SeamlessStreamAtt):
     """One stream through their speech processor. mistakes: which of its own it still makes.
 
-    cut: audio is cut at an eighth of the aligned frame, for the factor 8 is set after it was used. rows: a token of a
-    beam search gets the attention of whichever beam stood in its row one step earlier. bins: features are normalised
-    after every two were put side by side, odd and even ones apart, where SeamlessM4T was trained on whole mel bins.
+    cut: audio is cut at an eighth of the aligned frame, for the factor 8 is set after it was used.
+    rows: a token of a beam search gets the attention of whichever beam stood in its row one step
+    earlier. bins: features are normalised after every two were put side by side, odd and even ones
+    apart, where SeamlessM4T was trained on whole mel bins.
     """
 
     def __init__(self, *, mistakes: Collection[str] = (), **options: Any) -> None:
@@ -49,7 +53,10 @@ class Simulstream(SeamlessStreamAtt):
 
     @classmethod
     def read(cls, folder: Path) -> None:
-        """Weights for all streams. Attention is computed in full, else Transformers 5 does not hand it out."""
+        """Weights for all streams.
+
+        Attention is computed in full, else Transformers 5 does not hand it out.
+        """
         cls.processor = Hearing(folder)
         cls.model = SeamlessM4TModel.from_pretrained(folder, attn_implementation="eager").eval()
         cls.device = torch.device("cpu")

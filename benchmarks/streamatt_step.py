@@ -1,7 +1,8 @@
-"""python benchmarks/streamatt_step.py [--small] [--option N ...]: StreamAtt per chunk, in simulstream 1.0.0 and here.
+"""python benchmarks/streamatt_step.py [--small] [--option N ...]: StreamAtt per chunk, in
+simulstream 1.0.0 and here.
 
-One SeamlessM4T of random weights of a stated size, one talk of MiniTalks, the same settings on both sides; chunk after
-chunk in turn. Needs the extra ``interop``. The last line is one JSON object.
+One SeamlessM4T of random weights of a stated size, one talk of MiniTalks, the same settings on both
+sides; chunk after chunk in turn. Needs the extra ``interop``. The last line is one JSON object.
 """
 
 import argparse
@@ -152,7 +153,10 @@ class Theirs:
 
 @dataclass(slots=True)
 class Run:
-    """What one side did, chunk by chunk. seconds: of computation. kept: of audio, after the chunk."""
+    """What one side did, chunk by chunk.
+
+    seconds: of computation. kept: of audio, after the chunk.
+    """
 
     seconds: list[float] = field(default_factory=list)
     kept: list[Seconds] = field(default_factory=list)
@@ -170,7 +174,9 @@ class Run:
 
 
 def compare(theirs: Side, ours: Side, samples: Tensor, *, chunk: Samples) -> tuple[Run, Run]:
-    """Stream ``samples`` (n,), whole chunks only, to both in turn, so that other load hits both alike."""
+    """Stream ``samples`` (n,), whole chunks only, to both in turn, so that other load hits both
+    alike.
+    """
     runs = Run(), Run()
     for end in range(chunk, samples.numel() + 1, chunk):
         heard = (

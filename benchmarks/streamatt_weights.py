@@ -1,4 +1,7 @@
-"""SeamlessM4T of random weights that behaves enough like a trained one to be streamed. Knows no policy."""
+"""SeamlessM4T of random weights that behaves enough like a trained one to be streamed.
+
+Knows no policy.
+"""
 
 import argparse
 import random
@@ -31,7 +34,9 @@ def vocabulary(size: int, seed: int) -> dict[str, int]:
 
 
 def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
-    """Save a SeamlessM4T v1 of random weights; millions of parameters of its speech encoder and text decoder."""
+    """Save a SeamlessM4T v1 of random weights; millions of parameters of its speech encoder and
+    text decoder.
+    """
     tokenizer = SeamlessM4TTokenizer(
         vocab=vocabulary(options.vocabulary, options.seed),
         merges=[],
@@ -93,7 +98,9 @@ def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
 
 
 def listening(model: SeamlessM4TModel, features: Tensor) -> None:
-    """Let words depend on what is heard, and let texts end near position ``END``. features: (1, n, 160) of speech.
+    """Let words depend on what is heard, and let texts end near position ``END``.
+
+    features: (1, n, 160) of speech.
 
     One activation is kept for the end: the cosine of the position that turns negative there.
     """

@@ -1,4 +1,4 @@
-"""Where the time of a speech chain of thought goes. Knows no policy and no words."""
+"""Decoder passes and time per part of a speech chain of thought."""
 
 import statistics
 import time
@@ -20,13 +20,19 @@ PARTS = (
     "many positions",
     "token by token",
     "rest",
-)  # of one pass of the decoder, each
+)  # the third and fourth: decoder passes over several positions, and over one
 
 
 @dataclass(slots=True)
 class Run:
-    """What one stream did. seconds: per chunk. texts: written after each chunk. positions: new ones, per decoder pass.
-    spent: seconds per part, all chunks together."""
+    """Measurements of one stream.
+
+    Attributes:
+        seconds: per chunk.
+        texts: emitted after each chunk.
+        positions: new positions per decoder pass.
+        spent: seconds per part, of all chunks.
+    """
 
     seconds: list[Seconds] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -35,23 +41,29 @@ class Run:
 
     @property
     def passes(self) -> int:
-        """Of the decoder."""
+        """Number of decoder passes."""
         return len(self.positions)
 
     @property
     def milliseconds(self) -> float:
-        """Mean per chunk: one that cuts costs several times what most cost."""
+        """Mean per chunk; a chunk that cuts costs several times the median."""
         return 1000 * statistics.mean(self.seconds)
 
     def shares(self) -> dict[str, float]:
-        """Of the time, per part."""
+        """Share of the time per part."""
         whole = sum(self.seconds)
         shares = {part: self.spent[part] / whole for part in PARTS[:-1]}
         return shares | {"rest": 1 - sum(shares.values())}
 
 
 class Meter:
-    """Counts the decoder's passes and times its parts; nothing is changed. clock: one that waits for the device."""
+    """Counts decoder passes and times the parts, without side effects.
+
+    Args:
+        thinker: the backbone to measure.
+        run: receives the measurements.
+        clock: waits for the device.
+    """
 
     def __init__(
         self, thinker: ChainOfThought, run: Run, clock: Callable[[], Seconds] = time.perf_counter
@@ -60,11 +72,11 @@ class Meter:
         self.run = run
         self.clock = clock
         self.part = ""
-        self.begun: Seconds = 0.0
+        self.start: Seconds = 0.0
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """While this lasts."""
+    def measuring(self) -> Iterator[None]:
+        """Measure inside this context."""
         thinker, decoder = self.thinker, self.thinker.decoder
         head = decoder.get_output_embeddings()
         with ExitStack() as stack:
@@ -74,10 +86,10 @@ class Meter:
             for name in ("encode", "project"):
                 stack.enter_context(patch.object(thinker, name, self._timed("audio encoder", name)))
             for hook in (
-                decoder.model.register_forward_pre_hook(self._entered, with_kwargs=True),
-                decoder.model.register_forward_hook(self._left),
-                head.register_forward_pre_hook(self._scoring),
-                head.register_forward_hook(self._left),
+                decoder.model.register_forward_pre_hook(self._begin_pass, with_kwargs=True),
+                decoder.model.register_forward_hook(self._end_part),
+                head.register_forward_pre_hook(self._begin_scores),
+                head.register_forward_hook(self._end_part),
             ):
                 stack.callback(hook.remove)
             yield
@@ -85,21 +97,21 @@ class Meter:
     def _timed(self, part: str, name: str) -> Callable[..., Any]:
         call = getattr(self.thinker.spectrogram if name == "look" else self.thinker, name)
 
-        def answer(*given: Any, **options: Any) -> Any:
-            self.part, self.begun = part, self.clock()
+        def call_and_measure(*given: Any, **options: Any) -> Any:
+            self.part, self.start = part, self.clock()
             result = call(*given, **options)
-            self._left()
+            self._end_part()
             return result
 
-        return answer
+        return call_and_measure
 
-    def _entered(self, _: nn.Module, __: object, options: dict[str, Any]) -> None:
+    def _begin_pass(self, _: nn.Module, __: object, options: dict[str, Any]) -> None:
         new = options["inputs_embeds"].shape[1]
         self.run.positions.append(new)
-        self.part, self.begun = ("many positions" if new > 1 else "token by token"), self.clock()
+        self.part, self.start = ("many positions" if new > 1 else "token by token"), self.clock()
 
-    def _scoring(self, *_: object) -> None:
-        self.begun = self.clock()
+    def _begin_scores(self, *_: object) -> None:
+        self.start = self.clock()
 
-    def _left(self, *_: object) -> None:
-        self.run.spent[self.part] += self.clock() - self.begun
+    def _end_part(self, *_: object) -> None:
+        self.run.spent[self.part] += self.clock() - self.start

@@ -1,7 +1,9 @@
-"""StreamUni's chain of thought, plainly: every look encodes the segment anew and generates its answer token by token.
+"""StreamUni's chain of thought, plainly: every look encodes the segment anew and generates its
+answer token by token.
 
-Transformers' own network, attention and cache, one stream at a time; nothing is kept between looks. Only the prompt
-and the way into the audio encoder are the zoo's. The reference that the fast form is compared with.
+Transformers' own network, attention and cache, one stream at a time; nothing is kept between looks.
+Only the prompt and the way into the audio encoder are the zoo's. The reference that the fast form
+is compared with.
 """
 
 import copy
@@ -27,10 +29,12 @@ PER_WORD = 5  # and a translation, per word that may be written
 
 
 class PlainLoop(Backbone):
-    """The same answers as ``thinker`` gives, which has to be loaded, in languages that write spaces.
+    """The same answers as ``thinker`` gives, which has to be loaded, in languages that write
+    spaces.
 
-    limits: ``none`` lets every answer go on to its end; ``released`` stops it where the released code does, or where
-    the separator has come and the words that may be written are known, if that is later.
+    limits: ``none`` lets every answer go on to its end; ``released`` stops it where the released
+    code does, or where the separator has come and the words that may be written are known, if that
+    is later.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -133,7 +137,9 @@ class PlainLoop(Backbone):
     def _generate(
         self, session: Session, wave: Tensor, after: list[int], enough: Enough | None
     ) -> tuple[list[int], bool]:
-        """New ids after prompt and ``after``, the end left out, and whether it came or would never have come."""
+        """New ids after prompt and ``after``, the end left out, and whether it came or would never
+        have come.
+        """
         thinker = self.thinker
         decoder, cache = thinker.decoder, DynamicCache()
         embeddings, ids = self._opening(session, wave, after), list[int]()

@@ -1,11 +1,13 @@
-"""python benchmarks/streamuni_step.py [--small] [--option N ...] [override ...]: StreamUni's decoder passes and time.
+"""python benchmarks/streamuni_step.py [--small] [--option N ...] [override ...]: StreamUni's
+decoder passes and time.
 
-A plain loop generates every answer from scratch and to its end, the released code to a limit; the zoo saves that in
-steps, one after another, and writes the same words in each. One talk, chunk after chunk through all forms in turn, in
-seconds of the processor that this process was given, so that other load counts as little as it can.
-What is real: audio, transcripts, cuts and words, those of the trained model that is configured (``phi4_minitalks``).
-What is not: its decoder is a small one in the shapes of a large one (``streamuni_widened.py``), so that a pass costs
-what the stated size costs; the audio encoder stays as small as it is. The last line is one JSON object.
+A plain loop generates every answer from scratch and to its end, the released code to a limit; the
+zoo saves that in steps, one after another, and writes the same words in each. One talk, chunk after
+chunk through all forms in turn, in seconds of the processor that this process was given, so that
+other load counts as little as it can. What is real: audio, transcripts, cuts and words, those of
+the trained model that is configured (``phi4_minitalks``). What is not: its decoder is a small one
+in the shapes of a large one (``streamuni_widened.py``), so that a pass costs what the stated size
+costs; the audio encoder stays as small as it is. The last line is one JSON object.
 """
 
 import argparse
@@ -66,7 +68,7 @@ class Form:
 
     def hear(self, chunk: Tensor, *, final: bool) -> None:
         """The next chunk (n,)."""
-        with Meter(self.thinker, self.run, time.process_time).watching():
+        with Meter(self.thinker, self.run, time.process_time).measuring():
             begin = time.process_time()
             [action] = self.system.step([self.session], [SpeechChunk(chunk, final)])
             self.run.seconds.append(time.process_time() - begin)
@@ -76,7 +78,10 @@ class Form:
 def configured(
     overrides: Sequence[str], options: argparse.Namespace
 ) -> tuple[StreamingSystem, ChainOfThought]:
-    """A system with weights and its backbone in the wanted shape. Raises ZooError for another kind of backbone."""
+    """A system with weights and its backbone in the wanted shape.
+
+    Raises ZooError for another kind of backbone.
+    """
     system = build(compose("evaluate", ["system=streamuni", *overrides]).system)
     thinker = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(thinker, ChainOfThought):
@@ -118,7 +123,10 @@ def forms(system: StreamingSystem, thinker: ChainOfThought) -> dict[str, Form]:
 
 
 def compare(found: dict[str, Form], samples: Tensor, *, chunk: Samples) -> dict[str, Run]:
-    """Stream whole chunks of ``samples`` (n,) through all forms. Raises ZooError when two do not write the same."""
+    """Stream whole chunks of ``samples`` (n,) through all forms.
+
+    Raises ZooError when two do not write the same.
+    """
     ends = range(chunk, samples.numel() + 1, chunk)
     for end in ends:
         for form in found.values():

@@ -1,8 +1,9 @@
-"""A small trained Phi-4-Multimodal in the shapes of a large one: every pass costs what a large one's costs, and it says
-what the small one says, up to rounding.
+"""A small trained Phi-4-Multimodal in the shapes of a large one: every pass costs what a large
+one's costs, and it says what the small one says, up to rounding.
 
-Each matrix of the small decoder fills a corner of a large one, all else is zero: what is added is computed and comes to
-nothing. Norms are scaled, for they divide by the width. Knows no audio, no prompt and no text.
+Each matrix of the small decoder fills a corner of a large one, all else is zero: what is added is
+computed and comes to nothing. Norms are scaled, for they divide by the width. Knows no audio, no
+prompt and no text.
 """
 
 import torch
@@ -18,7 +19,8 @@ Places = list[int]
 def widened(
     small: Phi4MultimodalForCausalLM, *, hidden: int, intermediate: int, layers: int, heads: int
 ) -> Phi4MultimodalForCausalLM:
-    """A decoder of these shapes with the words of ``small``; heads keep their size and how many share keys.
+    """A decoder of these shapes with the words of ``small``; heads keep their size and how many
+    share keys.
 
     Raises ZooError for a shape that ``small`` does not fit into.
     """
@@ -114,7 +116,9 @@ def _fill(
 def _rows(
     name: str, small: Phi4MultimodalConfig, large: Phi4MultimodalConfig, count: int
 ) -> Places:
-    """Where the rows of a matrix go: queries, keys and values lie behind each other, so do gates and the rest."""
+    """Where the rows of a matrix go: queries, keys and values lie behind each other, so do gates
+    and the rest.
+    """
     if name.endswith("gate_up_proj.weight"):
         half = small.intermediate_size
         return [*range(half), *range(large.intermediate_size, large.intermediate_size + half)]

@@ -1,4 +1,4 @@
-"""The published sizes without their memory, and the whole of the script at a small one."""
+"""The published sizes on the meta device, and a run at a small size."""
 
 import json
 import sys
@@ -6,13 +6,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import real_size
 import torch
 
 from zoo.errors import ZooError
 from zoo.types import Request, SpeechChunk, Task
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import real_size
 
 TINY = {
     "phi4_multimodal": {
@@ -59,8 +57,8 @@ def test_the_real_size_is_the_published(
     script: ModuleType, tmp_path: Path, backbone: str, text: int, whole: float
 ) -> None:
     size = script.SIZES[backbone]["real"]
-    cfg = script.configured(backbone, size, [], str(tmp_path))
-    _, thinker = script.built(cfg, size, torch.device("meta"))
+    cfg = script.compose_size(backbone, size, [], str(tmp_path))
+    _, thinker = script.build_random(cfg, size, torch.device("meta"))
     assert sum(weight.numel() for weight in thinker.parts()["decoder"]) == text
     assert sum(weight.numel() for weight in thinker.model.parameters()) == pytest.approx(
         whole, rel=0.01
@@ -71,11 +69,11 @@ def test_the_real_size_is_the_published(
     assert script.bytes_per_pass(thinker) == 2 * (text if tied else text - table)
 
 
-def test_random_weights_say_what_they_are_dictated(script: ModuleType, tmp_path: Path) -> None:
+def test_random_weights_generate_the_dictated_tokens(script: ModuleType, tmp_path: Path) -> None:
     """Three tokens per second in whatever length, and the same again after the separator."""
     size = script.SIZES["phi4_multimodal"]["small"]
-    cfg = script.configured("phi4_multimodal", size, tiny("phi4_multimodal"), str(tmp_path))
-    system, thinker = script.built(cfg, size, torch.device("cpu"))
+    cfg = script.compose_size("phi4_multimodal", size, tiny("phi4_multimodal"), str(tmp_path))
+    system, thinker = script.build_random(cfg, size, torch.device("cpu"))
     session = system.open("")
     with script.Dictation(thinker).dictating():
         for seconds, words in (
@@ -126,7 +124,7 @@ def test_it_runs(
         (["backbone=phi4_minitalks"], "phi4_multimodal, qwen2_5_omni"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_impossible_options_are_refused(
     monkeypatch: pytest.MonkeyPatch, given: list[str], sentence: str
 ) -> None:
     monkeypatch.setattr(
