@@ -4,13 +4,16 @@ import builtins
 import io
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+import yaml
+from hydra._internal.utils import create_config_search_path
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from zoo.backbones.base import Backbone
@@ -21,9 +24,11 @@ from zoo.errors import ZooError
 from zoo.evaluation.runner import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
+from zoo.loader import HYDRA, Loader
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.recognisers.named import NamedRecogniser
+from zoo.signatures import complete
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay
@@ -73,6 +78,12 @@ EXPERIMENTS = {
         for name in ("instruction", "multipliers", "segments", "windows")
     },
 }
+GUARDS = (  # values that also hold for backbones whose own differ
+    *(
+        f"system/edatt: backbone.alignment.{key}"
+        for key in ("normalisation", "median_filter")  # EDAtt sums probabilities
+    ),
+)
 CONVENTIONS = ("paper", "released")
 STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what makes nothing
@@ -262,3 +273,84 @@ def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> No
     system = made(compose("evaluate", ["system=streamuni", *simulst]).system)
     assert (system.policy.truncate, system.policy.convention) == (False, "released")
     assert isinstance(system.history, ReferenceSegments)
+
+
+Keys = tuple[str, ...]
+
+
+class Recorder(Loader):
+    """A loader that remembers the files of a composition in the order in which it merges them."""
+
+    def __init__(self) -> None:
+        super().__init__(create_config_search_path(str(CONF)))
+        self.partial = True
+        self.merged: dict[str, Any] = {}
+
+    def _load_single_config(self, default: Any, repo: Any) -> Any:
+        loaded = super()._load_single_config(default, repo)
+        node = OmegaConf.to_container(loaded.config)
+        if not default.config_path.startswith(HYDRA) and isinstance(node, dict):
+            self.merged[default.config_path] = {
+                key: value for key, value in node.items() if key not in (HYDRA, "defaults")
+            }
+        return loaded
+
+
+def leaves(node: Any, path: Keys = ()) -> Iterator[Keys]:
+    """The paths of all values of a node that are no mappings with entries."""
+    if isinstance(node, dict) and node:
+        for key, value in node.items():
+            yield from leaves(value, (*path, key))
+    elif path:
+        yield path
+
+
+def without(node: dict[str, Any], path: Keys) -> dict[str, Any]:
+    """A copy of a node that lacks one value."""
+    first, *rest = path
+    if rest:
+        return {**node, first: without(node[first], tuple(rest))}
+    return {key: value for key, value in node.items() if key != first}
+
+
+def merged(nodes: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What Hydra makes of several files: mappings are merged, other values replaced."""
+    whole: dict[str, Any] = {}
+    for node in nodes:
+        for key, value in node.items():
+            both = isinstance(value, dict) and isinstance(whole.get(key), dict)
+            whole[key] = merged([whole[key], value]) if both else value
+    return whole
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_no_file_repeats_a_default_of_the_code(file: Path) -> None:
+    node = yaml.safe_load((CONF / file).read_text()) or {}
+    node.pop("defaults", None)
+    if file.as_posix() not in APART:
+        whole = complete(node)
+        repeated = [path for path in leaves(node) if complete(without(node, path)) == whole]
+        assert [".".join(path) for path in repeated] == []
+
+
+@pytest.mark.parametrize("group", ["convention", "experiment", "system"])
+def test_no_file_sets_what_holds_without_it(group: str) -> None:
+    idle: dict[str, set[Keys]] = {}
+    for file in FILES:
+        if file.parts[0] != group:
+            continue
+        recorder = Recorder()
+        entry = EXPERIMENTS[file.stem] if group == "experiment" else "evaluate"
+        recorder.load_configuration(entry, [f"{group}={file.stem}"], RunMode.RUN)
+        whole = complete(merged(recorder.merged.values()))
+        for name, node in recorder.merged.items():
+            if name.startswith(f"{group}/"):
+                unused = {
+                    path
+                    for path in leaves(node)
+                    if complete(merged((recorder.merged | {name: without(node, path)}).values()))
+                    == whole
+                }
+                idle[name] = idle.get(name, unused) & unused
+    found = {f"{name}: {'.'.join(path)}" for name, paths in idle.items() for path in paths}
+    assert found - set(GUARDS) == set()
