@@ -54,7 +54,7 @@ HISTORIES: dict[str, Callable[[], History]] = {
         max_seconds=40 * FRAME_SECONDS,
         pause_seconds=2 * FRAME_SECONDS,
         pad_seconds=FRAME_SECONDS,
-        voice=lambda: lambda window: float(window[0] >= 1),
+        detector=lambda: lambda window: float(window[0] >= 1),
     ),
     "reference segments": ReferenceSegments,
 }

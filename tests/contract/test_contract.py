@@ -43,7 +43,7 @@ def pauses() -> VoiceActivity:
         max_seconds=40 * FRAME_SECONDS,
         pause_seconds=FRAME_SECONDS,
         pad_seconds=0,
-        voice=lambda: lambda window: float(window[0] >= 1),
+        detector=lambda: lambda window: float(window[0] >= 1),
     )
 
 
