@@ -47,7 +47,7 @@ from zoo.backbones.infinisst import infinisst as network
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
 from zoo.errors import ZooError, run_script
-from zoo.evaluation.progress import progress
+from zoo.progress import audio_progress
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance, Seconds
@@ -171,7 +171,7 @@ def streamed(
 ) -> tuple[Instance, dict[str, list[Seconds]]]:
     """Stream noise; the instance, and seconds per call of each part."""
     chunks = noise(minutes, chunk_samples=system.chunk_samples, seed=seed)
-    with timed(backbone, clock) as spent, progress("real_size", minutes * MINUTE) as report:
+    with timed(backbone, clock) as spent, audio_progress("real_size", minutes * MINUTE) as report:
         [instance] = simulate(system, [Source("noise", chunks)], on_chunk=report)
     return instance, spent
 

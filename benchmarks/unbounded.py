@@ -17,8 +17,8 @@ from torch import Tensor
 
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
-from zoo.evaluation.progress import progress
 from zoo.evaluation.sources import talk_chunks
+from zoo.progress import audio_progress
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
 from zoo.systems.base import StreamingSystem
@@ -79,7 +79,7 @@ def stream(
         return sessions[-1]
 
     system.open = open_and_keep
-    with progress(f"{system.name} unbounded", length) as report:
+    with audio_progress(f"{system.name} unbounded", length) as report:
 
         def on_chunk(seconds: Seconds) -> None:
             kept.record(sessions[-1])

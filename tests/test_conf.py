@@ -88,6 +88,7 @@ CONVENTIONS = ("paper", "released")
 STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what makes nothing
     "hydra/default.yaml",
+    "hydra/job_logging/run.yaml",
     "wandb_sweep.yaml",
     "synthesizer/none.yaml",
 )

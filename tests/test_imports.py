@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CONTRACT = {"zoo.types", "zoo.errors", "zoo.languages", "zoo.streaming.session"}
+CONTRACT = {
+    "zoo.types",
+    "zoo.errors",
+    "zoo.languages",
+    "zoo.abbreviations",
+    "zoo.streaming.session",
+}
 MAY_IMPORT = {
     "policies": {*CONTRACT, "zoo.policies"},
     "history": {*CONTRACT, "zoo.history"},
@@ -135,6 +141,7 @@ def test_types_and_streaming_memory_know_nothing_above_them() -> None:
         "types.py",
         "errors.py",
         "languages.py",
+        "abbreviations.py",
         "files.py",
         "streaming/session.py",
         "streaming/text.py",

@@ -1,4 +1,8 @@
-"""Checks that plain configuration values fit the annotations of their arguments."""
+"""Checks that plain configuration values fit the annotations of their arguments.
+
+Hand-written: pydantic and typeguard need the same rules for parts that are not built yet
+(``_target_``) and the same words for messages, so that neither makes the code shorter.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

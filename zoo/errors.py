@@ -3,6 +3,7 @@
 Entry points print the sentence without a traceback and exit with code 2.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Iterable
 
@@ -34,7 +35,8 @@ def shorten_list(names: Iterable[str], most: int = 3) -> str:
 
 
 def run_script(main: Callable[[], object]) -> None:
-    """Call ``main``; print a ``ZooError`` to stderr and exit with code 2."""
+    """Log to stderr and call ``main``; print a ``ZooError`` to stderr and exit with code 2."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         main()
     except ZooError as error:

@@ -64,6 +64,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(
     assert "queue" in rows[0]["signatures"]["StreamLAAL_CA"]
     assert all(len(read_log(run / row["instances"], language=language("de"))) >= 1 for row in rows)
     assert {path.name for path in run.iterdir()} == {
+        "evaluate.log",
         "config.yaml",
         "overrides.yaml",
         "provenance.json",
@@ -79,7 +80,8 @@ def test_the_built_in_corpus_from_the_command_to_the_report(
     assert f"report:  {run.relative_to(here) / 'report.html'}" in done.out
     assert "wait-k oracle" in done.out
     assert max(map(len, done.out.splitlines())) <= 100
-    assert "infinisst m=4: 79 s of audio" in done.err  # progress where nobody watches
+    assert "infinisst m=4: 79 s of audio\n" in done.err
+    assert "[zoo.progress][INFO] infinisst m=4: 79 s" in (run / "evaluate.log").read_text()
 
 
 def test_the_default_list_of_settings_and_flags(

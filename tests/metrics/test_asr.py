@@ -19,7 +19,7 @@ from zoo.metrics.asr import (
     transcribe_speech,
 )
 from zoo.metrics.pieces import split_speech
-from zoo.metrics.quality import ErrorRate, edit_distance
+from zoo.metrics.quality import ErrorRate
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 DE, EN, ZH = language("de"), language("en"), language("zh")
@@ -208,9 +208,15 @@ def test_edits_are_those_of_torchmetrics() -> None:
             assert float(characters.compute()) == pytest.approx(
                 100 * float(char_error_rate([hypothesis], [reference]))
             )
-    assert edit_distance("", "abc") == 3
-    assert edit_distance("abc", "") == 3
-    assert edit_distance("kitten", "sitting") == 3
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "percent"), [("", "abc", 100), ("kitten", "sitting", 300 / 7)]
+)
+def test_error_rates_by_hand(hypothesis: str, reference: str, percent: float) -> None:
+    metric = ErrorRate()
+    metric.update(list(hypothesis), list(reference))
+    assert float(metric.compute()) == pytest.approx(percent)
 
 
 def test_error_rates_of_two_ranks_add_up() -> None:

@@ -1,5 +1,6 @@
 """The training's progress: a bar on a terminal, a line now and then elsewhere."""
 
+import logging
 import sys
 import time
 from typing import Any
@@ -10,6 +11,8 @@ from lightning.pytorch.callbacks.progress.progress_bar import ProgressBar
 
 from zoo.training.module import Training
 from zoo.types import Seconds
+
+logger = logging.getLogger(__name__)
 
 
 def progress_bar() -> Callback:
@@ -53,8 +56,11 @@ class ProgressLines(ProgressBar):
         self._said, step, steps = now, trainer.global_step, pl_module.curriculum.steps
         stage, _ = pl_module.curriculum.at(step)
         left = (now - self._begun) / max(1, step - self._first_step) * (steps - step) / 60
-        print(
-            f"step {step}/{steps} {stage.name}: loss {float(outputs['loss']):.3f}, {left:.0f} min left",
-            file=sys.stderr,
-            flush=True,
+        logger.info(
+            "step %d/%d %s: loss %.3f, %.0f min left",
+            step,
+            steps,
+            stage.name,
+            float(outputs["loss"]),
+            left,
         )

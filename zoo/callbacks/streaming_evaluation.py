@@ -1,5 +1,6 @@
 """Streams development talks through the system while it trains: the same simulation and scores as evaluate.py."""
 
+import logging
 from collections.abc import Sequence
 
 import lightning
@@ -12,6 +13,8 @@ from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.training.module import Training
+
+logger = logging.getLogger(__name__)
 
 
 class StreamingEvaluation(Callback):
@@ -53,12 +56,12 @@ class StreamingEvaluation(Callback):
             module.log_dict(
                 scores, rank_zero_only=True, logger=False
             )  # for the checkpoints that watch it
-            for logger in trainer.loggers:  # at once: Lightning would wait for its own interval
-                logger.log_metrics(scores, step=step)
+            for tracker in trainer.loggers:  # at once: Lightning would wait for its own interval
+                tracker.log_metrics(scores, step=step)
             shown = ", ".join(
                 f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
             )
-            trainer.print(f"step {step}: {shown}")
+            logger.info("step %d: %s", step, shown)
 
     def evaluate(self, module: Training) -> dict[str, float]:
         """BLEU and StreamLAAL (seconds) of the current weights."""

@@ -1,13 +1,15 @@
 """The folder for what is made once and used again: corpora, encoded talks. Knows nothing of what lies in it."""
 
 import fcntl
+import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from zoo.errors import ZooError
+
+logger = logging.getLogger(__name__)
 
 
 def cache_root(cache: Path | None = None) -> Path:
@@ -29,8 +31,6 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(
-                f"Another process is making {folder}; waiting for it.", file=sys.stderr, flush=True
-            )
+            logger.info("Another process is making %s; waiting for it.", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -3,8 +3,7 @@
 import hashlib
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass
@@ -14,15 +13,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import Progress
 
 from zoo.data.cache import cache_root, locked
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Word
 from zoo.files import atomic_file
-from zoo.types import SAMPLE_RATE, Samples
+from zoo.progress import tracked
+from zoo.types import Samples
 
 UNIT: Samples = 320  # every utterance is a whole number of unit frames
 TAIL: Samples = 320  # silence after it, at least: speech ends, it is not cut off
@@ -108,9 +106,8 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
             speakers.put(stack.enter_context(Speaker()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
         stack.callback(pool.shutdown, cancel_futures=True)
-        for samples, entry in _shown(
-            pool.map(lambda line: _one(line, speakers), lines), total=len(lines)
-        ):
+        spoken = pool.map(lambda line: _one(line, speakers), lines)
+        for samples, entry in tracked(spoken, total=len(lines), title="Making clips"):
             pcm.write(samples.tobytes())
             index.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
@@ -135,19 +132,3 @@ def _one(line: Line, speakers: "SimpleQueue[Speaker]") -> tuple[NDArray[np.int16
         kind: [astuple(word) for word in getattr(said, kind)] for kind in ("words", "phonemes")
     }
     return samples, {"samples": length, **times}
-
-
-def _shown(
-    made: Iterable[tuple[NDArray[np.int16], dict[str, Any]]], *, total: int
-) -> Iterator[tuple[NDArray[np.int16], dict[str, Any]]]:
-    """The same, with a bar that counts seconds of speech, or, without a terminal, with at most ten lines."""
-    console, samples = Console(stderr=True), 0
-    with Progress(console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Speaking", total=total)
-        for done, utterance in enumerate(made, start=1):
-            yield utterance
-            samples += len(utterance[0])
-            said = f"{samples / SAMPLE_RATE:.0f} s of speech"
-            bar.update(task, advance=1, description=f"Speaking: {said}")
-            if not console.is_terminal and done * 10 // total > (done - 1) * 10 // total:
-                print(f"Speaking: {done} of {total} clips, {said}", file=sys.stderr, flush=True)

@@ -8,7 +8,6 @@ import torch
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
-from zoo.evaluation.progress import progress
 from zoo.evaluation.sources import reference_segments
 from zoo.languages import Language
 from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
@@ -17,6 +16,7 @@ from zoo.metrics.pieces import split_speech
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
+from zoo.progress import audio_progress
 from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech
 from zoo.types import Instance
@@ -108,7 +108,7 @@ class SpeechScorer:
         instances: Sequence[Instance], recogniser: Recogniser, target: Language
     ) -> Iterator[str]:
         seconds = [sum(spoken.duration for spoken in instance.speech) for instance in instances]
-        with progress("listening", sum(seconds)) as report:
+        with audio_progress("listening", sum(seconds)) as report:
             for instance, length in zip(instances, seconds, strict=True):
                 yield transcribe_speech(instance, recogniser, language=target)
                 report(length)
@@ -117,7 +117,7 @@ class SpeechScorer:
         """ASR_WER on the references of all talks; a note where nothing speaks them."""
         heard: list[str] = []
         try:
-            with progress(
+            with audio_progress(
                 "recogniser on clean speech", sum(talk.duration for talk in self.talks)
             ) as report:
                 for talk in self.talks:

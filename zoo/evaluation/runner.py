@@ -10,7 +10,6 @@ from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.heard import Heard, Listeners, SpeechScorer
-from zoo.evaluation.progress import progress
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
@@ -24,6 +23,7 @@ from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
+from zoo.progress import audio_progress
 from zoo.recognisers.base import Recogniser
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
@@ -216,7 +216,7 @@ class Evaluator:
         chunk_samples: Samples | None,
     ) -> list[Instance]:
         streams = sources(talks, system.target_language, chunk_samples=chunk_samples)
-        with progress(name, sum(talk.duration for talk in talks)) as report:
+        with audio_progress(name, sum(talk.duration for talk in talks)) as report:
             done = simulate(system, streams, batch_size=self.settings.batch_size, on_chunk=report)
             return sorted(done, key=lambda instance: instance.index)
 

@@ -6,7 +6,7 @@ SoftSegmenter matches such pieces; nothing here is shown to anybody.
 import re
 from functools import cache
 
-from zoo.metrics.abbreviations import abbreviations
+from zoo.abbreviations import moses_prefixes
 
 # each class and its complement match one character: at the edge of a word neither does
 LETTER, NO_LETTER = r"[^\W\d_]", r"[\W\d_]"
@@ -52,6 +52,6 @@ def _final_dot(piece: str, following: str, language: str) -> list[str]:
         return [piece]
     stem = piece[:-1]
     dotted = "." in stem and re.search(LETTER, stem)
-    if dotted or stem in abbreviations(language) or following[:1].islower():
+    if dotted or stem in moses_prefixes(language) or following[:1].islower():
         return [piece]
     return [stem, "."]

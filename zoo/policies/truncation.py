@@ -8,6 +8,7 @@ two before it (l = n-1, n-2).
 import re
 from collections.abc import Iterable, Sequence
 
+from zoo.abbreviations import SENTENCE_ABBREVIATIONS
 from zoo.languages import Language
 
 STRONG = ".?!;。？！；؟؛"
@@ -18,29 +19,6 @@ ORDINAL = re.compile(r"\d{1,2}")
 LAST_WORD = re.compile(r"[\w.]*$")
 CJK = "\u2e80"  # scripts from this code point on need no space after a full stop
 ORDINAL_DOTS = ("cs", "de", "tr")  # languages that write "am 3. Mai"
-
-# Lower-case words that are followed by a full stop within a sentence, by language. Single capital
-# letters and acronyms such as "e.g" are covered by rules.
-ABBREVIATIONS: dict[str, str] = {
-    "ca": "av dr dra etc prof pàg sr sra",
-    "cs": "apod atd bc dr ing mgr mudr např prof resp tzv",
-    "de": (
-        "bspw bzw ca dipl dr evtl fr geb ggf hr ing inkl mio mrd nr prof sog st str tel usw vgl "
-        "zzgl"
-    ),
-    "en": (
-        "al approx ave blvd capt cf col dept dr etc gen gov hon inc jr lt ltd mr mrs ms prof rev "
-        "sen sgt sr st vs"
-    ),
-    "es": "av dr dra etc ing lic núm prof pág sr sra srta ud uds",
-    "fr": "av cf dr env etc mlle mm mme pr prof st ste",
-    "it": "arch avv dott ecc ing pag prof sig",
-    "nl": "bijv ca dhr dr drs enz ing ir jr mevr mw prof",
-    "pt": "av dr dra eng etc prof pág sr sra",
-    "ro": "dl dna dr etc nr prof str",
-    "ru": "др млн млрд пр см стр ул",
-    "tr": "av doç dr prof sn vb vs",
-}
 
 
 class SentenceDetector:
@@ -60,7 +38,7 @@ class SentenceDetector:
     def __init__(
         self, language: Language, abbreviations: Iterable[str] = (), colon: bool = False
     ) -> None:
-        known = [*ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
+        known = [*SENTENCE_ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
         self._abbreviations = {word.removesuffix(".").casefold() for word in known}
         self._has_ordinal_dots = language.code in ORDINAL_DOTS
         self._marks = re.compile(rf"[{STRONG}{':：' if colon else ''}]+[{CLOSING}]*")

@@ -21,10 +21,10 @@ from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
-from zoo.data.progress import with_progress
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script, unknown_choice
 from zoo.files import atomic_file
+from zoo.progress import tracked
 
 MAX_WORKERS = 8
 
@@ -89,8 +89,8 @@ def _synthesise(talk_plans: Sequence[TalkPlan], folder: Path) -> None:
             speakers.put(stack.enter_context(Speaker()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
         results = pool.map(lambda plan: _synthesise_talk(plan, folder, speakers), talk_plans)
-        description = f"Synthesising minitalks {folder.name}"
-        for _ in with_progress(results, total=len(talk_plans), description=description):
+        title = f"Synthesising minitalks {folder.name}"
+        for _ in tracked(results, total=len(talk_plans), title=title):
             pass
 
 
