@@ -1,9 +1,7 @@
-"""StreamUni's chain of thought, plainly: every look encodes the segment anew and generates its
-answer token by token.
+"""Reference implementation of StreamUni's chain of thought: no state is kept between chunks.
 
-Transformers' own network, attention and cache, one stream at a time; nothing is kept between looks.
-Only the prompt and the way into the audio encoder are the zoo's. The reference that the fast form
-is compared with.
+At every chunk it encodes the whole segment and generates the answer token by token, one stream at a
+time, with Transformers' own network, attention and cache. Prompt and audio features are the zoo's.
 """
 
 import copy
@@ -21,20 +19,19 @@ from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, Samples, Task
 
-Enough = Callable[[list[int]], bool]  # of the new ids
-PER_SECOND = (
-    5  # new tokens that the released code allows a transcription, per second of its segment
-)
-PER_WORD = 5  # and a translation, per word that may be written
+Stop = Callable[[list[int]], bool]  # of the new token ids
+TOKENS_PER_SECOND = 5  # the released code's limit of a transcription, per second of its segment
+TOKENS_PER_WORD = 5  # the released code's limit of a translation, per word that may be emitted
 
 
 class PlainLoop(Backbone):
-    """The same answers as ``thinker`` gives, which has to be loaded, in languages that write
-    spaces.
+    """Gives the answers of ``thinker``, for target languages that write spaces.
 
-    limits: ``none`` lets every answer go on to its end; ``released`` stops it where the released
-    code does, or where the separator has come and the words that may be written are known, if that
-    is later.
+    Args:
+        thinker: the loaded backbone to copy.
+        limits: ``none`` generates every answer to its end; ``released`` stops where the released
+            code does, or where
+            the separator and the words to emit are known, if that is later.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -50,18 +47,18 @@ class PlainLoop(Backbone):
 
     @property
     def frame_samples(self) -> Samples:  # type: ignore[override]
-        """The thinker's."""
+        """As the thinker's."""
         return self.thinker.frame_samples
 
     def text(self, token_ids: list[int]) -> str:
-        """The thinker's."""
+        """As the thinker's."""
         return self.thinker.text(token_ids)
 
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """One stream after the other."""
+        """Answer one stream after another."""
         return [
             self._answer(session, request)
             for session, request in zip(sessions, requests, strict=True)
@@ -80,40 +77,40 @@ class PlainLoop(Backbone):
         return self._translation(session, wave, before, request.max_words)
 
     def _transcript(self, session: Session, wave: Tensor) -> Hypothesis:
-        """The whole answer, and of that the transcript."""
-        least = math.ceil(PER_SECOND * wave.numel() / SAMPLE_RATE)
+        """Generate the answer and return its transcript."""
+        least = math.ceil(TOKENS_PER_SECOND * wave.numel() / SAMPLE_RATE)
         ids, _ = self._generate(
             session,
             wave,
             [],
-            self._enough(lambda ids: len(ids) >= least and self._cut(ids) < len(ids)),
+            self._stop(lambda ids: len(ids) >= least and self._cut(ids) < len(ids)),
         )
         ids = ids[: self._cut(ids)]
-        said = torch.tensor(ids, dtype=torch.long)
+        token_ids = torch.tensor(ids, dtype=torch.long)
         vocabulary = self.words
         return Hypothesis(
-            token_ids=said,
-            word_starts=vocabulary.word_starts(said),
+            token_ids=token_ids,
+            word_starts=vocabulary.word_starts(token_ids),
             finished=True,
-            sentence_ends=vocabulary.sentence_ends(said),
+            sentence_ends=vocabulary.sentence_ends(token_ids),
             transcript=self.thinker.text(ids).strip(),
         )
 
     def _translation(
         self, session: Session, wave: Tensor, before: list[int], words: int | None
     ) -> Hypothesis:
-        """The answer after transcript, separator and all that is written."""
+        """Generate the translation after transcript, separator and emitted tokens."""
         prefix = session.prefix_ids.tolist()
         vocabulary = self.words
 
         def known(ids: list[int]) -> bool:
             return (
                 words is not None
-                and len(ids) >= PER_WORD * words
+                and len(ids) >= TOKENS_PER_WORD * words
                 and vocabulary.words([*prefix[-1:], *ids]) >= words
             )
 
-        new, finished = self._generate(session, wave, [*before, *prefix], self._enough(known))
+        new, finished = self._generate(session, wave, [*before, *prefix], self._stop(known))
         ids = torch.tensor([*prefix, *new], dtype=torch.long)
         return Hypothesis(
             token_ids=ids[len(prefix) :],
@@ -123,11 +120,11 @@ class PlainLoop(Backbone):
             sentence_ends=vocabulary.sentence_ends(ids),
         )
 
-    def _enough(self, known: Enough) -> Enough | None:
+    def _stop(self, known: Stop) -> Stop | None:
         return known if self.limited else None
 
     def _cut(self, ids: list[int]) -> int:
-        """Where the separator begins, or how long ``ids`` are."""
+        """Position of the separator in ``ids``, or their number."""
         separator = self.thinker.prompt.separator
         places = (
             place for place in range(len(ids)) if ids[place : place + len(separator)] == separator
@@ -135,11 +132,9 @@ class PlainLoop(Backbone):
         return next(places, len(ids))
 
     def _generate(
-        self, session: Session, wave: Tensor, after: list[int], enough: Enough | None
+        self, session: Session, wave: Tensor, after: list[int], stop: Stop | None
     ) -> tuple[list[int], bool]:
-        """New ids after prompt and ``after``, the end left out, and whether it came or would never
-        have come.
-        """
+        """New ids after prompt and ``after`` without the end; False if ``stop`` ended them."""
         thinker = self.thinker
         decoder, cache = thinker.decoder, DynamicCache()
         embeddings, ids = self._opening(session, wave, after), list[int]()
@@ -153,13 +148,13 @@ class PlainLoop(Backbone):
             if best.item() == thinker.prompt.end:
                 return ids, True
             ids.append(int(best))
-            if enough is not None and enough(ids):
+            if stop is not None and stop(ids):
                 return ids, False
             embeddings = decoder.get_input_embeddings()(best)[None]
         return ids, True
 
     def _opening(self, session: Session, wave: Tensor, after: list[int]) -> Tensor:
-        """(1, n, width): user, speech, instruction, assistant and what has been said."""
+        """(1, n, width): embeddings of the prompt, the speech and the ids ``after``."""
         thinker = self.thinker
         features = thinker.prepared(thinker.spectrogram.look(thinker.spectrogram.open(), wave, 0))
         table = thinker.decoder.get_input_embeddings()

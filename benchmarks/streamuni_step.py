@@ -1,53 +1,50 @@
-"""python benchmarks/streamuni_step.py [--small] [--option N ...] [override ...]: StreamUni's
-decoder passes and time.
+"""python benchmarks/streamuni_step.py [--small] [--option N ...]: StreamUni's decoder passes.
 
-A plain loop generates every answer from scratch and to its end, the released code to a limit; the
-zoo saves that in steps, one after another, and writes the same words in each. One talk, chunk after
-chunk through all forms in turn, in seconds of the processor that this process was given, so that
-other load counts as little as it can. What is real: audio, transcripts, cuts and words, those of
-the trained model that is configured (``phi4_minitalks``). What is not: its decoder is a small one
-in the shapes of a large one (``streamuni_widened.py``), so that a pass costs what the stated size
-costs; the audio encoder stays as small as it is. The last line is one JSON object.
+A plain loop generates every answer from scratch, to its end or to the limit of the released code;
+the zoo saves decoder passes in steps, one saving after another, and every form must emit the same
+words. One talk, all forms in turn per chunk, in seconds of this process's CPU, so that other load
+counts as little as possible. Audio, transcripts, cuts and words are real, those of the configured
+trained model (``phi4_minitalks``). Its decoder is embedded in a larger one
+(``streamuni_widened.py``), so that a pass costs what the chosen size costs; the audio encoder keeps
+its size.
 """
 
 import argparse
 import copy
-import json
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
-from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
+from harness import (
+    add_overrides,
+    parameters_millions,
+    parser_of,
+    print_result,
+    print_table,
+    recording,
+)
 from streamuni_meter import PARTS, Meter, Run
 from streamuni_plain import PlainLoop
-from streamuni_widened import decoder_parameters, widened
+from streamuni_widened import decoder_parameters, widen
+from torch import Tensor
 
-from zoo import audio
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose
 from zoo.errors import ZooError, run_script
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
+from zoo.types import SAMPLE_RATE, Samples, SpeechChunk
 
-SIZES = {  # name: default, with --small, meaning
+SIZES = {
     "hidden": (800, 0, "decoder width (0: as trained)"),
     "intermediate": (2560, 0, "width of its feed-forward layers (0: as trained)"),
     "layers": (12, 0, "decoder layers (0: as trained)"),
     "heads": (20, 0, "attention heads of the decoder (0: as trained)"),
     "chunks": (60, 12, "chunks streamed"),
-    "k": (3, 3, "words that the translation stays behind the transcript"),
-    "threads": (1, 1, "of torch"),
+    "k": (3, 3, "words by which the translation lags the transcript"),
+    "threads": (1, 1, "CPU threads"),
 }
 PLAIN = "plain: whole answers, token by token"
 RELEASED = "with the released code's limits"
@@ -66,38 +63,36 @@ class Form:
         self.session: Session = system.open("talk")
         self.run = Run()
 
-    def hear(self, chunk: Tensor, *, final: bool) -> None:
-        """The next chunk (n,)."""
+    def step(self, chunk: Tensor, *, final: bool) -> None:
+        """Stream the next chunk (n,) and measure it."""
         with Meter(self.thinker, self.run, time.process_time).measuring():
-            begin = time.process_time()
+            start = time.process_time()
             [action] = self.system.step([self.session], [SpeechChunk(chunk, final)])
-            self.run.seconds.append(time.process_time() - begin)
+            self.run.seconds.append(time.process_time() - start)
         self.run.texts.append(action.text)
 
 
-def configured(
+def load_system(
     overrides: Sequence[str], options: argparse.Namespace
 ) -> tuple[StreamingSystem, ChainOfThought]:
-    """A system with weights and its backbone in the wanted shape.
-
-    Raises ZooError for another kind of backbone.
-    """
+    """A loaded system and its backbone in the chosen shape. Raises ZooError for other backbones."""
     system = build(compose("evaluate", ["system=streamuni", *overrides]).system)
     thinker = system.backbone if isinstance(system, StreamingSystem) else None
     if not isinstance(thinker, ChainOfThought):
         raise ZooError(
-            "streamuni_step compares forms of a speech chain of thought, which this backbone is not."
+            "streamuni_step needs a backbone with a speech chain of thought, "
+            f"not {type(thinker).__name__}."
         )
     system.configure_model()
     system.turn_knob(options.k)
     shape = {name: getattr(options, name) for name in ("hidden", "intermediate", "layers", "heads")}
     if any(shape.values()):
-        thinker.model = widened(thinker.model, **shape)
+        thinker.model = widen(thinker.model, **shape)
     return system, thinker
 
 
-def sharing(system: StreamingSystem, backbone: Backbone) -> StreamingSystem:
-    """The same policy and history on another backbone."""
+def on_backbone(system: StreamingSystem, backbone: Backbone) -> StreamingSystem:
+    """A system with the policy and history of ``system`` on another backbone."""
     return StreamingSystem(
         name=system.name,
         backbone=backbone,
@@ -110,51 +105,37 @@ def sharing(system: StreamingSystem, backbone: Backbone) -> StreamingSystem:
 
 
 def forms(system: StreamingSystem, thinker: ChainOfThought) -> dict[str, Form]:
-    """One stream through each form of the same weights."""
+    """A stream through each form of the same weights."""
     found = {}
     for name, limits in ((PLAIN, "none"), (RELEASED, "released")):
         loop = PlainLoop(thinker, limits=limits)
-        found[name] = Form(sharing(system, loop), loop.thinker)
+        found[name] = Form(on_backbone(system, loop), loop.thinker)
     for name, draft, reuse in ((STOPS, False, False), (DRAFT, True, False), (REUSE, True, True)):
         fast = copy.copy(thinker)
         fast.draft, fast.reuse = draft, reuse
-        found[name] = Form(sharing(system, fast), fast)
+        found[name] = Form(on_backbone(system, fast), fast)
     return found
 
 
 def compare(found: dict[str, Form], samples: Tensor, *, chunk: Samples) -> dict[str, Run]:
-    """Stream whole chunks of ``samples`` (n,) through all forms.
-
-    Raises ZooError when two do not write the same.
-    """
+    """Stream whole chunks of ``samples`` (n,). Raises ZooError if two forms emit different text."""
     ends = range(chunk, samples.numel() + 1, chunk)
     for end in ends:
         for form in found.values():
-            form.hear(samples[end - chunk : end], final=end == ends[-1])
+            form.step(samples[end - chunk : end], final=end == ends[-1])
         if len({form.run.texts[-1] for form in found.values()}) > 1:
-            said = "; ".join(f"{name}: {form.run.texts[-1]!r}" for name, form in found.items())
+            texts = "; ".join(f"{name}: {form.run.texts[-1]!r}" for name, form in found.items())
             raise ZooError(
-                f"The forms do not write the same after {end / SAMPLE_RATE:.2f} s ({said})."
+                f"The forms emit different text after {end / SAMPLE_RATE:.2f} s ({texts})."
             )
     return {name: form.run for name, form in found.items()}
 
 
-def recording(seconds: Seconds) -> Tensor:
-    """(n,): the beginning of MiniTalks' test set."""
-    parts: list[Tensor] = []
-    for talk in build(compose("evaluate", ["data=minitalks"]).data).talks("tst"):
-        parts.append(audio.load(talk.file, start=talk.offset, duration=talk.duration))
-        if sum(map(len, parts)) >= seconds * SAMPLE_RATE:
-            return torch.cat(parts)[: round(seconds * SAMPLE_RATE)]
-    raise ZooError(f"MiniTalks' test set is shorter than {seconds:g} s; ask for fewer --chunks.")
-
-
-def shown(runs: dict[str, Run]) -> Table:
-    """A line per form: what it costs, against the plain one, and where its time goes."""
-    table = Table("form", "passes", "fewer", "ms per chunk", "faster", *PARTS, box=None)
+def print_forms(runs: dict[str, Run]) -> None:
+    """A row per form: its cost, also against the plain form, and the share of each part."""
     plain = runs[PLAIN]
-    for name, run in runs.items():
-        table.add_row(
+    rows = [
+        (
             name,
             str(run.passes),
             f"{plain.passes / run.passes:.2f}x",
@@ -162,11 +143,13 @@ def shown(runs: dict[str, Run]) -> Table:
             f"{plain.milliseconds / run.milliseconds:.2f}x",
             *(f"{share:.0%}" for share in run.shares().values()),
         )
-    return table
+        for name, run in runs.items()
+    ]
+    print_table(("form", "passes", "fewer", "ms per chunk", "faster", *PARTS), rows)
 
 
 def facts(runs: dict[str, Run]) -> dict[str, Any]:
-    """Numbers per form, and what the zoo saves."""
+    """Numbers per form, and the zoo's savings."""
     plain, ours = runs[PLAIN], runs[REUSE]
     numbers = {
         name: {
@@ -187,26 +170,10 @@ def facts(runs: dict[str, Run]) -> dict[str, Any]:
     }
 
 
-def size(text: str) -> int:
-    """A size on the command line."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, not {text}")
-    return int(text)
-
-
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line; --small has other defaults."""
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    small = "--small" in (sys.argv[1:] if given is None else given)
-    parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
-    for name, (default, tiny, meaning) in SIZES.items():
-        parser.add_argument(
-            f"--{name}", type=size, default=tiny if small else default, help=meaning
-        )
-    parser.add_argument("overrides", nargs="*", help="Hydra overrides of conf/evaluate.yaml")
+    """The parsed command line."""
+    parser = parser_of(__doc__, SIZES, least=0, given=given)
+    add_overrides(parser)
     options = parser.parse_intermixed_args(given)
     for name in ("chunks", "threads"):
         if not getattr(options, name):
@@ -215,24 +182,21 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Stream, print a table and the numbers."""
+    """Stream, print a table and the result."""
     options = arguments()
     torch.set_num_threads(options.threads)
-    system, thinker = configured(options.overrides, options)
+    system, thinker = load_system(options.overrides, options)
     samples = recording(options.chunks * system.chunk_seconds)
     runs = compare(forms(system, thinker), samples, chunk=system.chunk_samples)
-    Console(width=160).print(shown(runs))
-    setting = {
-        "benchmark": "streamuni_step",
+    print_forms(runs)
+    settings = {
         "decoder_parameters_millions": round(decoder_parameters(thinker.decoder) / 1e6, 1),
-        "all_parameters_millions": round(
-            sum(weight.numel() for weight in thinker.model.parameters()) / 1e6, 1
-        ),
+        "all_parameters_millions": parameters_millions(thinker.model),
         "k": options.k,
         "threads": options.threads,
         "overrides": options.overrides,
     }
-    print(json.dumps(setting | facts(runs)))
+    print_result("streamuni_step", settings, facts(runs))
 
 
 if __name__ == "__main__":

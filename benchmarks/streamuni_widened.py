@@ -1,9 +1,8 @@
-"""A small trained Phi-4-Multimodal in the shapes of a large one: every pass costs what a large
-one's costs, and it says what the small one says, up to rounding.
+"""Embeds a small trained Phi-4-Multimodal decoder in a larger one that generates the same tokens.
 
-Each matrix of the small decoder fills a corner of a large one, all else is zero: what is added is
-computed and comes to nothing. Norms are scaled, for they divide by the width. Knows no audio, no
-prompt and no text.
+Each matrix of the small decoder fills a corner of the large one, and all other weights are zero:
+every pass costs what a large decoder's costs, and the output stays the same up to rounding. Norms
+are rescaled, because they divide by the width.
 """
 
 import torch
@@ -13,16 +12,21 @@ from transformers import Phi4MultimodalConfig, Phi4MultimodalForCausalLM
 from zoo.backbones.phi4_multimodal.network import speech_only
 from zoo.errors import ZooError
 
-Places = list[int]
 
-
-def widened(
+def widen(
     small: Phi4MultimodalForCausalLM, *, hidden: int, intermediate: int, layers: int, heads: int
 ) -> Phi4MultimodalForCausalLM:
-    """A decoder of these shapes with the words of ``small``; heads keep their size and how many
-    share keys.
+    """A decoder of these shapes that generates the tokens of ``small``.
 
-    Raises ZooError for a shape that ``small`` does not fit into.
+    Args:
+        small: the trained network; head size and heads per key head are kept.
+        hidden: decoder width.
+        intermediate: width of the feed-forward layers.
+        layers: decoder layers.
+        heads: attention heads of the decoder.
+
+    Raises:
+        ZooError: ``small`` does not fit into these shapes.
     """
     config = _config(
         small.config, hidden=hidden, intermediate=intermediate, layers=layers, heads=heads
@@ -30,7 +34,7 @@ def widened(
     model = speech_only(Phi4MultimodalForCausalLM(config)).to(small.dtype)
     old = small.state_dict()
     with torch.no_grad():
-        for name, weight in model.state_dict().items():  # tied ones are the same memory
+        for name, weight in model.state_dict().items():  # tied weights share memory
             _fill(name, weight, old, small.config, config)
     for name, buffer in model.named_buffers():
         buffer.copy_(small.get_buffer(name))
@@ -39,7 +43,7 @@ def widened(
 
 
 def decoder_parameters(model: nn.Module) -> int:
-    """Parameters of the decoder's layers, without embeddings and audio."""
+    """Parameters of the decoder's layers, without embeddings and audio encoder."""
     return sum(weight.numel() for weight in model.model.layers.parameters())
 
 
@@ -61,7 +65,8 @@ def _config(
         or heads % shared
     ):
         raise ZooError(
-            f"A decoder of hidden, intermediate, layers and heads {list(least)} does not fit into one of "
+            "A decoder of hidden, intermediate, layers and heads "
+            f"{list(least)} does not fit into one of "
             f"{[hidden, intermediate, layers, heads]}."
         )
     return Phi4MultimodalConfig(
@@ -86,7 +91,7 @@ def head_size(config: Phi4MultimodalConfig) -> int:
 
 
 def key_heads(config: Phi4MultimodalConfig) -> int:
-    """Heads of keys and values."""
+    """Number of heads of keys and values."""
     return config.num_key_value_heads or config.num_attention_heads
 
 
@@ -102,7 +107,7 @@ def _fill(
         weight.copy_(old[name])
         return
     weight.zero_()
-    if name not in old:  # a layer on top: adds nothing
+    if name not in old:  # an added layer: its output is zero
         return
     source = old[name]
     rows = _rows(name, small, large, len(source))
@@ -115,9 +120,11 @@ def _fill(
 
 def _rows(
     name: str, small: Phi4MultimodalConfig, large: Phi4MultimodalConfig, count: int
-) -> Places:
-    """Where the rows of a matrix go: queries, keys and values lie behind each other, so do gates
-    and the rest.
+) -> list[int]:
+    """Rows of a large matrix that hold those of the small one.
+
+    Queries, keys and values are stacked in one matrix, and so are gates and values of feed-forward
+    layers.
     """
     if name.endswith("gate_up_proj.weight"):
         half = small.intermediate_size

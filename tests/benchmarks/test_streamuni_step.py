@@ -1,4 +1,4 @@
-"""All forms write the same; one that does not is found out; a wider network says what the small one says."""
+"""All forms emit the same text, other text is detected, a wider network has the same output."""
 
 import argparse
 import json
@@ -58,9 +58,11 @@ def options(script: ModuleType) -> argparse.Namespace:
 
 @pytest.fixture
 def thinker(script: ModuleType, overrides: list[str], options: argparse.Namespace) -> Thinker:
-    """A random network that says the separator, which has a token of its own here, and the end now and then."""
+    """A random network that generates separators and ends; the separator is one token here."""
     torch.manual_seed(2)
-    system, backbone = script.configured([*overrides, 'backbone.template.separator=" We"'], options)
+    system, backbone = script.load_system(
+        [*overrides, 'backbone.template.separator=" We"'], options
+    )
     with torch.no_grad():
         backbone.decoder.lm_head.weight[[*backbone.prompt.separator, backbone.prompt.end]] *= 1.6
     return system, backbone
@@ -72,21 +74,21 @@ def noise() -> Tensor:
     return 0.1 * torch.randn(6, 10_240, generator=torch.Generator().manual_seed(1))
 
 
-def said(hypothesis: Hypothesis) -> tuple[object, ...]:
+def content(hypothesis: Hypothesis) -> tuple[object, ...]:
     ids, starts = hypothesis.token_ids.tolist(), hypothesis.word_starts.tolist()
     return ids, starts, hypothesis.prefix_length, hypothesis.transcript
 
 
 def test_the_plain_loop_answers_alike(script: ModuleType, thinker: Thinker, noise: Tensor) -> None:
-    """Looks back and after cuts, too; all translations to their end."""
+    """Also for earlier audio ends and after cuts; all translations to their end."""
     system, backbone = thinker
     sides = [
-        (one, script.sharing(system, one).open(""))
+        (one, script.on_backbone(system, one).open(""))
         for one in (backbone, script.PlainLoop(backbone))
     ]
     transcripts, translations = set(), set()
     for chunk in noise:
-        looks: list[list[tuple[object, ...]]] = []
+        answers_of: list[list[tuple[object, ...]]] = []
         for side, session in sides:
             session.receive(SpeechChunk(chunk))
             needs = frozenset({Capability.TRANSCRIPT})
@@ -104,32 +106,32 @@ def test_the_plain_loop_answers_alike(script: ModuleType, thinker: Thinker, nois
             ]
             side.commit(session, answers[-1], 1)
             session.prefix_ids = torch.cat([session.prefix_ids, answers[-1].token_ids[:1]])
-            looks.append([said(answer) for answer in answers])
-        assert looks[0] == looks[1]
-        transcripts |= {str(answer[0]) for answer in looks[0][:2]}
-        translations |= {str(answer[0]) for answer in looks[0][2:]}
+            answers_of.append([content(answer) for answer in answers])
+        assert answers_of[0] == answers_of[1]
+        transcripts |= {str(answer[0]) for answer in answers_of[0][:2]}
+        translations |= {str(answer[0]) for answer in answers_of[0][2:]}
     assert len(transcripts) > 2
     assert len(translations) > 2
 
 
-def test_other_words_are_found_out(
+def test_other_words_are_detected(
     script: ModuleType, overrides: list[str], options: argparse.Namespace, noise: Tensor
 ) -> None:
     torch.manual_seed(3)
-    forms = script.forms(*script.configured(overrides, options))
+    forms = script.forms(*script.load_system(overrides, options))
     decoder = forms[script.PLAIN].thinker.decoder
     with torch.no_grad():
         decoder.lm_head.weight.copy_(decoder.lm_head.weight.roll(1, dims=0))
-    with pytest.raises(ZooError, match="do not write the same after"):
+    with pytest.raises(ZooError, match="emit different text after"):
         script.compare(forms, noise.flatten(), chunk=10_240)
 
 
-def test_a_wider_network_says_the_same(
+def test_a_wider_network_has_the_same_output(
     script: ModuleType, overrides: list[str], noise: Tensor
 ) -> None:
     torch.manual_seed(3)
-    _, small = script.configured(overrides, script.arguments(["--small"]))
-    wide = script.widened(small.model, hidden=40, intermediate=50, layers=3, heads=5)
+    _, small = script.load_system(overrides, script.arguments(["--small"]))
+    wide = script.widen(small.model, hidden=40, intermediate=50, layers=3, heads=5)
     ids = torch.randint(5, 300, (2, 20))
     audio = small.prepared(small.spectrogram.look(small.spectrogram.open(), noise[0], 0)).double()[
         None
@@ -137,8 +139,8 @@ def test_a_wider_network_says_the_same(
     for network in (small.model, wide):
         network.config._attn_implementation = "sdpa"
     ids[:, :8] = small.prompt.audio
-    heard = {"audio_input_features": audio.expand(2, -1, -1), "audio_embed_sizes": [8, 8]}
-    one, other = (network(input_ids=ids, **heard).logits for network in (small.model, wide))
+    inputs = {"audio_input_features": audio.expand(2, -1, -1), "audio_embed_sizes": [8, 8]}
+    one, other = (network(input_ids=ids, **inputs).logits for network in (small.model, wide))
     assert torch.allclose(one, other, rtol=1e-4, atol=1e-4)
     assert one.std() > 0.1
     assert script.decoder_parameters(wide) == 3 * (40 * 15 * 8 + 5 * 8 * 40 + 3 * 40 * 50 + 2 * 40)
@@ -148,7 +150,7 @@ def test_a_network_does_not_fit_into_a_narrower_one(
     script: ModuleType, overrides: list[str]
 ) -> None:
     with pytest.raises(ZooError, match="does not fit into"):
-        script.configured(overrides, script.arguments(["--small", "--hidden", "8"]))
+        script.load_system(overrides, script.arguments(["--small", "--hidden", "8"]))
 
 
 def test_it_runs(
@@ -184,7 +186,7 @@ def test_the_shipped_model_needs_a_third_of_the_passes_at_most(
 
 
 @pytest.mark.parametrize("given", [["--chunks", "0"], ["--hidden", "-1"]])
-def test_sizes_that_make_no_sense_are_refused(
+def test_impossible_sizes_are_refused(
     script: ModuleType, given: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
@@ -195,4 +197,4 @@ def test_sizes_that_make_no_sense_are_refused(
 
 def test_another_backbone_is_refused(script: ModuleType, options: argparse.Namespace) -> None:
     with pytest.raises(ZooError, match="a speech chain of thought"):
-        script.configured(["system=streamatt"], options)
+        script.load_system(["system=streamatt"], options)
