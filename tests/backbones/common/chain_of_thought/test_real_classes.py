@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.backbones.phi4_multimodal.tiny import CONFIG
+from tests.fixtures.seeds import assert_until
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
@@ -135,28 +136,36 @@ def random(
 def test_streams_as_the_class_would(
     kind: Callable[..., ChainOfThought], fast: bool, live: Callable[..., Session], tmp_path: Path
 ) -> None:
-    backbone = random(kind, tmp_path, draft=fast, reuse=fast)
-    separator, end = backbone.prompt.separator, backbone.prompt.end
-    assert len(separator) == 1
-    prefix = [70, 71, 72]
-    session = live(backbone, seconds=1.28, prefix=prefix)
-    lengths = set()
-    for samples in (5_120, 10_240, 20_480):
-        audio, frames = session.audio[:samples], samples // backbone.frame_samples
-        transcript = plain(backbone, audio, [], [end, *separator])
-        translation = plain(backbone, audio, [*transcript, *separator, *prefix], [end])
-        heard = backbone.decode([session], [Request(Task.TRANSCRIPTION, frames)], frozenset())[0]
-        assert heard.token_ids.tolist() == transcript
-        needs = frozenset({Capability.ALIGNMENT})
-        said = backbone.decode(
-            [session], [Request(Task.TRANSLATION, frames, heard.token_ids)], needs
-        )[0]
-        assert said.token_ids.tolist() == translation
-        text = [*transcript, *separator, *prefix, *translation]
-        rows = scores(backbone, audio, text)[1][len(text) - len(translation) - len(prefix) : -1]
-        torch.testing.assert_close(said.alignment, rows.to(said.alignment), rtol=0, atol=1e-5)
-        lengths |= {len(transcript), len(translation)}
-    assert len(lengths) > 1
+    prefix, needs = [70, 71, 72], frozenset({Capability.ALIGNMENT})
+
+    def answers_have_two_lengths(seed: int) -> bool:
+        backbone = random(kind, tmp_path, seed=seed, draft=fast, reuse=fast)
+        separator, end = backbone.prompt.separator, backbone.prompt.end
+        assert len(separator) == 1
+        session = live(backbone, seconds=1.28, prefix=prefix)
+        lengths = set()
+        for samples in (5_120, 10_240, 20_480):
+            audio, frames = session.audio[:samples], samples // backbone.frame_samples
+            transcript = plain(backbone, audio, [], [end, *separator])
+            translation = plain(backbone, audio, [*transcript, *separator, *prefix], [end])
+
+            request = Request(Task.TRANSCRIPTION, frames)
+            first = backbone.decode([session], [request], frozenset())[0]
+            assert first.token_ids.tolist() == transcript
+            request = Request(Task.TRANSLATION, frames, first.token_ids)
+            second = backbone.decode([session], [request], needs)[0]
+            assert second.token_ids.tolist() == translation
+
+            text = [*transcript, *separator, *prefix, *translation]
+            rows = scores(backbone, audio, text)[1]
+            rows = rows[len(text) - len(translation) - len(prefix) : -1]
+            torch.testing.assert_close(
+                second.alignment, rows.to(second.alignment), rtol=0, atol=1e-5
+            )
+            lengths |= {len(transcript), len(translation)}
+        return len(lengths) > 1
+
+    assert_until(answers_have_two_lengths)
 
 
 @torch.inference_mode()
@@ -165,24 +174,34 @@ def test_a_batch_is_each_stream_alone(
     kind: Callable[..., ChainOfThought], live: Callable[..., Session], tmp_path: Path
 ) -> None:
     """Streams of different ages and prefixes, with drafts, and both stages in one batch."""
-    backbone, needs = random(kind, tmp_path, seed=3, ends=1.0), frozenset({Capability.ALIGNMENT})
+    needs = frozenset({Capability.ALIGNMENT})
     transcript, translation = Request(task=Task.TRANSCRIPTION), Request()
     plan = [(1.28, [70, 71]), (0.64, []), (0.96, [72])]
-    together, alone = (
-        [
-            live(backbone, seconds=seconds, prefix=prefix, seed=seed)
-            for seed, (seconds, prefix) in enumerate(plan)
-        ]
-        for _ in range(2)
-    )
-    said = set()
-    for asked in ([transcript, translation, transcript], [translation, transcript, translation]):
-        for index, answer in enumerate(backbone.decode(together, asked, needs)):
-            single = backbone.decode([alone[index]], [asked[index]], needs)[0]
-            assert answer.token_ids.tolist() == single.token_ids.tolist()
-            if asked[index] is translation:
-                torch.testing.assert_close(answer.alignment, single.alignment, rtol=0, atol=1e-5)
-            said.add(tuple(answer.token_ids.tolist()))
-        for session in (*together, *alone):
-            session.audio = torch.cat([session.audio, session.audio.flip(0)[:5120]])
-    assert len(said) > 2
+
+    def answers_differ(seed: int) -> bool:
+        backbone = random(kind, tmp_path, seed=seed, ends=1.0)
+        together, alone = (
+            [
+                live(backbone, seconds=seconds, prefix=prefix, seed=place)
+                for place, (seconds, prefix) in enumerate(plan)
+            ]
+            for _ in range(2)
+        )
+        answers = set()
+        for asked in (
+            [transcript, translation, transcript],
+            [translation, transcript, translation],
+        ):
+            for index, answer in enumerate(backbone.decode(together, asked, needs)):
+                single = backbone.decode([alone[index]], [asked[index]], needs)[0]
+                assert answer.token_ids.tolist() == single.token_ids.tolist()
+                if asked[index] is translation:
+                    torch.testing.assert_close(
+                        answer.alignment, single.alignment, rtol=0, atol=1e-5
+                    )
+                answers.add(tuple(answer.token_ids.tolist()))
+            for session in (*together, *alone):
+                session.audio = torch.cat([session.audio, session.audio.flip(0)[:5120]])
+        return len(answers) > 2
+
+    assert_until(answers_differ)
