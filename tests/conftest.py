@@ -1,12 +1,12 @@
 """Options for the seed and the order of tests, and the same process state at the start of each test.
 
-A test must not depend on what ran before it, on the seeds it happens to use, or on the number of
+A test must not depend on what ran before it, on a seed that it does not set, or on the number of
 threads: ``pytest --seed 1 --shuffle`` with ``OMP_NUM_THREADS=2`` checks that.
 """
 
 import os
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -21,21 +21,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--seed",
         type=int,
         default=0,
-        help="added to every seed of torch, numpy and random; 0: the seeds as written",
+        help="of torch, numpy and random when a test or a shared fixture starts",
     )
     parser.addoption(
         "--shuffle",
         action="store_true",
         help="run the files, and the tests of each file, in an order drawn from --seed",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Adds ``--seed`` to what the tests, and the code under test, pass to ``torch.manual_seed``."""
-    offset: int = config.getoption("--seed")
-    seed_torch: Callable[[int], torch.Generator] = torch.manual_seed
-    if offset:
-        torch.manual_seed = lambda seed: seed_torch(int(seed) + 1_000_003 * offset)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,10 +45,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _seed(config: pytest.Config) -> None:
-    offset: int = config.getoption("--seed")
-    random.seed(offset)
-    np.random.seed(offset)  # noqa: NPY002  the generator that libraries share
-    torch.manual_seed(0)
+    seed: int = config.getoption("--seed")
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  the generator that libraries share
+    torch.manual_seed(seed)
 
 
 @pytest.hookimpl(wrapper=True)
