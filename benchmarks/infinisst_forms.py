@@ -61,7 +61,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class PlainTurn:
-    """Replaces ``Turn`` for one stream.
+    """Replaces ``CausalBranches`` for one stream.
 
     Beams are rows of one batch, or with ``shared_prefix`` branches of one row.
 
@@ -115,11 +115,11 @@ class PlainTurn:
         self.log_probs = logits.log_softmax(-1)
 
     def prefilled(self, stream: int) -> Tensor:
-        """As ``Turn.prefilled``."""
+        """As ``CausalBranches.prefilled``."""
         return torch.stack([kept[:, stream, :, : self.prefix] for kept in self.cache])
 
     def generated(self, row: int) -> Tensor:
-        """As ``Turn.generated``."""
+        """As ``CausalBranches.generated``."""
         if not self.form.shared_prefix:
             return torch.stack([kept[:, row, :, self.prefix :] for kept in self.cache])
         mine = self.mask[row, self.prefix :]
@@ -211,7 +211,7 @@ def computing_as(backbone: InfiniSST, form: Form | None) -> Iterator[None]:
         encoder.stream if form.encode_once else partial(plain_encode, encoder=encoder, beams=beams)
     )
     with (
-        patch.object(network, "Turn", partial(PlainTurn, form=form, beams=beams)),
+        patch.object(network, "CausalBranches", partial(PlainTurn, form=form, beams=beams)),
         patch.object(network, "slide", slide if form.rotated_keys else plain_slide),
         patch.object(encoder, "stream", encode),
     ):

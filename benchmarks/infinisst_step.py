@@ -23,7 +23,7 @@ from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError, run_script
 from zoo.history.keep_all import KeepAll
@@ -81,7 +81,7 @@ def random_backbone(options: argparse.Namespace) -> InfiniSST:
             tokenizer=folder,
             dtype=options.dtype,
             window=WindowConfig(size=options.window),
-            search=SearchConfig(beams=options.beams),
+            search=TurnSearchConfig(beams=options.beams),
         )
         backbone.load()
     with torch.no_grad():

@@ -40,7 +40,7 @@ from harness import (
 )
 from omegaconf import DictConfig
 
-from zoo.backbones.common.causal.branches import Turn
+from zoo.backbones.common.causal.branches import CausalBranches
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.infinisst import infinisst as network
@@ -142,12 +142,15 @@ def timed(backbone: InfiniSST, clock: Clock) -> Iterator[dict[str, list[Seconds]
 
         return call_and_measure
 
-    class TimedTurn(Turn):
-        __init__ = measured("prefill", Turn.__init__)
-        step = measured("tokens", Turn.step)
+    class TimedTurn(CausalBranches):
+        __init__ = measured("prefill", CausalBranches.__init__)
+        step = measured("tokens", CausalBranches.step)
 
     stream = measured("encoder", backbone.encoder.stream)
-    with patch.object(backbone.encoder, "stream", stream), patch.object(network, "Turn", TimedTurn):
+    with (
+        patch.object(backbone.encoder, "stream", stream),
+        patch.object(network, "CausalBranches", TimedTurn),
+    ):
         yield spent
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.encoder_decoder.continuation import Continuation
+from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.network import train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -65,7 +65,7 @@ def forced_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Tensor
         *request.session.prefix_ids.tolist(),
     ]
     prompt += [*request.hypothesis.token_ids.tolist()[: request.tokens], backbone.end]
-    texts = Continuation(backbone.decoder, [memory], [prompt], heads={}, states=True)
+    texts = EncoderDecoderBranches(backbone.decoder, [memory], [prompt], heads={}, states=True)
     return texts.states(0, torch.empty(0, dtype=torch.long))
 
 
@@ -76,7 +76,7 @@ def generated_states(backbone: SeamlessM4TSpeech, request: SpeechRequest) -> Ten
         *backbone.opening(request.session, Task.TRANSLATION),
         *request.session.prefix_ids.tolist(),
     ]
-    texts = Continuation(backbone.decoder, [memory], [prompt], heads={})
+    texts = EncoderDecoderBranches(backbone.decoder, [memory], [prompt], heads={})
     for token in request.hypothesis.token_ids.tolist():
         scores = texts.log_probs[0].clone()
         scores[backbone.never] = -torch.inf
@@ -95,7 +95,7 @@ FORMS: dict[str, StatesOf] = {
 
 def encoder_memory(backbone: SeamlessM4TSpeech, session: Session) -> list[Tensor]:
     """Encode the session's audio again; features stay cached in every form."""
-    return backbone.listen([session], [session.visible_audio()])
+    return backbone.encode_audio([session], [session.visible_audio()])
 
 
 def network(options: argparse.Namespace, folder: Path) -> SeamlessM4TSpeech:

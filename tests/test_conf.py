@@ -189,7 +189,7 @@ def test_a_convention_sets_what_it_says(name: str, convention: str) -> None:
     released = convention == "released"
     assert backbone.window.unit == ("turns" if released else "tokens")
     assert (backbone.search.repetition, backbone.search.lookback) == (
-        ("turn", 100) if released else ("stream", None)
+        ("prompt", 100) if released else ("text", None)
     )
     assert backbone.search.at_limit == ("drop" if released else "keep")
     assert backbone.encoder_config.past_frames == (576 if released else 9 * 48)
@@ -204,7 +204,7 @@ def test_paper_is_the_default_convention_and_one_option_may_be_set_beside_it() -
         ["convention=released", "backbone.window.unit=tokens", "backbone.template=chatml"],
     )
     backbone = made(cfg.system).backbone
-    assert (backbone.window.unit, backbone.search.repetition) == ("tokens", "turn")
+    assert (backbone.window.unit, backbone.search.repetition) == ("tokens", "prompt")
     assert backbone.template.end_of_turn == "<|im_end|>"
     with pytest.raises(
         ZooError, match=r"^Unknown convention 'nope'; choose one of: paper, released"

@@ -22,18 +22,7 @@ LONG_FUNCTIONS = {
     "zoo/evaluation/job.py:evaluate",
     "zoo/training/run.py:fit",
 }
-DEEP_CLASSES = {
-    "zoo/backbones/common/chain_of_thought/chain_of_thought.py:ChainOfThought",
-    "zoo/backbones/common/chain_of_thought/named.py:NamedLLM",
-    "zoo/backbones/phi4_multimodal/phi4_multimodal.py:Phi4Multimodal",
-    "zoo/backbones/qwen2_5_omni/qwen2_5_omni.py:Qwen25Omni",
-    "zoo/backbones/seamless_m4t/seamless_m4t.py:SeamlessM4T",
-    "zoo/backbones/seamless_m4t/speech.py:SeamlessM4TSpeech",
-    "zoo/backbones/seamless_m4t/training.py:SpeechTraining",
-    "zoo/backbones/speech_to_text.py:SpeechToText",
-    "zoo/backbones/wav2text/wav2text.py:Wav2Text",
-    "zoo/backbones/whisper.py:Whisper",
-}
+DEEP_CLASSES: set[str] = set()
 
 LAYOUT = {
     tokenize.COMMENT,

@@ -163,7 +163,7 @@ def test_without_padding_the_encoder_hears_what_is_there(folders: Folders) -> No
     """As an encoder whose table of positions is as short, on the first features of the 30 s."""
     backbone = load(folders("whisper"), pad_to_30_seconds=False)
     sessions = [opened(backbone, "de", "en", samples) for samples in (16_000, 30_001, SPAN)]
-    memories = backbone.listen(sessions, [session.audio for session in sessions])
+    memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
     assert [len(memory) for memory in memories] == [50, 94, 1500]
     model = WhisperForConditionalGeneration.from_pretrained(
         folders("whisper"), dtype=torch.float64
@@ -180,5 +180,5 @@ def test_without_padding_the_encoder_hears_what_is_there(folders: Folders) -> No
     padded = load(folders("whisper"))
     whole = opened(padded, "de", "en", SPAN)
     torch.testing.assert_close(
-        memories[-1], padded.listen([whole], [whole.audio])[0], rtol=0, atol=1e-10
+        memories[-1], padded.encode_audio([whole], [whole.audio])[0], rtol=0, atol=1e-10
     )

@@ -76,7 +76,7 @@ MISTAKES = {
     "backbone.template=qwen": "Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean.",
     'backbone.template.instruction="{latency}" backbone.template.latency="<m{multiplier}>"': "no latency token for m =",
     "backbone.template.instruction='{speaker}'": "{multiplier} and {latency} in it and no other braces",
-    "backbone.search.repetition=never": "backbone.search.repetition must be one of stream, turn, not 'never'.",
+    "backbone.search.repetition=never": "backbone.search.repetition must be one of text, prompt, not 'never'.",
     "backbone.search.lookback=-1": "The search needs a lookback of at least 0 target ids (or null), not -1.",
     "backbone.search.suppress=(": "Cannot read 'backbone.search.suppress=('",
     "backbone.search.suppress=[Unsinn]": "No token contains 'Unsinn', so it cannot be suppressed",

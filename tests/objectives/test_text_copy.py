@@ -22,7 +22,7 @@ def test_encoder_and_decoder_are_fed_the_same_text(
     german, end = speaking.tokenizer.convert_tokens_to_ids("__deu__"), speaking.end
     text = speaking.tokenizer.encode("Das Haus fiel.", add_special_tokens=False)
     assert batch.read[0].tolist() == [german, *text, end]
-    assert batch.inputs[0].tolist() == [speaking.start, german, *text]
+    assert batch.inputs[0].tolist() == [speaking.languages.start, german, *text]
     assert batch.labels[0].tolist() == [-100, *text, end]
 
 

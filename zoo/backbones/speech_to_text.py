@@ -12,8 +12,8 @@ from transformers import (
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
-from zoo.backbones.common.offline import StreamState
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
@@ -30,7 +30,7 @@ from zoo.types import Task
 SUBSAMPLING = 4  # features per frame, by two convolutions of stride 2
 
 
-class SpeechToText(Seq2Seq):
+class SpeechToText(EncoderDecoder):
     """``name``: a Speech2Text of the hub (facebook/s2t-small-mustc-en-de-st), or a folder that has one.
 
     A model of one language pair cannot tell which; one of several is told the target language by a token.
@@ -97,7 +97,7 @@ class SpeechToText(Seq2Seq):
             )
         return [self.start, languages[session.target_language.code]] if languages else [self.start]
 
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """(frames, width) of each wave (n,): ``ceil(n / 640)`` frames or one less; none under 25 ms."""
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)

@@ -12,8 +12,8 @@ from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneratio
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, limited
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
-from zoo.backbones.common.offline import StreamState
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
@@ -34,7 +34,7 @@ FEATURES_PER_FRAME = 2
 ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, average="last")
 
 
-class Whisper(Seq2Seq):
+class Whisper(EncoderDecoder):
     """``name``: a Whisper of the hub (openai/whisper-large-v3), or a folder that has one.
 
     It translates any of its languages into English; where source and target are the same language, it transcribes.
@@ -45,7 +45,7 @@ class Whisper(Seq2Seq):
     its layers where it names none, as OpenAI's code has it.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
+    exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples = FEATURES_PER_FRAME * HOP  # 20 ms
 
     def __init__(
@@ -146,7 +146,7 @@ class Whisper(Seq2Seq):
                 f"{self.name} does not hear {session.source_language.name}; choose source_language from: {codes}."
             )
 
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """(frames, width) of each wave (n,): 1500 frames, of which the first ``ceil(n / 320)`` are its own, or those.
 
         Raises ZooError for waves of more than 30 s.

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo.backbones.base import Backbone
+from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.text.vocabulary import Vocabulary
-from zoo.backbones.seamless_m4t.data import IGNORED, Collator, SpeechBatch
+from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk

@@ -18,8 +18,8 @@ from torch.nn import functional
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.backbones.seamless_m4t.data import Collator
-from zoo.backbones.seamless_m4t.data import heard as features_of
-from zoo.backbones.seamless_m4t.speaker import Languages
+from zoo.backbones.seamless_m4t.encoder import training_features as features_of
+from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk, Word
@@ -192,7 +192,7 @@ class UnitCollator:
     hearing: Collator
     vocabularies: Mapping[UnitKind, Vocabulary]
     codebook: Codebook
-    languages: Languages
+    languages: SpokenLanguages
     end: int
     offset: int
     unit_samples: Samples

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_m4t.speaker import Languages
+from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Talk
@@ -70,7 +70,7 @@ class UnitVocoder(Objective):
         self.mel = mel
         self.duration = duration
         self._codebook: Codebook | None = None
-        self._languages: Languages | None = None
+        self._languages: SpokenLanguages | None = None
 
     def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
         """Take the backbone's units and languages. Raises ZooError where it does not speak by units of its own."""

@@ -170,8 +170,8 @@ def test_audio_that_goes_is_forgotten_by_both(make: Make, live: Live) -> None:
 
 
 def test_the_transcriber_is_told_the_source_or_the_target(make: Make, live: Live) -> None:
-    assert live(make(), [1]).backbone_state.listening.backbone == ["en", "en"]
-    assert live(make(transcriber_target="target"), [1]).backbone_state.listening.backbone == [
+    assert live(make(), [1]).backbone_state.listening.backbone_state == ["en", "en"]
+    assert live(make(transcriber_target="target"), [1]).backbone_state.listening.backbone_state == [
         "en",
         "de",
     ]

@@ -12,7 +12,8 @@ import yaml
 from tests.backbones.cascade.conftest import Make
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.cascade.cascade import Cascade
-from zoo.backbones.cascade.data import IGNORED, Collator
+from zoo.backbones.cascade.data import Collator
+from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.languages import language

@@ -67,7 +67,7 @@ def test_what_was_written_is_not_said_again(make: Make) -> None:
     [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
     ids = whole.token_ids.tolist()
     [rest] = backbone.decode([session(backbone, samples, ids[:3])], [Request()], frozenset())
-    assert rest.prefix == 3
+    assert rest.prefix_length == 3
     assert rest.token_ids.tolist() == ids[3:]
     space = backbone.spelling.space
     assert rest.word_starts.tolist() == [
@@ -78,7 +78,7 @@ def test_what_was_written_is_not_said_again(make: Make) -> None:
     [transcript] = backbone.decode(
         [session(backbone, samples, ids[:3])], [Request(task=Task.TRANSCRIPTION)], frozenset()
     )
-    assert transcript.prefix == 0
+    assert transcript.prefix_length == 0
     assert transcript.token_ids.tolist() == ids
 
 

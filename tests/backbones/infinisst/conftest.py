@@ -12,7 +12,7 @@ from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.history.keep_all import KeepAll
 from zoo.policies.turn_taking import TurnTaking
@@ -32,7 +32,7 @@ DECODER = {
     "num_key_value_heads": 2,
     "initializer_range": 0.3,
 }
-GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
+GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
 
 Make = Callable[..., InfiniSST]
 

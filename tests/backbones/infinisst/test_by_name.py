@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2Vec2ForCTC
 
-from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
@@ -196,7 +196,9 @@ def test_the_window_equals_the_plain_computation(
         prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
         said = ids(index % 3 + 1, seed=100 + index)
         slide(state, WindowConfig(size=size), backbone.decoder)
-        turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
+        turn = CausalBranches(
+            backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))]
+        )
         plain.slide(size)
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))

@@ -8,7 +8,7 @@ import torch
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
-from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
 
@@ -22,18 +22,22 @@ from zoo.errors import ZooError
         (EncoderConfig, {"window": 0}, "at least 1"),
         (EncoderConfig, {"left_pad": 79}, "from 80 to 399 samples, not 79"),
         (EncoderConfig, {"left_pad": 400}, "from 80 to 399 samples, not 400"),
-        (SearchConfig, {"beams": 0}, "beams of at least 1"),
-        (SearchConfig, {"tokens_per_chunk": 0}, "tokens_per_chunk of at least 1"),
-        (SearchConfig, {"repetition_penalty": 0.0}, "repetition_penalty above 0"),
-        (SearchConfig, {"no_repeat_ngram": -1}, "no_repeat_ngram"),
-        (SearchConfig, {"no_repeat_ngram": 1, "repetition": "turn"}, "no turn could end"),
+        (TurnSearchConfig, {"beams": 0}, "beams of at least 1"),
+        (TurnSearchConfig, {"tokens_per_chunk": 0}, "tokens_per_chunk of at least 1"),
+        (TurnSearchConfig, {"repetition_penalty": 0.0}, "repetition_penalty above 0"),
+        (TurnSearchConfig, {"no_repeat_ngram": -1}, "no_repeat_ngram"),
         (
-            SearchConfig,
-            {"tokens_per_chunk": 1, "at_limit": "drop"},
-            "at least 2: nothing could be said",
+            TurnSearchConfig,
+            {"no_repeat_ngram": 1, "repetition": "prompt"},
+            "the end could not be generated",
         ),
-        (SearchConfig, {"lookback": -1}, "lookback of at least 0"),
-        (SearchConfig, {"suppress": ["(", ""]}, "empty text"),
+        (
+            TurnSearchConfig,
+            {"tokens_per_chunk": 1, "at_limit": "drop"},
+            "at least 2: no id could be kept",
+        ),
+        (TurnSearchConfig, {"lookback": -1}, "lookback of at least 0"),
+        (TurnSearchConfig, {"suppress": ["(", ""]}, "empty text"),
         (WindowConfig, {"size": -1}, "at least 0, not -1"),
         (Template, {"instruction": "{speaker}"}, r"no other braces.*'\{speaker\}'"),
         (Template, {"instruction": "{}"}, "no other braces"),

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import rotary_of
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, slide
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
@@ -129,7 +129,7 @@ def test_talks_in_lockstep_say_what_plain_streams_say(
     on: bool,
     multiplier: int,
 ) -> None:
-    search = SearchConfig(beams=beams, tokens_per_chunk=5, **controls(on))
+    search = TurnSearchConfig(beams=beams, tokens_per_chunk=5, **controls(on))
     backbone = exact(
         make(seed=7, end_scale=8.0, search=search, window=WindowConfig(size=45, unit=unit))
     )
@@ -199,7 +199,9 @@ def fast_form(
     state, embed, seen = new_state(backbone), backbone.decoder.get_input_embeddings(), []
     for prompt in dialogue()[:turns]:
         move(state, window, backbone.decoder)
-        turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
+        turn = CausalBranches(
+            backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))]
+        )
         seen.append(turn.log_probs[0])
         close(state, turn.prefilled(0), Answer([], True, turn.generated(0)), end=END)
     assert state.dropped > turns

@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import IGNORED, LEAN, Trajectory
+from zoo.backbones.common.speech_llm.prompt import LEAN, Trajectory
+from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -24,7 +25,7 @@ Stream = Callable[..., dict[str, Instance]]
 Noise = Callable[..., Tensor]
 MakeSystem = Callable[..., StreamingSystem]
 
-GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
+GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
 END = 2
 
 
@@ -53,7 +54,7 @@ def dialogue(
     )
 
 
-class Recording(SearchConfig):
+class Recording(TurnSearchConfig):
     """Greedy search that keeps the log-probability of all it chose."""
 
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
@@ -126,7 +127,7 @@ def test_one_chunk_of_full_length_is_offline_decoding(
 def test_a_batch_gives_each_stream_its_words_alone(
     make: Make, stream: Stream, noise: Noise, beams: int, unit: str
 ) -> None:
-    search = SearchConfig(
+    search = TurnSearchConfig(
         beams=beams, no_repeat_ngram=4, repetition_penalty=1.2, tokens_per_chunk=4
     )
     backbone = make(search=search, window=WindowConfig(size=60, unit=unit))
@@ -157,12 +158,12 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
     assert len(state.written) < 80
 
 
-class NeverEnding(SearchConfig):
+class NeverEnding(TurnSearchConfig):
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
 
-class Silent(SearchConfig):
+class Silent(TurnSearchConfig):
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), 0.0)
 
@@ -284,7 +285,7 @@ def test_loss_covers_labels_only_and_padding_does_not_matter(make: Make) -> None
     assert output.logits.shape == (len(output.targets), 264)
     padded = batch.input_ids[1].flip(0).ne(0).int().argmax()
     single = collate(
-        [batch.heard[1, :CHUNK_SAMPLES]],
+        [batch.audio[1, :CHUNK_SAMPLES]],
         [
             Trajectory(
                 *(
@@ -303,7 +304,7 @@ def test_loss_covers_labels_only_and_padding_does_not_matter(make: Make) -> None
 def test_frames_of_an_encoder_that_has_been_run_stand_for_samples(make: Make) -> None:
     backbone = make()
     batch = small_batch(backbone)
-    frames = dataclasses.replace(batch, heard=backbone.encode_training(batch.heard, 1).hidden)
+    frames = dataclasses.replace(batch, audio=backbone.encode_training(batch.audio, 1).hidden)
     assert torch.equal(backbone(frames).logits, backbone(batch).logits)
 
 
@@ -316,7 +317,7 @@ def test_only_the_named_parts_learn(make: Make, parts: list[str]) -> None:
     for name, child in backbone.named_children():
         gradients = [parameter.grad is not None for parameter in child.parameters()]
         assert all(gradients) if name in parts else not any(gradients)
-    assert backbone.encode_training(batch.heard, 1).hidden.requires_grad == ("encoder" in parts)
+    assert backbone.encode_training(batch.audio, 1).hidden.requires_grad == ("encoder" in parts)
     backbone.trainable(["encoder", "adapter", "decoder"])
 
 
@@ -389,7 +390,7 @@ def test_qwen_streams_too(make: Make, stream: Stream, noise: Noise) -> None:
     backbone = make(
         decoder=decoder,
         window=WindowConfig(size=40),
-        search=SearchConfig(beams=2, tokens_per_chunk=4),
+        search=TurnSearchConfig(beams=2, tokens_per_chunk=4),
     )
     talks = {"a": noise(6.0), "b": noise(3.0, seed=1)}
     assert (

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.common.speech_llm.prompt import LEAN
+from zoo.backbones.common.text.vocabulary import containing
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import SearchConfig
+from zoo.backbones.infinisst.search import TurnSearchConfig
 from zoo.backbones.infinisst.window import WindowConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
@@ -23,7 +24,7 @@ MakeSystem = Callable[..., StreamingSystem]
 Stream = Callable[..., dict[str, Instance]]
 
 END, SPEECH = 2, 7
-GREEDY = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
+GREEDY = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=5)
 COUNTED = dataclasses.replace(LEAN, instruction="<|begin_of_text|>{multiplier}<|eot_id|>")
 
 
@@ -60,9 +61,9 @@ def test_an_instruction_that_is_not_kept_goes_first(
 def test_a_batch_without_its_instruction_gives_each_stream_its_words_alone(
     make: Make, stream: Stream, noise: Noise
 ) -> None:
-    search = SearchConfig(
+    search = TurnSearchConfig(
         beams=3,
-        repetition="turn",
+        repetition="prompt",
         lookback=6,
         no_repeat_ngram=3,
         tokens_per_chunk=4,
@@ -88,13 +89,13 @@ def test_the_instruction_says_m_whatever_is_heard_first(
 ) -> None:
     backbone = make(template=COUNTED)
     session = make_system(backbone, 2).open("talk")
-    assert backbone._opening(session) == [1, *backbone.prompt._ids("2"), END]
+    assert backbone._opening(session) == [1, *backbone.prompt.ids("2"), END]
     turn(backbone, session, noise(0.96 * chunks), final=chunks == 1)
     assert session.backbone_state.instruction == 3
     assert session.backbone_state.kept >= 3 + len(backbone.prompt.turn(chunks))
 
 
-class NeverEnding(SearchConfig):
+class NeverEnding(TurnSearchConfig):
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         return log_probs.index_fill(1, torch.tensor([END]), -torch.inf)
 
@@ -119,7 +120,7 @@ def test_a_dropped_last_id_is_not_in_the_window_either(
     assert [token for _, token in state.written] == hypothesis.token_ids.tolist()
 
 
-class Speech(SearchConfig):
+class Speech(TurnSearchConfig):
     """All for the mark of speech."""
 
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
@@ -139,9 +140,9 @@ def test_what_is_suppressed_and_the_mark_of_speech_are_never_said(
     muted = make(search=Speech(beams=beams, suppress=printable))
     assert not set(
         turn(muted, make_system(muted).open("talk"), noise(0.96)).token_ids.tolist()
-    ) & set(muted.prompt.containing(printable))
+    ) & set(containing(muted.tokenizer, printable))
     with pytest.raises(ZooError, match="No token contains 'laughter'"):
-        make(search=SearchConfig(suppress=["laughter"]))
+        make(search=TurnSearchConfig(suppress=["laughter"]))
 
 
 def test_a_stream_cannot_begin_at_an_m_that_has_no_token(
@@ -152,7 +153,7 @@ def test_a_stream_cannot_begin_at_an_m_that_has_no_token(
     )
     assert make_system(backbone, 9).open("talk").latency_multiplier == 9
     with pytest.raises(
-        ZooError, match=r"no latency token for m = 10; it has those for m = 1, 2, .*, 9\."
+        ZooError, match=r"no latency token for m = 10; it has tokens for m = 1, 2, .*, 9\."
     ):
         make_system(backbone, 10).open("talk")
 

@@ -13,14 +13,14 @@ from transformers import (
     RepetitionPenaltyLogitsProcessor,
 )
 
-from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import Context, SearchConfig, search
+from zoo.backbones.infinisst.search import Context, TurnSearchConfig, search
 from zoo.backbones.infinisst.window import Answer, StreamState
 
 END = 2
-PLAIN = SearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
+PLAIN = TurnSearchConfig(beams=1, no_repeat_ngram=0, repetition_penalty=1.0)
 
 
 def prompt(backbone: InfiniSST, seed: int, length: int = 6) -> Tensor:
@@ -32,7 +32,7 @@ def prompt(backbone: InfiniSST, seed: int, length: int = 6) -> Tensor:
 def ours(
     backbone: InfiniSST,
     prompts: list[Tensor],
-    config: SearchConfig,
+    config: TurnSearchConfig,
     limits: list[int],
     contexts: list[Context] | None = None,
     never: list[int] | None = None,
@@ -45,13 +45,13 @@ def ours(
         for _ in prompts
     ]
     contexts = contexts or [Context([], []) for _ in prompts]
-    turn = Turn(backbone.decoder, states, prompts)
+    turn = CausalBranches(backbone.decoder, states, prompts)
     return search(turn, config, contexts=contexts, limits=limits, end=END, never=never or [])
 
 
 @torch.inference_mode()
 def theirs(
-    backbone: InfiniSST, embeddings: Tensor, config: SearchConfig, limit: int, **options: object
+    backbone: InfiniSST, embeddings: Tensor, config: TurnSearchConfig, limit: int, **options: object
 ) -> list[int]:
     ids = backbone.decoder.generate(
         inputs_embeds=embeddings[None],
@@ -147,7 +147,7 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
             encoder=EncoderState(torch.zeros(0), torch.zeros(0)),
             cache=empty_cache(backbone.decoder),
         )
-        turn = Turn(backbone.decoder, [state], [embeddings])
+        turn = CausalBranches(backbone.decoder, [state], [embeddings])
         for token in cached:
             turn.step([token])
         torch.testing.assert_close(answer.generated, turn.generated(0), rtol=0, atol=1e-6)
@@ -158,14 +158,14 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
 class Controls(LogitsProcessor):
     """Hugging Face's own controls, on the ids that each way of ``repetition`` looks at."""
 
-    def __init__(self, config: SearchConfig, context: Context) -> None:
+    def __init__(self, config: TurnSearchConfig, context: Context) -> None:
         earlier, size = torch.tensor([context.earlier], dtype=torch.long), config.no_repeat_ngram
-        self.before = earlier if config.repetition == "stream" else torch.tensor([context.prompt])
+        self.before = earlier if config.repetition == "text" else torch.tensor([context.prompt])
         self.processors = [
             RepetitionPenaltyLogitsProcessor(config.repetition_penalty),
             NoRepeatNGramLogitsProcessor(size),
         ]
-        if config.repetition == "turn":
+        if config.repetition == "prompt":
             self.processors.append(EncoderNoRepeatNGramLogitsProcessor(size, earlier))
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -181,9 +181,9 @@ class Controls(LogitsProcessor):
 CONTEXT = Context(earlier=[50, 51, 52, 50, 51, 60] * 3, prompt=[END, 6, 7, 7, 7, END, 5])
 
 
-@pytest.mark.parametrize("repetition", ["stream", "turn"])
+@pytest.mark.parametrize("repetition", ["text", "prompt"])
 def test_controls_are_hugging_faces(repetition: str) -> None:
-    config = SearchConfig(no_repeat_ngram=3, repetition_penalty=1.7, repetition=repetition)
+    config = TurnSearchConfig(no_repeat_ngram=3, repetition_penalty=1.7, repetition=repetition)
     generator = torch.Generator().manual_seed(0)
     log_probs = torch.randn(5, 70, generator=generator, dtype=torch.float64).log_softmax(-1)
     answers = [[8, 50, 51], [50, 51, 52], [60, 50, 51], [9, 50, 50], [51, 52, 50]]
@@ -192,17 +192,17 @@ def test_controls_are_hugging_faces(repetition: str) -> None:
         found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=0
     )
     assert found.isinf().sum() >= 4
-    assert (found[0, END] < log_probs[0, END]) == (repetition == "turn")
+    assert (found[0, END] < log_probs[0, END]) == (repetition == "prompt")
 
 
 @pytest.mark.filterwarnings("ignore:Passing")
 @pytest.mark.parametrize("beams", [1, 4])
-@pytest.mark.parametrize("repetition", ["stream", "turn"])
+@pytest.mark.parametrize("repetition", ["text", "prompt"])
 def test_search_under_controls_is_hugging_faces(
     make: Callable[..., InfiniSST], beams: int, repetition: str
 ) -> None:
     backbone = make(seed=1)
-    config = SearchConfig(
+    config = TurnSearchConfig(
         beams=beams, no_repeat_ngram=2, repetition_penalty=1.5, repetition=repetition
     )
     plain, changed = dataclasses.replace(PLAIN, beams=beams), 0
@@ -257,7 +257,7 @@ def test_an_answer_without_end_may_lose_its_last_id(
 def test_streams_of_a_batch_do_not_see_each_other(
     make: Callable[..., InfiniSST], beams: int
 ) -> None:
-    backbone, config = make(seed=1), SearchConfig(beams=beams, no_repeat_ngram=3)
+    backbone, config = make(seed=1), TurnSearchConfig(beams=beams, no_repeat_ngram=3)
     prompts = [prompt(backbone, seed, length) for seed, length in ((0, 3), (1, 9), (2, 5))]
     limits = [8, 2, 5]
     contexts = [Context([50, 51, 52], [END]), Context([], [END, 60]), Context([80] * 7, [END])]
@@ -269,7 +269,7 @@ def test_streams_of_a_batch_do_not_see_each_other(
 
 
 def by_hand(
-    config: SearchConfig, earlier: list[list[int]], answers: list[list[int]]
+    config: TurnSearchConfig, earlier: list[list[int]], answers: list[list[int]]
 ) -> list[list[float]]:
     log_probs = torch.tensor([[-1.0, -2.0, -3.0, -4.0]]).repeat(2, 1)
     return config.scores(log_probs, [Context(ids, prompt=[0]) for ids in earlier], answers).tolist()
@@ -278,28 +278,28 @@ def by_hand(
 def test_repetition_controls_by_hand() -> None:
     inf = torch.inf
     written = ([[3, 1], [0]], [[3, 1], []])
-    penalised = SearchConfig(no_repeat_ngram=0, repetition_penalty=2.0)
+    penalised = TurnSearchConfig(no_repeat_ngram=0, repetition_penalty=2.0)
     assert by_hand(penalised, *written) == [[-1, -4, -3, -8], [-2, -2, -3, -4]]
-    bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0)
+    bigrams = TurnSearchConfig(no_repeat_ngram=2, repetition_penalty=1.0)
     assert by_hand(bigrams, *written) == [[-1, -2, -3, -inf], [-1, -2, -3, -4]]
-    trigrams = SearchConfig(no_repeat_ngram=3, repetition_penalty=1.0)
+    trigrams = TurnSearchConfig(no_repeat_ngram=3, repetition_penalty=1.0)
     assert by_hand(trigrams, [[3, 1, 0], [3, 1]], [[3, 1], []]) == [
         [-inf, -2, -3, -4],
         [-1, -2, -3, -4],
     ]
-    unigrams = SearchConfig(no_repeat_ngram=1, repetition_penalty=1.0)
+    unigrams = TurnSearchConfig(no_repeat_ngram=1, repetition_penalty=1.0)
     assert by_hand(unigrams, [[0], []], [[2], []]) == [[-inf, -2, -inf, -4], [-1, -2, -3, -4]]
     log_probs = torch.zeros(1, 4)
-    off = SearchConfig(no_repeat_ngram=0, repetition_penalty=1.0)
+    off = TurnSearchConfig(no_repeat_ngram=0, repetition_penalty=1.0)
     assert off.scores(log_probs, [Context([1], [2])], [[]]) is log_probs
 
 
 def test_controls_of_a_turn_by_hand() -> None:
     """Earlier turns forbid n-grams that stand in this one whole; their words are not penalised."""
     inf = torch.inf
-    penalised = SearchConfig(no_repeat_ngram=0, repetition_penalty=2.0, repetition="turn")
+    penalised = TurnSearchConfig(no_repeat_ngram=0, repetition_penalty=2.0, repetition="prompt")
     assert by_hand(penalised, [[3, 1], [1]], [[3], []]) == [[-2, -2, -3, -8], [-2, -2, -3, -4]]
-    bigrams = SearchConfig(no_repeat_ngram=2, repetition_penalty=1.0, repetition="turn")
+    bigrams = TurnSearchConfig(no_repeat_ngram=2, repetition_penalty=1.0, repetition="prompt")
     assert by_hand(bigrams, [[3, 1], [3, 1, 3]], [[3], []]) == [
         [-1, -inf, -3, -4],
         [-1, -2, -3, -4],

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.search import Context, SearchConfig, search
+from zoo.backbones.infinisst.search import Context, TurnSearchConfig, search
 from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, recent, slide
 
 INSTRUCTION, END = 5, 2
@@ -33,7 +33,7 @@ def ids(count: int, seed: int) -> list[int]:
     return torch.randint(8, 264, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-class Recorded(SearchConfig):
+class Recorded(TurnSearchConfig):
     """Greedy, with a free choice of what is said: the log-probabilities of each step are kept."""
 
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
@@ -58,7 +58,7 @@ def our_turn(
     STEPS[:], FORCED[:] = [], said
     slide(state, window, backbone.decoder)
     embed = backbone.decoder.get_input_embeddings()
-    turn = Turn(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
+    turn = CausalBranches(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
     config = Recorded(beams=1)
     (answer,) = search(turn, config, contexts=[Context([], [])], limits=[20], end=END)
     close(state, turn.prefilled(0), answer, end=END)

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.lst.lst import LST
-from zoo.backbones.lst.search import SearchConfig
 from zoo.languages import language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream

@@ -81,7 +81,7 @@ def test_a_look_is_that_of_the_released_network(
     speech = network.speech(session.audio, 10**6)
     assert len(speech) == (28_000 - 80) // 320 // 4
     torch.testing.assert_close(
-        backbone.listen([session], [session.audio])[0], speech, rtol=0, atol=1e-10
+        backbone.encode_audio([session], [session.audio])[0], speech, rtol=0, atol=1e-10
     )
 
     text = PROMPT.format("<sp_patch>" * len(speech))

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.causal.look import Look
-from zoo.backbones.common.search import Context
+from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.search import Context, SearchConfig
 from zoo.backbones.lst.lst import LST
-from zoo.backbones.lst.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
 from zoo.policies.read_all import ReadAll
@@ -123,7 +122,7 @@ def test_heads_of_several_layers(make: Make, live: Live) -> None:
 def test_a_forced_prefix_is_the_same_step_by_step(make: Make, noise: Callable[..., Tensor]) -> None:
     backbone, audio = make(), noise(1.6)
     forced, stepped = (
-        Look(
+        AlignedBranches(
             backbone.decoder,
             [dialogue(backbone, audio, text)[0][0]],
             prefixes=[len(text)],
@@ -237,7 +236,9 @@ def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> N
         backbone = make(block_chunks=block_chunks)
         first, second = live(backbone, seconds=3.0), live(backbone, seconds=3.0)
         second.audio = torch.cat([first.audio[:-1000], torch.zeros(1000)])
-        heard = [backbone.listen([session], [session.audio])[0][:12] for session in (first, second)]
+        heard = [
+            backbone.encode_audio([session], [session.audio])[0][:12] for session in (first, second)
+        ]
         assert torch.equal(*heard) == alike
 
 
@@ -249,7 +250,9 @@ def test_a_last_piece_is_filled_up_or_left_out(
     encoder = replace(make().encoder_config, left_pad=left_pad)
     backbone = make(encoder=encoder)
     session = live(backbone, seconds=1.0)
-    assert len(backbone.listen([session], [session.audio[: 2 * 1280 + 1100]])[0]) == embeddings
+    assert (
+        len(backbone.encode_audio([session], [session.audio[: 2 * 1280 + 1100]])[0]) == embeddings
+    )
 
 
 def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -> None:

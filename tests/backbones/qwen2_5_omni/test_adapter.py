@@ -103,8 +103,8 @@ def test_training_goes_on_where_it_was(tiny: Maker, tmp_path: Path) -> None:
 
 def test_another_adapter_is_refused(tiny: Maker, tmp_path: Path) -> None:
     adapted(tiny, replace(LORA, save="adapter")).save(tmp_path)
-    with pytest.raises(ZooError, match=r"has rank 3 and alpha 6; backbone\.lora says 4 and 6"):
+    with pytest.raises(ZooError, match=r"has rank 3 and alpha 6, but backbone\.lora has 4 and 6"):
         loaded(tmp_path, replace(LORA, rank=4))
     (tmp_path / "speech-lora" / "adapter_config.json").write_text(json.dumps({"r": 3}))
-    with pytest.raises(ZooError, match=r"The adapter in .* is damaged or does not fit"):
+    with pytest.raises(ZooError, match=r"states no rank and alpha of the adapter"):
         loaded(tmp_path, None)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.backbones.base import FrameEncoder
-from zoo.backbones.common.chain_of_thought.prompt import IGNORED
+from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.qwen2_5_omni.network import audio_part, text_part
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.errors import ZooError
@@ -164,4 +164,4 @@ def heard(backbone: Qwen25Omni, waves: Sequence[Tensor]) -> list[Tensor]:
         text = TextStream(decode=backbone.text, separator=" ")
         sessions.append(Session("talk", language("en"), GERMAN, backbone.frame_samples, text))
         sessions[-1].backbone_state = backbone.open(sessions[-1])
-    return backbone.listen(sessions, waves)
+    return backbone.encode_audio(sessions, waves)

@@ -56,7 +56,7 @@ def test_a_full_utterance_is_what_generate_says(folder: Path, load: Load) -> Non
         )
         session = opened(backbone, features, seed=seed)
         [hypothesis] = looked(backbone, session)
-        text = [backbone.start, 227, *hypothesis.token_ids.tolist()]
+        text = [backbone.languages.start, 227, *hypothesis.token_ids.tolist()]
         close = not hypothesis.truncated
         assert [*text, *([backbone.end] if close else [])] == expected.sequences[0].tolist()
         [units] = backbone.generate_units([written(session, hypothesis)], layer=1, close=close)

@@ -143,10 +143,10 @@ def test_an_excerpt_is_heard_as_a_stream_is(make: Make, excerpts: list[Excerpt])
     with torch.no_grad():
         memory, inside = backbone.memories(batch.features, batch.lengths)
     stream: Any = SimpleNamespace(
-        backbone=SimpleNamespace(features=backbone.spectrogram.open()), audio_start=0
+        backbone_state=SimpleNamespace(features=backbone.spectrogram.open()), audio_start=0
     )
     with torch.no_grad():
-        [heard] = backbone.listen([stream], [excerpts[1].samples()])
+        [heard] = backbone.encode_audio([stream], [excerpts[1].samples()])
     assert inside.sum(dim=1).tolist() == [28 + 1, len(heard)]
     torch.testing.assert_close(memory[1, : len(heard)], heard)
 
@@ -158,7 +158,7 @@ def test_a_batch_is_made_in_a_worker_and_given_words_are_not_learned(
     collate = pickle.loads(pickle.dumps(backbone.collator()))
     free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], given=2)])
     given = len(backbone.tokenizer.encode("Die alte", add_special_tokens=False))
-    opening = [3, int(backbone.languages["deu"])]
+    opening = [3, int(backbone.languages.ids["deu"])]
     assert backbone.tokenizer.convert_ids_to_tokens(opening) == ["</s>", "__deu__"]
     assert free.inputs[0, :2].tolist() == opening
     assert free.labels[0, 0] == -100

@@ -67,7 +67,7 @@ def test_a_batch_is_made_in_a_worker_and_says_what_is_real(
     make: Make, excerpts: list[Excerpt]
 ) -> None:
     batch = pickle.loads(pickle.dumps(make().collator()))(excerpts)
-    assert batch.heard.shape == (3, 82 * 1280)
+    assert batch.audio.shape == (3, 82 * 1280)
     assert batch.lengths.tolist() == [82, 14, 4]
     assert batch.words.tolist() == [3, 2, 1, 1]
     assert batch.word_counts.tolist() == [3, 1, 0]
@@ -139,9 +139,9 @@ def test_memories_of_a_batch_of_streams_equal_each_alone(make: Make) -> None:
     ]
     waves = [session.audio for session in sessions]
     with torch.inference_mode():
-        together = backbone.listen(sessions, waves)
+        together = backbone.encode_audio(sessions, waves)
         alone = [
-            backbone.listen([session], [wave])[0]
+            backbone.encode_audio([session], [wave])[0]
             for session, wave in zip(sessions, waves, strict=True)
         ]
     assert [len(memory) for memory in together] == [55, 2, 16]
@@ -154,7 +154,7 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
     sessions = [stream(backbone, samples, seed) for seed, samples in enumerate((70_000, 20_000))]
     with torch.inference_mode():
         backbone.transcriber.weight.normal_(std=3)  # so that the path moves
-        memories = backbone.listen(sessions, [session.audio for session in sessions])
+        memories = backbone.encode_audio(sessions, [session.audio for session in sessions])
         answers = backbone.transcribe(sessions, [Request(task=Task.TRANSCRIPTION)] * 2, memories)
     for session, answer in zip(sessions, answers, strict=True):
         with torch.inference_mode():

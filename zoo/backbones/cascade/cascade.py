@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.cascade import translator
-from zoo.backbones.cascade.data import IGNORED, Collator, TextBatch
+from zoo.backbones.cascade.data import Collator, TextBatch
 from zoo.backbones.cascade.prompt import Prompt, Template, Written
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Text
+from zoo.backbones.common.partial_text import PartialText
+from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
-from zoo.backbones.common.text.vocabulary import Vocabulary, containing
+from zoo.backbones.common.teacher_forcing import causal_logits, token_accuracy, token_loss
+from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
 from zoo.errors import ZooError, unknown_choice
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
@@ -143,20 +144,12 @@ class Cascade(Backbone):
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write the translator (in ``dtype``; None: as it is) and its tokenizer, as Transformers lays them out."""
-        weights = {
-            name: tensor.to(dtype or tensor.dtype)
-            for name, tensor in self.translator.state_dict().items()
-        }
-        self.translator.save_pretrained(folder, state_dict=weights)
+        save_pretrained(self.translator, folder, dtype)
         self.tokenizer.save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(
-            self.tokenizer.decode(
-                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-        )
+        return detokenise(self.tokenizer, token_ids)
 
     def open(self, session: Session) -> StreamState:
         """Nothing heard yet. Raises ZooError where the transcriber does not hear the source language."""
@@ -222,10 +215,10 @@ class Cascade(Backbone):
         return {i: sessions[i].backbone_state.transcript for i in asked}
 
     def _translate(
-        self, texts: Sequence[Text], sources: Sequence[str], max_words: Sequence[int | None]
+        self, texts: Sequence[PartialText], sources: Sequence[str], max_words: Sequence[int | None]
     ) -> list[Hypothesis]:
         """Search what follows the prompts; nothing new where there is no word to translate."""
-        hypotheses = [text.hypothesis(Answer([], True, torch.empty(0)), limit=1) for text in texts]
+        hypotheses = [text.unchanged(aligned=False) for text in texts]
         live = [i for i, source in enumerate(sources) if source]
         if not live:
             return hypotheses
@@ -245,7 +238,7 @@ class Cascade(Backbone):
             hypotheses[i] = self._hypothesis(texts[i], answer)
         return hypotheses
 
-    def _hypothesis(self, text: Text, answer: Answer) -> Hypothesis:
+    def _hypothesis(self, text: PartialText, answer: Answer) -> Hypothesis:
         """The answer as what follows the written ids."""
         said = text.hypothesis(answer, limit=self.max_tokens)
         tokens = self._joined(text, answer.tokens)
@@ -254,7 +247,7 @@ class Cascade(Backbone):
         joined = text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
         return replace(joined, finished=said.finished, truncated=said.truncated)
 
-    def _joined(self, text: Text, tokens: list[int]) -> list[int]:
+    def _joined(self, text: PartialText, tokens: list[int]) -> list[int]:
         """An answer that goes on with what only the prompt says begins without a space: its first word, spelled with
         one."""
         if (
@@ -271,7 +264,7 @@ class Cascade(Backbone):
         word = self.text(tokens[:first])
         return tokens if word[:1] in CLOSING else [*self.prompt.ids(f" {word}"), *tokens[first:]]
 
-    def _text(self, session: Session, source: str) -> Text:
+    def _text(self, session: Session, source: str) -> PartialText:
         prefix = session.prefix_ids.tolist()
         opening = self.prompt.opening(
             source=session.source_language,
@@ -279,7 +272,7 @@ class Cascade(Backbone):
             transcript=source,
             translation=self.text(prefix),
         )
-        return Text(
+        return PartialText(
             opening=opening,
             prefix=prefix,
             vocabulary=self.vocabularies[session.target_language.unit],
@@ -300,16 +293,10 @@ class Cascade(Backbone):
 
     def forward(self, batch: TextBatch) -> dict[str, Tensor]:
         """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` over what is left to be written."""
-        hidden = self.translator.model(input_ids=batch.input_ids, use_cache=False).last_hidden_state
-        targets = batch.labels[:, 1:]
-        labelled = targets != IGNORED
-        logits = self.translator.get_output_embeddings()(hidden[:, :-1][labelled])
-        loss = F.cross_entropy(
-            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled]
-        )
+        logits, targets = causal_logits(self.translator, batch.labels, input_ids=batch.input_ids)
         return {
-            "loss": loss,
-            "token_accuracy": (logits.argmax(-1) == targets[labelled]).float().mean(),
+            "loss": token_loss(logits, targets),
+            "token_accuracy": token_accuracy(logits, targets),
         }
 
 

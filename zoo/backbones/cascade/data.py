@@ -4,31 +4,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.cascade.prompt import Prompt
+from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
 from zoo.data.excerpts import Excerpt
 from zoo.data.spelling import spelling
 from zoo.languages import language
 
-IGNORED = -100  # label of positions without a loss
-
 
 @dataclass(slots=True)
-class TextBatch:
-    """Prompts and answers, padded at the end (causal attention needs no mask for that).
+class TextBatch(TensorBatch):
+    """Prompts and answers, padded at the end (causal attention needs no mask there).
 
-    input_ids: (batch, T). labels: (batch, T), the id to be said *at* a position, -100 without a loss.
+    Attributes:
+        input_ids: (batch, T).
+        labels: (batch, T), the id *at* each position, or ``IGNORED``.
     """
 
     input_ids: Tensor
     labels: Tensor
-
-    def to(self, device: torch.device | str) -> "TextBatch":
-        """The same batch on another device."""
-        return TextBatch(self.input_ids.to(device), self.labels.to(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +45,13 @@ class Collator:
         frames: of no account, nothing is heard.
         """
         turns = [self._turn(excerpt) for excerpt in excerpts]
-        ids = [torch.tensor(ids) for ids, _ in turns]
         labels = [
-            torch.tensor(ids).masked_fill(~torch.tensor(learned), IGNORED) for ids, learned in turns
+            [id_ if learned else IGNORED for id_, learned in zip(*turn, strict=True)]
+            for turn in turns
         ]
         return TextBatch(
-            input_ids=pad_sequence(ids, batch_first=True, padding_value=self.prompt.end),
-            labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+            input_ids=pad_ids([ids for ids, _ in turns], self.prompt.end),
+            labels=pad_ids(labels, IGNORED),
         )
 
     def _turn(self, excerpt: Excerpt) -> tuple[list[int], list[bool]]:

@@ -1,11 +1,11 @@
-"""What a text LLM is asked: a transcript and what was written of its translation. Knows token ids, but no network."""
+"""The prompt of a cascade's text LLM: a transcript, and the translation that was written so far."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 from transformers import PreTrainedTokenizerBase
 
+from zoo.backbones.common.text.prompt import ChatPrompt, bracketed, formatted
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -15,10 +15,14 @@ Written = Literal["prompt", "answer", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings of one chat turn; the default is the paper's prompt (StreamUni, section 4.2) in Phi-4-mini's chat format.
+    """Strings of one chat turn; the defaults are the paper's (StreamUni, section 4.2) in Phi-4-mini's chat format.
 
-    instruction: may contain {source} and {target}, names of languages; {transcript}, and {translation}, what was
-    written of it. user, assistant: what opens the instruction and the answer. end: one token that ends either.
+    Attributes:
+        instruction: Contains {transcript}; may contain {source} and {target}, names of languages, and
+            {translation}, the translation written so far.
+        user: Before the instruction.
+        end: The token that ends instruction and answer.
+        assistant: Before the answer.
     """
 
     instruction: str = (
@@ -30,85 +34,80 @@ class Template:
     assistant: str = "<|assistant|>"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for an instruction with other names in braces, and for one without a transcript."""
-        try:
-            told = self.instruction.format(**{name: f"<{name}>" for name in FIELDS})
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            told = ""
-        if "<transcript>" not in told:
+        """Raises ZooError for other names in braces and without {transcript}."""
+        filled = formatted(self.instruction, **{name: f"<{name}>" for name in FIELDS})
+        if filled is None or "<transcript>" not in filled:
             raise ZooError(
-                "The template's instruction must have {transcript} in it; it may have {source}, {target} and "
-                f"{{translation}} and no other braces, not {self.instruction!r}."
+                "The template's instruction must have {transcript} in it; it may have {source}, {target} "
+                f"and {{translation}} and no other braces, not {self.instruction!r}."
             )
 
     @property
     def quotes(self) -> bool:
-        """Whether the instruction says what was written."""
+        """Whether the instruction contains the translation written so far."""
         return "{translation}" in self.instruction
 
     @property
     def tokens(self) -> list[str]:
-        """All strings in angle brackets, for a tokenizer of one's own."""
-        texts = (self.user, self.instruction, self.end, self.assistant)
-        return list(
-            dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text))
-        )
+        """All strings in angle brackets, for a small tokenizer."""
+        return bracketed([self.user, self.instruction, self.end, self.assistant])
 
 
-class Prompt:
-    """Builds the ids of a turn. Raises ZooError when the tokenizer lacks the template's end.
-
-    written: where the translation written so far stands. prompt: in the instruction, as in the paper; the answer is
-    what follows it. answer: forced as the begin of the answer. both: here and there.
-    """
+class Prompt(ChatPrompt):
+    """Builds the ids of a turn."""
 
     def __init__(
         self, *, tokenizer: PreTrainedTokenizerBase, template: Template, written: Written
     ) -> None:
-        self.tokenizer = tokenizer
+        """Prepare the template's tokens.
+
+        Args:
+            tokenizer: Of the text LLM.
+            template: Strings of the turn.
+            written: Place of the translation written so far. prompt: in the instruction, as in the paper;
+                the answer continues it. answer: forced as the beginning of the answer. both: in both.
+
+        Raises:
+            ZooError: When the tokenizer lacks the template's end.
+        """
+        super().__init__(tokenizer)
         self.template = template
         self.written = written
-        end = self.ids(template.end)
-        if len(end) != 1:
-            raise ZooError(
-                f"The tokenizer {tokenizer.name_or_path} has no single token {template.end!r}, which backbone.template "
-                "needs; describe the chat format of your model there."
-            )
-        self.end = end[0]
+        advice = "describe the chat format of your model there"
+        self.end = self.single(template.end, advice=advice)
 
     @property
     def forces(self) -> bool:
-        """Whether the answer begins with what was written."""
+        """Whether the answer begins with the translation written so far."""
         return self.written != "prompt"
 
     def opening(
         self, *, source: Language, target: Language, transcript: str, translation: str
     ) -> list[int]:
-        """Ids of the instruction up to where the answer begins. translation: what was written of it."""
+        """Ids up to the beginning of the answer; ``translation`` is what was written so far."""
         return self.ids(self._turn(source, target, transcript, translation)[0])
 
     def quoted(
         self, *, source: Language, target: Language, transcript: str, translation: str
     ) -> tuple[list[int], list[bool]]:
-        """The same, and which of the ids quote the translation."""
+        """``opening``, and which of its ids quote the translation."""
         text, begin = self._turn(source, target, transcript, translation)
         end = begin + len(translation.strip()) if self.written != "answer" else begin
-        told = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return told["input_ids"], [begin < last <= end for _, last in told["offset_mapping"]]
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return encoded["input_ids"], [begin < last <= end for _, last in encoded["offset_mapping"]]
 
     def _turn(
         self, source: Language, target: Language, transcript: str, translation: str
     ) -> tuple[str, int]:
-        """The turn as text, and where in it the translation is quoted."""
-        said = {"source": source.name, "target": target.name, "transcript": transcript.strip()}
-        said["translation"] = "" if self.written == "answer" else translation.strip()
-        before = self.template.instruction.partition("{translation}")[0].format(**said)
-        opening = f"{self.template.user}{self.template.instruction.format(**said)}"
-        return f"{opening}{self.template.end}{self.template.assistant}", len(
-            self.template.user
-        ) + len(before)
-
-    def ids(self, text: str) -> list[int]:
-        """Ids of a text, nothing added."""
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
-        return ids
+        """The turn as text, and the place in it where the translation is quoted."""
+        fields = {
+            "source": source.name,
+            "target": target.name,
+            "transcript": transcript.strip(),
+            "translation": "" if self.written == "answer" else translation.strip(),
+        }
+        template = self.template
+        before = template.instruction.partition("{translation}")[0].format(**fields)
+        opening = f"{template.user}{template.instruction.format(**fields)}"
+        text = f"{opening}{template.end}{template.assistant}"
+        return text, len(template.user) + len(before)

@@ -11,7 +11,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from zoo.backbones.common.causal.branches import Cached, Turn, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.decoder import ATTENTION, decoder_config
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import check_tokenizer, model_type, part, weights
@@ -74,9 +74,9 @@ def build(
     return model
 
 
-def look(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Turn:
+def look(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:
     """What follows the prompts (ids), in progress, as a batch."""
     embed = model.get_input_embeddings()
     ids = [torch.tensor(list(prompt), device=model.device) for prompt in prompts]
     cache = empty_cache(model)
-    return Turn(model, [Cached(cache) for _ in ids], [embed(one) for one in ids])
+    return CausalBranches(model, [Prefilled(cache) for _ in ids], [embed(one) for one in ids])

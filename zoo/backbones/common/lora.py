@@ -1,34 +1,46 @@
-"""Low-rank adapters (LoRA) inside a network of Transformers, through peft. Knows neither a network nor its files.
+"""Low-rank adapters (LoRA) inside a network of Transformers, through peft: new, read, merged, written.
 
-An adapter lies inside the layers it adapts: the network stays of its class, and names of weights tell what is what.
+An adapter lies inside the layers that it adapts: the network keeps its class, and the names of weights
+tell the adapter's from the others.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import peft
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from zoo.backbones.common.pretrained.weights import tied
-from zoo.errors import ZooError
+from zoo.backbones.common.pretrained.weights import (
+    exported,
+    read_tensor,
+    save_pretrained,
+    save_tensors,
+    tensor_files,
+)
+from zoo.errors import ZooError, shorten_list
 
 ADAPTER = "speech"
 WITHIN = (".lora_A.", ".lora_B.")
 BASE = ".base_layer."
-FOLDER = "speech-lora"  # of an adapter beside the weights, as Microsoft has it
+FOLDER = "speech-lora"  # of an adapter beside the weights, as Microsoft names it
+PREFIX = "base_model.model."  # of an adapter's weights in such a folder
 
 
 @dataclass(frozen=True, slots=True)
 class LoraConfig:
     """An adapter that is trained; the defaults are those of Phi-4-Multimodal's speech adapter.
 
-    rank, alpha, dropout: as in peft; the adapter counts alpha / rank times. save: what an exported model holds:
-    weights with the adapter in them, or the weights it started from and the adapter beside them.
+    Attributes:
+        rank: Rank of the update.
+        alpha: The update is scaled by alpha / rank.
+        dropout: Share of inputs that are dropped in training.
+        save: What an exported model holds. merged: weights with the adapter added. adapter: the weights
+            it started from, and the adapter in a folder beside them.
     """
 
     rank: int = 320
@@ -37,7 +49,7 @@ class LoraConfig:
     save: Literal["merged", "adapter"] = "merged"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for an adapter of no rank, and for another way to save."""
+        """Raises ZooError for a rank below 1, a dropout outside [0, 1) and an unknown ``save``."""
         if self.rank < 1:
             raise ZooError(f"A LoRA needs a rank of at least 1, not {self.rank}.")
         if not 0 <= self.dropout < 1:
@@ -47,11 +59,11 @@ class LoraConfig:
 
     @property
     def scaling(self) -> float:
-        """How often the adapter counts."""
+        """LoRA scaling factor."""
         return self.alpha / self.rank
 
     def peft(self, targets: str) -> peft.LoraConfig:
-        """The same for peft. targets: see ``inject``."""
+        """The same configuration for peft; for ``targets`` see ``inject``."""
         return peft.LoraConfig(
             r=self.rank,
             lora_alpha=self.alpha,
@@ -61,11 +73,119 @@ class LoraConfig:
         )
 
 
-def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
-    """Put a new adapter, which adds nothing yet, inside ``network``; its base weights are frozen by ``trainable``.
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A trained adapter on disk.
 
-    targets: a regular expression for the *whole* path of a linear layer: endings alone would also match the layers of
-    an audio encoder. Raises ZooError where none matches.
+    Attributes:
+        config: Rank and alpha.
+        files: The file of each of its weights.
+    """
+
+    config: LoraConfig
+    files: Mapping[str, Path]
+
+    def names(self, weight: str) -> tuple[str, str] | None:
+        """Names of the two factors that update a weight, or None."""
+        stem = weight.removesuffix(".weight")
+        for form in (f"{stem}.lora_{{}}.{ADAPTER}.weight", f"{PREFIX}{stem}.lora_{{}}.weight"):
+            first, second = (form.format(letter) for letter in "AB")
+            if first in self.files and second in self.files:
+                return first, second
+        return None
+
+
+def read_adapter(folder: Path) -> Adapter | None:
+    """The adapter beside the weights in ``folder``, or None. Raises ZooError for a damaged one."""
+    place = folder / FOLDER
+    if not place.is_dir():
+        return None
+    try:
+        settings = json.loads((place / "adapter_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ZooError(
+            f"The adapter in {place} is damaged: it has no readable adapter_config.json."
+        ) from error
+    config = lora_config(
+        settings, ("r", "lora_alpha", "lora_dropout"), f"adapter_config.json in {place}"
+    )
+    return Adapter(config, tensor_files([place / "adapter_model.safetensors"]))
+
+
+def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraConfig:
+    """The configuration under the ``keys`` of rank, alpha and dropout. Raises ZooError without them."""
+    found = settings if isinstance(settings, dict) else {}
+    rank, alpha, dropout = (found.get(key) for key in keys)
+    if not (isinstance(rank, int) and isinstance(alpha, int | float)):
+        raise ZooError(
+            f"The {where} states no rank and alpha of the adapter ({keys[0]}, {keys[1]})."
+        )
+    return LoraConfig(rank=rank, alpha=int(alpha), dropout=float(dropout or 0.0))
+
+
+def install(
+    network: nn.Module, adapter: Adapter | None, lora: LoraConfig | None, targets: str
+) -> None:
+    """Put an adapter into a network that has its weights.
+
+    Args:
+        network: With all weights but the adapter's.
+        adapter: A trained one; None: a new one, which changes nothing yet, if there is a ``lora``.
+        lora: Configuration of an adapter that is kept apart; None: a trained one is added to the weights.
+        targets: See ``inject``.
+
+    Raises:
+        ZooError: For an adapter that does not fit the network or differs from ``lora``.
+    """
+    if lora is not None:
+        if adapter is not None and (adapter.config.rank, adapter.config.alpha) != (
+            lora.rank,
+            lora.alpha,
+        ):
+            raise ZooError(
+                f"The trained speech adapter has rank {adapter.config.rank} and alpha "
+                f"{adapter.config.alpha}, but backbone.lora has {lora.rank} and {lora.alpha}."
+            )
+        inject(network, lora, targets)
+    if adapter is None:
+        return
+
+    weights = dict(network.named_parameters())
+    used: set[str] = set()
+    try:
+        with torch.no_grad():
+            for name, weight in weights.items():
+                plain = name.replace(BASE, ".")
+                names = None if is_adapter(name) else adapter.names(plain)
+                if names is None:
+                    continue
+                first, second = (read_tensor(adapter.files[name], name) for name in names)
+                used |= set(names)
+                if lora is None:
+                    weight.copy_(added(weight, first, second, adapter.config.scaling))
+                else:
+                    stem = plain.removesuffix(".weight")
+                    weights[f"{stem}.lora_A.{ADAPTER}.weight"].copy_(first)
+                    weights[f"{stem}.lora_B.{ADAPTER}.weight"].copy_(second)
+    except (KeyError, RuntimeError) as error:
+        raise ZooError(
+            f"The trained adapter does not fit the network ({' '.join(str(error).split())})."
+        ) from error
+    if unused := sorted(adapter.files.keys() - used):
+        raise ZooError(f"The trained adapter has weights of other layers: {shorten_list(unused)}.")
+
+
+def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
+    """Put a new adapter, which changes nothing yet, into ``network``.
+
+    Args:
+        network: Its base weights are frozen by ``Backbone.trainable``.
+        lora: Rank, alpha and dropout.
+        targets: Regular expression for the *whole* path of a linear layer; a suffix would also match
+            layers of an audio encoder.
+
+    Raises:
+        ZooError: Where no layer matches.
     """
     try:
         peft.inject_adapter_in_model(lora.peft(targets), network, adapter_name=ADAPTER)
@@ -74,7 +194,7 @@ def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
 
 
 def parameters(network: nn.Module) -> list[nn.Parameter]:
-    """The adapter's."""
+    """The adapter's parameters."""
     return [parameter for name, parameter in network.named_parameters() if is_adapter(name)]
 
 
@@ -90,48 +210,52 @@ def save(
     lora: LoraConfig | None,
     targets: str,
 ) -> None:
-    """Write a network with or without an adapter (``lora.save``) to ``folder``, as Transformers lays it out.
+    """Write a network, and its adapter as ``lora.save`` says, as Transformers lays them out.
 
-    dtype: of what is written (None: as it is). targets: see ``inject``.
+    Args:
+        network: With or without an adapter.
+        folder: Destination.
+        dtype: Of the parameters that are written (None: as they are).
+        lora: The adapter's configuration (None: there is none).
+        targets: See ``inject``.
     """
-    left_out = tied(network)
-    weights = {
-        name: tensor.detach().to(dtype or tensor.dtype)
-        for name, tensor in network.state_dict().items()
-        if name not in left_out
-    }
+    weights = exported(network, dtype)
     if lora is not None and lora.save == "adapter":
-        adapter = {
-            f"base_model.model.{name}": weights[name] for name in weights if is_adapter(name)
-        }
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         lora.peft(targets).save_pretrained(str(folder / FOLDER))
         adapter = {
-            name.replace(f".{ADAPTER}.", "."): tensor.contiguous()
-            for name, tensor in adapter.items()
+            f"{PREFIX}{name.replace(f'.{ADAPTER}.', '.')}": tensor
+            for name, tensor in weights.items()
+            if is_adapter(name)
         }
-        save_file(adapter, folder / FOLDER / "adapter_model.safetensors", metadata={"format": "pt"})
+        save_tensors(adapter, folder / FOLDER / "adapter_model.safetensors")
     scaling = lora.scaling if lora is not None and lora.save == "merged" else 0.0
-    network.save_pretrained(folder, state_dict=merged(weights, scaling))
+    save_pretrained(network, folder, dtype, tensors=merged(weights, scaling))
 
 
 def merged(weights: Mapping[str, Tensor], scaling: float) -> dict[str, Tensor]:
-    """Weights by their names without an adapter, from those of a network with one, added scaling times."""
+    """Weights under their names without an adapter; the adapter is added, scaled by ``scaling``."""
     plain: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if is_adapter(name):
             continue
         first = f"{name.removesuffix('base_layer.weight')}lora_A.{ADAPTER}.weight"
         if scaling and BASE in name and first in weights:
-            weight = added(
-                weight, weights[first], weights[first.replace("lora_A", "lora_B")], scaling
-            )
+            second = weights[first.replace("lora_A", "lora_B")]
+            weight = added(weight, weights[first], second, scaling)
         plain[name.replace(BASE, ".")] = weight
     return plain
 
 
 def added(weight: Tensor, first: Tensor, second: Tensor, scaling: float) -> Tensor:
-    """(out, in) weights plus scaling x second (out, rank) x first (rank, in), computed in float32 at least."""
+    """weight + scaling x second @ first, computed at least in float32.
+
+    Args:
+        weight: (out, in).
+        first: (rank, in).
+        second: (out, rank).
+        scaling: LoRA scaling factor.
+    """
     precise = weight.float() if weight.dtype.itemsize < 4 else weight
     product = second.to(precise.dtype) @ first.to(precise.dtype)
     return (precise + scaling * product).to(weight.dtype)

@@ -1,15 +1,15 @@
-"""What to say next: greedy or beam search with repetition controls. Knows scores, but no network and no audio."""
+"""Greedy and beam search with repetition controls, over any texts in progress (``Continuation``)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
 
-Stop = Callable[[list[int]], bool]  # of an answer's ids so far: these are enough
+Stop = Callable[[list[int]], bool]  # whether an answer with these ids so far is long enough
 
 
 class Continuation(Protocol):
@@ -20,18 +20,23 @@ class Continuation(Protocol):
         """(rows, vocabulary), of each row's next token."""
 
     def fork(self, beams: int) -> None:
-        """Give each stream ``beams`` rows that continue from the same text."""
+        """Give each stream ``beams`` rows that continue the same text."""
 
     def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
         """Row i continues row ``rows[i]`` of its stream (None: itself) with ``tokens[i]``."""
 
     def generated(self, row: int) -> Tensor:
-        """What is kept of the tokens that ``row`` has been given."""
+        """What is kept of the tokens fed to ``row``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What stands before an answer. earlier: ids that it continues. prompt: ids of this turn up to the answer."""
+    """The ids before an answer, for repetition controls.
+
+    Attributes:
+        earlier: Kept target ids that the answer continues.
+        prompt: Ids that were fed in this step, up to the answer.
+    """
 
     earlier: list[int]
     prompt: list[int]
@@ -39,9 +44,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was said. tokens: ids without the end. finished: the model closed the text itself.
+    """The result of a search.
 
-    generated: what the continuation keeps of the tokens it was given, all or all but the last.
+    Attributes:
+        tokens: Ids without the end.
+        finished: Whether the model generated the end.
+        generated: What the continuation keeps of the tokens that were fed: all, or all but the last.
     """
 
     tokens: list[int]
@@ -51,22 +59,29 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """How an answer is generated. beams: 1 is greedy.
+    """How an answer is generated.
 
-    length_penalty: finished beams are ranked by log-probability / length ** length_penalty, the end counted.
-    no_repeat_ngram: no n-gram of this size twice (0: off). repetition_penalty: factor on the log-probability of ids
-    that are there already (1: off); both go by what stands before the answer, too.
-    suppress: texts; no token that contains one is ever said.
+    Attributes:
+        beams: Beam size; 1 is greedy search.
+        length_penalty: Finished beams are ranked by log-probability / length ** length_penalty, the end
+            included in the length.
+        no_repeat_ngram: No n-gram of this size is generated twice (0: off).
+        repetition_penalty: Factor on the log-probabilities of ids that occurred before (1: off).
+        repetition: Where the two controls look for earlier ids. text: in kept target text and answer.
+            prompt (released code of InfiniSST): in prompt and answer, the end of turn and the
+            instruction included; an n-gram of earlier text is forbidden if it would be repeated whole.
+        suppress: Texts; no token that contains one of them is generated.
     """
 
     beams: int = 1
     length_penalty: float = 1.0
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
+    repetition: Literal["text", "prompt"] = "text"
     suppress: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a search that could say nothing or would never end."""
+        """Raises ZooError for a search that could generate nothing or would never end."""
         if self.beams < 1:
             raise ZooError(f"The search needs beams of at least 1, not {self.beams}.")
         if self.repetition_penalty <= 0 or self.no_repeat_ngram < 0:
@@ -74,39 +89,50 @@ class SearchConfig:
                 f"The search needs a repetition_penalty above 0 and a no_repeat_ngram of at least 0, "
                 f"not {self.repetition_penalty} and {self.no_repeat_ngram}."
             )
+        if self.repetition == "prompt" and self.no_repeat_ngram == 1:
+            raise ZooError(
+                "A search with repetition=prompt needs a no_repeat_ngram other than 1: the end could "
+                "not be generated."
+            )
         if "" in self.suppress:
             raise ZooError("The search cannot suppress an empty text: every token contains it.")
 
     def scores(
         self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]
     ) -> Tensor:
-        """Log-probabilities (rows, vocabulary) under the repetition controls, given each row's answer so far."""
+        """Apply the repetition controls.
+
+        Args:
+            log_probs: (rows, vocabulary).
+            contexts: Of each row.
+            answers: Ids of each row's answer so far.
+
+        Returns:
+            (rows, vocabulary); ``log_probs`` itself where the controls are off.
+        """
         if self.no_repeat_ngram == 0 and self.repetition_penalty == 1.0:
             return log_probs
         scores = log_probs.clone()
         for row, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
-            here = self.here(context, answer)
-            seen = torch.tensor(sorted(set(here)), dtype=torch.long, device=scores.device)
+            before = context.earlier if self.repetition == "text" else context.prompt
+            ids = before + answer
+            forbidden = following(ids, ids, self.no_repeat_ngram)
+            if self.repetition == "prompt":
+                forbidden += following(ids, context.earlier, self.no_repeat_ngram)
+
+            seen = torch.tensor(sorted(set(ids)), dtype=torch.long, device=scores.device)
             scores[row, seen] *= self.repetition_penalty
-            scores[row, self.forbidden(context, here)] = -torch.inf
+            scores[row, forbidden] = -torch.inf
         return scores
 
-    def here(self, context: Context, answer: list[int]) -> list[int]:
-        """Ids that the repetition penalty is on and that n-grams may begin in."""
-        return context.earlier + answer
 
-    def forbidden(self, context: Context, here: list[int]) -> list[int]:
-        """Ids that would end an n-gram a second time."""
-        return following(here, here, self.no_repeat_ngram)
-
-
-@dataclass(frozen=True, slots=True)
-class Beam:
-    """A running beam: ids so far, sum of scores and the row it continues."""
-
-    tokens: list[int]
-    score: float
-    row: int
+def following(ids: list[int], text: list[int], size: int) -> list[int]:
+    """Ids that follow the last ``size - 1`` of ``ids`` wherever these occur in ``text``."""
+    if size == 0 or len(ids) < size - 1:
+        return []
+    tail = ids[len(ids) - size + 1 :]
+    places = range(len(text) - size + 1)
+    return [text[i + size - 1] for i in places if text[i : i + size - 1] == tail]
 
 
 def search(
@@ -120,11 +146,17 @@ def search(
     never_first: Sequence[Sequence[int]] | None = None,
     stops: Sequence[Stop | None] | None = None,
 ) -> list[Answer]:
-    """One answer per stream.
+    """Generate one answer per stream.
 
-    limits: most ids per answer, the end among them. end: the id that closes a text. never: ids that are never said.
-    never_first: per stream, ids that no answer begins with (the end: no empty answer).
-    stops: per stream, when an answer is enough though it is not finished; greedy search only, beams go on.
+    Args:
+        continuation: Texts in progress, one row per stream.
+        config: How to search.
+        contexts: Ids before each answer.
+        limits: Most ids of each answer, the end included.
+        end: Id that ends a text.
+        never: Ids that are never generated.
+        never_first: Per stream, ids that no answer begins with (the end: no empty answer).
+        stops: Per stream, when an answer is long enough; greedy search only, beams ignore it.
     """
     rules = Rules(config, list(never), never_first or [()] * len(contexts))
     if config.beams > 1:
@@ -134,7 +166,13 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be said. never: ids ruled out throughout; never_first: per stream, ids that no answer begins with."""
+    """Which ids may be generated.
+
+    Attributes:
+        config: Repetition controls.
+        never: Ids that are never generated.
+        never_first: Per stream, ids that no answer begins with.
+    """
 
     config: SearchConfig
     never: list[int]
@@ -146,22 +184,18 @@ class Rules:
         """(rows, vocabulary), given each row's answer so far."""
         scores = self.config.scores(log_probs, contexts, answers)
         if self.never:
-            scores = scores.index_fill(
-                1, torch.tensor(self.never, device=scores.device), -torch.inf
-            )
-        first = (
-            [row for row, answer in enumerate(answers) if not answer]
-            if any(self.never_first)
-            else []
-        )
+            never = torch.tensor(self.never, device=scores.device)
+            scores = scores.index_fill(1, never, -torch.inf)
+        if not any(self.never_first):
+            return scores
+
+        # a stream that ended at once keeps an empty answer while others go on
+        first = [row for row, answer in enumerate(answers) if not answer]
         if first:
             scores = scores.clone()
-        for row in (
-            first
-        ):  # a stream that ended at once has no answer for ever, others may be well into theirs
-            scores[
-                row, list(self.never_first[row * len(self.never_first) // len(scores)])
-            ] = -torch.inf
+        for row in first:
+            stream = row * len(self.never_first) // len(scores)
+            scores[row, list(self.never_first[stream])] = -torch.inf
         return scores
 
 
@@ -180,11 +214,11 @@ def _greedy(
         for stream, token in enumerate(best):
             if stream in answers:
                 continue
-            said, stop = tokens[stream], stops[stream]
+            ids, stop = tokens[stream], stops[stream]
             if token != end:
-                said.append(token)
-            if token == end or len(said) == limits[stream] or (stop is not None and stop(said)):
-                answers[stream] = Answer(said, token == end, continuation.generated(stream))
+                ids.append(token)
+            if token == end or len(ids) == limits[stream] or (stop is not None and stop(ids)):
+                answers[stream] = Answer(ids, token == end, continuation.generated(stream))
         if len(answers) == len(tokens):
             return [answers[stream] for stream in range(len(tokens))]
         continuation.step(best)
@@ -197,7 +231,7 @@ def _beam_search(
     limits: Sequence[int],
     end: int,
 ) -> list[Answer]:
-    """As Hugging Face does it with ``early_stopping=False``, per stream; the prompt is computed once for all beams."""
+    """Hugging Face's beam search with ``early_stopping=False``, per stream."""
     config = rules.config
     continuation.fork(config.beams)
     contexts = [context for context in contexts for _ in range(config.beams)]
@@ -207,9 +241,8 @@ def _beam_search(
     while True:
         beams = [beam for stream in streams for beam in stream.beams]
         scores = rules.scores(continuation.log_probs, contexts, [beam.tokens for beam in beams])
-        scores = scores + torch.tensor(
-            [[beam.score] for beam in beams], dtype=scores.dtype, device=scores.device
-        )
+        sums = [[beam.score] for beam in beams]
+        scores = scores + torch.tensor(sums, dtype=scores.dtype, device=scores.device)
         values, places = scores.view(len(streams), -1).topk(2 * config.beams)
         for stream, value, place in zip(streams, values.tolist(), places.tolist(), strict=True):
             stream.advance(value, place, scores.shape[1])
@@ -219,8 +252,23 @@ def _beam_search(
         continuation.step([beam.tokens[-1] for beam in beams], [beam.row for beam in beams])
 
 
+@dataclass(frozen=True, slots=True)
+class Beam:
+    """A running beam: ids so far, sum of scores and the row that it continues."""
+
+    tokens: list[int]
+    score: float
+    row: int
+
+
 class StreamSearch:
-    """The beams of one stream. ``finished``: (normalised score, answer), at most as many as there are beams."""
+    """The beams of one stream.
+
+    Attributes:
+        beams: Running beams, best first.
+        finished: (normalised score, answer), at most as many as there are beams.
+        done: Whether no running beam can beat the finished ones.
+    """
 
     def __init__(
         self, continuation: Continuation, config: SearchConfig, limit: int, end: int, index: int
@@ -238,7 +286,13 @@ class StreamSearch:
         self.done = False
 
     def advance(self, values: list[float], places: list[int], vocabulary: int) -> None:
-        """Take the best continuations: ``places`` index (beams x vocabulary), best first."""
+        """Continue with the best candidates.
+
+        Args:
+            values: Sums of scores, best first.
+            places: Indices of the same candidates into (beams x vocabulary).
+            vocabulary: Number of ids.
+        """
         if self.done:
             self.beams = [Beam([self.end], beam.score, self.first_row) for beam in self.beams]
             return
@@ -252,10 +306,12 @@ class StreamSearch:
                     self._finish([*parent.tokens, token], score, row)
             elif len(running) < self.config.beams:
                 running.append(Beam([*parent.tokens, token], score, row))
+
         self.done = length == self.limit or self._settled(
             running[0].score / length**self.config.length_penalty
         )
-        self.beams = running or [Beam([self.end], 0.0, self.first_row)] * self.config.beams
+        padding = [Beam([self.end], 0.0, self.first_row)] * self.config.beams
+        self.beams = running or padding
 
     def _finish(self, tokens: list[int], score: float, row: int) -> None:
         ended = tokens[-1] == self.end
@@ -265,13 +321,3 @@ class StreamSearch:
 
     def _settled(self, best_running: float) -> bool:
         return len(self.finished) == self.config.beams and best_running <= self.finished[-1][0]
-
-
-def following(ids: list[int], text: list[int], size: int) -> list[int]:
-    """What follows in ``text`` wherever it has the last ``size - 1`` of ``ids``."""
-    if size == 0 or len(ids) < size - 1:
-        return []
-    tail = ids[len(ids) - size + 1 :]
-    return [
-        text[i + size - 1] for i in range(len(text) - size + 1) if text[i : i + size - 1] == tail
-    ]

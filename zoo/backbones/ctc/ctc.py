@@ -20,6 +20,7 @@ from transformers import (
 from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import check_extractor, check_fields, part, weights
+from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.ctc.best_path import best_paths
 from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
 from zoo.errors import ZooError
@@ -119,11 +120,7 @@ class CTC(Backbone):
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write weights (in ``dtype``; None: as they are) and tokenizer as Transformers lays them out."""
-        state = {
-            name: tensor.to(dtype or tensor.dtype)
-            for name, tensor in self.network.state_dict().items()
-        }
-        self.network.save_pretrained(folder, state_dict=state)
+        save_pretrained(self.network, folder, dtype)
         self.spelling.tokenizer.save_pretrained(folder)
         self.extractor.save_pretrained(folder)
 

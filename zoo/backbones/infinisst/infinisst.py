@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.causal.branches import Turn, empty_cache
+from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
-from zoo.backbones.infinisst.search import Answer, Context, SearchConfig, search
+from zoo.backbones.infinisst.search import Answer, Context, TurnSearchConfig, search
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, recent, slide
 from zoo.errors import ZooError
 from zoo.languages import Language
@@ -43,7 +43,7 @@ class InfiniSST(SpeechLLM):
         embedding_std: float | None = None,
         dtype: str = "float32",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
-        search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
     ) -> None:
         super().__init__(
             encoder=encoder,
@@ -62,10 +62,10 @@ class InfiniSST(SpeechLLM):
 
     def forward(self, batch: Batch) -> Output:
         """Teacher forcing over whole trajectories (section 3.4): the loss covers each turn's text and its end."""
-        samples = batch.heard.dim() == 2
+        samples = batch.audio.dim() == 2
         return self.teach(
             batch,
-            self.encode_training(batch.heard, batch.multiplier).hidden if samples else batch.heard,
+            self.encode_training(batch.audio, batch.multiplier).hidden if samples else batch.audio,
         )
 
     @torch.inference_mode()
@@ -101,7 +101,7 @@ class InfiniSST(SpeechLLM):
             self._opening(session) + self.prompt.turn(size)
             for session, size in zip(sessions, chunks, strict=True)
         ]
-        turn = Turn(
+        turn = CausalBranches(
             self.decoder,
             states,
             [

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from zoo.backbones.common.speech_llm.data import Batch, collate
-from zoo.backbones.common.speech_llm.prompt import IGNORED, Prompt, Trajectory
-from zoo.backbones.common.wav2vec2.adapter import MERGED, filled
+from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
+from zoo.backbones.common.teacher_forcing import IGNORED
+from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.data.excerpts import Excerpt
 from zoo.languages import Language, language
 from zoo.types import Samples
@@ -30,7 +31,7 @@ class Collator:
         """
         size = EMBEDDING_SAMPLES if frames is None else MERGED
         heard = [excerpt.samples() for excerpt in excerpts] if frames is None else list(frames)
-        heard = [filled(one, size) for one in heard]
+        heard = [pad_to_multiple(one, size) for one in heard]
         dialogues = [
             dialogue(
                 self.prompt,

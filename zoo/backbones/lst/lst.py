@@ -5,36 +5,41 @@ Every look hears all kept speech anew and continues all kept text: instruction, 
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-import zoo.backbones.common.search as shared
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.feature_cache import Analysed
-from zoo.backbones.common.causal.look import Look, hypothesis, silence
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Text
-from zoo.backbones.common.offline import Listener, StreamState
+from zoo.backbones.common.causal.aligned import AlignedBranches
+from zoo.backbones.common.encoder_memory import (
+    OFFLINE,
+    StreamState,
+    encoder_memories,
+    forget_memory,
+)
+from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.weights import WEIGHTS
-from zoo.backbones.common.search import Context, search
+from zoo.backbones.common.search import Context, SearchConfig, search
 from zoo.backbones.common.speech_llm.data import Batch
 from zoo.backbones.common.speech_llm.prompt import Template, template_named
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.text.vocabulary import Vocabulary
-from zoo.backbones.common.wav2vec2.adapter import MERGED, filled
+from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.common.wav2vec2.features import Heard, analyse
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.description import described, local, network
-from zoo.backbones.lst.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Frames, Hypothesis, Request, Samples, UnitKind
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
+
+SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # section 4.3
 
 
-class LST(SpeechLLM, Listener):
+class LST(SpeechLLM):
     """Instruction, speech history, translation history; self-attention to the speech as alignment.
 
     name: folder or hub id of an exported or converted LST; None: a network of the parts that the other arguments name,
@@ -45,6 +50,7 @@ class LST(SpeechLLM, Listener):
     most so many new ids, its end included.
     """
 
+    exposes: ClassVar[frozenset[Capability]] = OFFLINE
     frame_samples: Samples = EMBEDDING_SAMPLES
     experiment = "lst_minitalks"
     weights_key = "name"
@@ -66,7 +72,7 @@ class LST(SpeechLLM, Listener):
         encoder_weights: str | None = None,
         embedding_std: float | None = None,
         dtype: str = "float32",
-        search: shared.SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
+        search: SearchConfig = SEARCH,
         max_tokens: int = 256,
     ) -> None:
         given: dict[str, Any] = {"encoder": encoder, "decoder": decoder, "template": template}
@@ -130,11 +136,11 @@ class LST(SpeechLLM, Listener):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` over texts and their ends."""
-        frames = batch.heard
+        frames = batch.audio
         if frames.dim() == 2:
             lengths = MERGED * (batch.speech_positions >= 0).sum(dim=1)
-            blocks = self._blocks(batch.heard.shape[1] // FRAME_SAMPLES)
-            frames = self.encode_training(batch.heard, blocks, lengths).hidden
+            blocks = self._blocks(batch.audio.shape[1] // FRAME_SAMPLES)
+            frames = self.encode_training(batch.audio, blocks, lengths).hidden
         output = self.teach(batch, frames)
         accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
         return {"loss": output.loss, "token_accuracy": accuracy}
@@ -151,6 +157,10 @@ class LST(SpeechLLM, Listener):
         )
         return StreamState(features=Analysed(frames))
 
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Drop the embeddings of forgotten audio; kept text is fed again at every request."""
+        forget_memory(session, cut)
+
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
@@ -163,12 +173,12 @@ class LST(SpeechLLM, Listener):
             session.visible_audio(request.audio_end)
             for session, request in zip(sessions, requests, strict=True)
         ]
-        speech = self.hear(sessions, waves)
+        speech = encoder_memories(self.encode_audio, sessions, waves)
         texts = [
             self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)
         ]
         aligned = Capability.ALIGNMENT in needs
-        hypotheses = [silence(text, aligned) for text in texts]
+        hypotheses = [text.unchanged(aligned=aligned) for text in texts]
         live = [index for index, heard in enumerate(speech) if len(heard)]
         if live:
             asked = (
@@ -182,14 +192,14 @@ class LST(SpeechLLM, Listener):
 
     def _continue(
         self,
-        texts: Sequence[Text],
+        texts: Sequence[PartialText],
         requests: Sequence[Request],
         speech: Sequence[Tensor],
         aligned: bool,
     ) -> list[Hypothesis]:
         """Search what follows instruction, speech and prefix."""
         prompts = [text.opening + text.prefix for text in texts]
-        look = Look(
+        branches = AlignedBranches(
             self.decoder,
             [self.embed(ids, heard) for ids, heard in zip(prompts, speech, strict=True)],
             prefixes=[len(text.prefix) for text in texts],
@@ -200,7 +210,7 @@ class LST(SpeechLLM, Listener):
             heads=self.heads if aligned else None,
         )
         answers = search(
-            look,
+            branches,
             self.search,
             contexts=[
                 Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)
@@ -212,20 +222,17 @@ class LST(SpeechLLM, Listener):
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
         )
-        told = self.alignment if aligned else None
-        return [
-            hypothesis(text, answer, limit=self.max_tokens, alignment=told)
-            for text, answer in zip(texts, answers, strict=True)
-        ]
+        alignment = self.alignment if aligned else None
+        return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """Speech embeddings (n, width) of each wave, encoded side by side.
 
         A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
         hears whole embeddings only.
         """
         whole = [
-            filled(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave
+            pad_to_multiple(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave
             for wave in waves
         ]
         heard = [
@@ -247,8 +254,8 @@ class LST(SpeechLLM, Listener):
             embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)
         ]
 
-    def _text(self, session: Session, embeddings: Frames) -> Text:
-        return Text(
+    def _text(self, session: Session, embeddings: Frames) -> PartialText:
+        return PartialText(
             opening=self._instruction(session) + self.prompt.spoken(embeddings),
             prefix=session.prefix_ids.tolist(),
             vocabulary=self.vocabularies[session.target_language.unit],

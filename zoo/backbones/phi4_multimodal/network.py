@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from torch import Tensor, nn
+from torch import nn
 from transformers import (
     Phi4MultimodalAudioConfig,
     Phi4MultimodalConfig,
@@ -19,7 +19,7 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 )
 
 from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.lora import ADAPTER, LoraConfig
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained.loading import check_fields
 from zoo.backbones.phi4_multimodal.weights import Published
 from zoo.errors import ZooError, shorten_list
@@ -89,21 +89,11 @@ def published_network(
         source.config.sliding_window = None  # it hides nothing, but makes caches that cannot be cut
     with torch.device("meta"), no_init_weights():
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
-    brought = source.lora
-    if (
-        lora is not None
-        and brought is not None
-        and (lora.rank, lora.alpha) != (brought.rank, brought.alpha)
-    ):
-        raise ZooError(
-            f"The speech adapter of {source.name} has rank {brought.rank} and alpha {brought.alpha}; backbone.lora "
-            f"says {lora.rank} and {lora.alpha}."
-        )
     weights, missing = {}, []
     for name, expected in network.state_dict().items():
         if name == "lm_head.weight" and source.config.tie_word_embeddings:
             continue
-        found = _read(source, name, dtype, merge=lora is None)
+        found = source.tensor(name)
         if found is None:
             missing.append(name)
         elif found.shape != expected.shape:
@@ -111,7 +101,7 @@ def published_network(
                 f"{name} of {source.name} has shape {list(found.shape)}, not {list(expected.shape)}."
             )
         else:
-            weights[name] = found
+            weights[name] = found.to(dtype, copy=True)  # no longer mapped from disk
     if missing:
         raise ZooError(
             f"{source.name} lacks weights of a Phi-4-Multimodal: {shorten_list(missing)}."
@@ -119,32 +109,8 @@ def published_network(
     network.load_state_dict(weights, strict=False, assign=True)
     network.tie_weights()
     network.model.rotary_emb = Phi4MultimodalRotaryEmbedding(source.config)
-    if lora is not None:
-        adapters.inject(network, lora, TARGETS)
-        _fill(network, source)
+    adapters.install(network, source.adapter, lora, TARGETS)
     return network
-
-
-def _read(source: Published, name: str, dtype: torch.dtype, *, merge: bool) -> Tensor | None:
-    """One weight in ``dtype``, no longer on disk; merge: with what the adapter adds to it."""
-    found, pair = source.tensor(name), source.adapters(name) if merge else None
-    if found is None or pair is None or source.lora is None:
-        return None if found is None else found.to(dtype, copy=True)
-    precise = torch.promote_types(dtype, torch.float32)
-    return adapters.added(found.to(precise), *pair, source.lora.scaling).to(dtype)
-
-
-def _fill(network: Phi4MultimodalForCausalLM, source: Published) -> None:
-    """Read the published adapter, if there is one, into the one that was injected."""
-    own = dict(network.named_parameters())
-    with torch.no_grad():
-        for name in own:
-            if f".lora_A.{ADAPTER}." not in name:
-                continue
-            pair = source.adapters(name.replace(f".lora_A.{ADAPTER}.", "."))
-            if pair is not None:
-                own[name].copy_(pair[0])
-                own[name.replace("lora_A", "lora_B")].copy_(pair[1])
 
 
 def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM:

@@ -11,8 +11,10 @@ from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.chain_of_thought.named import NamedLLM
-from zoo.backbones.common.chain_of_thought.network import checkpoint
+from zoo.backbones.common.chain_of_thought.chain_of_thought import (
+    ChainOfThought,
+    enable_checkpointing,
+)
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import check_tokenizer, part
@@ -29,7 +31,7 @@ from zoo.errors import ZooError
 from zoo.types import Samples
 
 
-class Phi4Multimodal(NamedLLM):
+class Phi4Multimodal(ChainOfThought):
     """config: fields of ``Phi4MultimodalConfig``. lora: of weights by name, their own speech adapter."""
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
@@ -54,7 +56,7 @@ class Phi4Multimodal(NamedLLM):
             ATTENTION  # of the text; the audio encoder has its own
         )
         if self.gradient_checkpointing:
-            checkpoint(self.model)
+            enable_checkpointing(self.model)
 
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
         if self.name is not None:

@@ -6,19 +6,19 @@ the authors of StreamUni trained: names of their own, both adapters within. Know
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import Phi4MultimodalConfig
 
-from zoo.backbones.common.lora import ADAPTER, FOLDER, LoraConfig
+from zoo.backbones.common.lora import ADAPTER, Adapter, lora_config, read_adapter
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
 from zoo.errors import ZooError
 
 NOUN = "Phi-4-Multimodal"
@@ -81,14 +81,21 @@ TEXT_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """config: of the network. files: of each weight, by its name there. lora: the adapter, if there is one."""
+    """A published model on disk.
+
+    Attributes:
+        name: Hub id or folder, for messages.
+        config: Of the network.
+        original: Whether weights have the original's names.
+        files: The file of each weight, by its name there.
+        adapter: The speech adapter, if there is one.
+    """
 
     name: str
     config: Phi4MultimodalConfig
     original: bool
     files: Mapping[str, Path]
-    adapter: Mapping[str, Path]
-    lora: LoraConfig | None
+    adapter: Adapter | None
 
     def tensor(self, name: str) -> Tensor | None:
         """A weight by Transformers' name, without an adapter; None where there is none."""
@@ -97,20 +104,7 @@ class Published:
             self._there(name).replace(".weight", ".base_layer.weight"),
         ):
             if there in self.files:
-                return read(self.files[there], there)
-        return None
-
-    def adapters(self, name: str) -> tuple[Tensor, Tensor] | None:
-        """(rank, in) and (out, rank) that are added to a weight; None where nothing is."""
-        stem = name.removesuffix(".weight")
-        for form in (
-            f"{stem}.lora_{{}}.{ADAPTER}.weight",
-            f"base_model.model.{stem}.lora_{{}}.weight",
-        ):
-            names = [form.format(letter) for letter in "AB"]
-            if self.lora is not None and all(there in self.adapter for there in names):
-                first, second = (read(self.adapter[there], there) for there in names)
-                return first, second
+                return read_tensor(self.files[there], there)
         return None
 
     def _there(self, name: str) -> str:
@@ -135,7 +129,7 @@ def published(name: str) -> Published:
             f"{name} is a {kind!r} by its config.json; as {NOUN} it must be a {' or '.join(KINDS)}."
         )
     files = _weights(folder, name)
-    adapter, lora = _adapter(folder, name, settings, files)
+    adapter = _adapter(folder, name, settings, files)
     try:
         config = (
             Phi4MultimodalConfig.from_dict(settings) if kind == KINDS[0] else converted(settings)
@@ -144,7 +138,7 @@ def published(name: str) -> Published:
         raise ZooError(
             f"The config.json of {name} makes no {NOUN}: {' '.join(str(error).split())}"
         ) from error
-    return Published(name, config, kind == KINDS[1], files, adapter, lora)
+    return Published(name, config, kind == KINDS[1], files, adapter)
 
 
 def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
@@ -162,75 +156,34 @@ def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
     return Phi4MultimodalConfig(**text, audio_config=audio)
 
 
-def read(path: Path, name: str) -> Tensor:
-    """One tensor of a file; the others stay on disk. Raises ZooError for a damaged file."""
-    with _open(path) as file:
-        tensor: Tensor = file.get_tensor(name)
-    return tensor
-
-
-def _open(path: Path) -> Any:
-    try:
-        return safe_open(path, framework="pt")
-    except (SafetensorError, OSError) as error:
-        raise ZooError(f"{path} is missing, damaged or no safetensors file ({error}).") from error
-
-
-def _names(paths: Iterable[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for path in paths:
-        with _open(path) as file:
-            found |= dict.fromkeys(file.keys(), path)
-    return found
-
-
 def _weights(folder: Path, name: str) -> dict[str, Path]:
     """Files by what they hold: those of the index, or the only one."""
     index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
     if index.is_file():
         shards = set(_json(index, name).get("weight_map", {}).values())
-        return _names(folder / shard for shard in sorted(shards))
+        return tensor_files(folder / shard for shard in sorted(shards))
     if not single.is_file():
         raise ZooError(
             f"{name} has no model.safetensors, whole or in parts; pickled weights are never opened."
         )
-    return _names([single])
+    return tensor_files([single])
 
 
 def _adapter(
     folder: Path, name: str, settings: Mapping[str, Any], files: Mapping[str, Path]
-) -> tuple[dict[str, Path], LoraConfig | None]:
-    """Files by what of an adapter they hold: among the weights, else in a folder beside them."""
+) -> Adapter | None:
+    """The speech adapter: among the weights, else in a folder beside them."""
     within = {
-        there: path
-        for there, path in files.items()
-        if f".{ADAPTER}." in there and ".lora_" in there
+        weight: path
+        for weight, path in files.items()
+        if f".{ADAPTER}." in weight and ".lora_" in weight
     }
-    if within:
-        told = settings.get("speech_lora", {})
-        return within, _lora(
-            told.get("r"), told.get("lora_alpha"), told.get("dp", 0.0), f"config.json of {name}"
-        )
-    beside = folder / FOLDER
-    if not beside.is_dir():
-        return {}, None
-    told = _json(beside / "adapter_config.json", name)
-    lora = _lora(
-        told.get("r"), told.get("lora_alpha"), told.get("lora_dropout", 0.0), f"{FOLDER} of {name}"
+    if not within:
+        return read_adapter(folder)
+    described = settings.get("speech_lora")
+    return Adapter(
+        lora_config(described, ("r", "lora_alpha", "dp"), f"config.json of {name}"), within
     )
-    return _names([beside / "adapter_model.safetensors"]), lora
-
-
-def _lora(rank: object, alpha: object, dropout: object, where: str) -> LoraConfig:
-    if (
-        not isinstance(rank, int)
-        or not isinstance(alpha, int | float)
-        or not isinstance(dropout, int | float)
-    ):
-        raise ZooError(
-            f"The {where} does not tell rank and alpha of the speech adapter (r, lora_alpha)."
-        )
-    return LoraConfig(rank=rank, alpha=int(alpha), dropout=dropout)
 
 
 def _json(path: Path, name: str) -> dict[str, Any]:

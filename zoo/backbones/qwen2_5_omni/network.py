@@ -16,9 +16,8 @@ from transformers import (
 )
 
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.lora import LoraConfig, inject
+from zoo.backbones.common.lora import LoraConfig, inject, install, read_adapter
 from zoo.backbones.common.pretrained.loading import check_fields, model_type, part, quiet, weights
-from zoo.backbones.qwen2_5_omni.adapter import adapted
 from zoo.errors import ZooError
 
 TARGETS = (  # of a new adapter
@@ -80,7 +79,7 @@ def pretrained_network(
         config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
         config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
         network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
-    adapted(network, Path(name), lora, TARGETS)
+    install(network, read_adapter(Path(name)), lora, TARGETS)
     return with_grouped_attention(network)
 
 

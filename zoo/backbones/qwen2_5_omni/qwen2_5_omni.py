@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
 
 from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.chain_of_thought.named import NamedLLM
-from zoo.backbones.common.chain_of_thought.network import checkpoint
+from zoo.backbones.common.chain_of_thought.chain_of_thought import (
+    ChainOfThought,
+    enable_checkpointing,
+)
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.pretrained.loading import check_tokenizer, part
 from zoo.backbones.qwen2_5_omni import encoder
@@ -56,7 +58,7 @@ class TextPart:
         return self.thinker.lm_head
 
 
-class Qwen25Omni(NamedLLM):
+class Qwen25Omni(ChainOfThought):
     """config: fields of ``Qwen2_5OmniThinkerConfig``."""
 
     frame_samples: Samples = TOKEN  # 40 ms
@@ -77,7 +79,7 @@ class Qwen25Omni(NamedLLM):
         self._check()
         self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
         if self.gradient_checkpointing:
-            checkpoint(self.model)
+            enable_checkpointing(self.model)
 
     def _random(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)

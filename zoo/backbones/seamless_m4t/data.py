@@ -1,4 +1,4 @@
-"""From excerpts to what SeamlessM4T is trained on. Runs in a data worker; knows no network."""
+"""Training batches of SeamlessM4T from excerpts of talks; runs in a data worker."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,22 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.audio.spectrogram import Spectrogram, stacked
+from zoo.backbones.common.audio.spectrogram import Spectrogram
+from zoo.backbones.common.encoder_decoder.data import decoder_rows
+from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.seamless_m4t.encoder import training_features
 from zoo.data.excerpts import Excerpt
-
-IGNORED = -100
 
 
 @dataclass(slots=True)
-class SpeechBatch:
-    """features: (B, F, 2 x bins) normalised over each row's own, zeros after its end; lengths: (B,) how many of them.
+class SpeechBatch(TensorBatch):
+    """Features and decoder rows.
 
-    inputs, labels: (B, T) decoder ids and what each predicts.
+    Attributes:
+        features: (B, F, 2 x bins), normalised over each row, zeros after its end.
+        lengths: (B,) feature frames of each row.
+        inputs: (B, T) decoder ids.
+        labels: (B, T), the id that each input predicts, or ``IGNORED``.
     """
 
     features: Tensor
@@ -26,14 +31,19 @@ class SpeechBatch:
     inputs: Tensor
     labels: Tensor
 
-    def to(self, device: torch.device) -> "SpeechBatch":
-        """The same batch on ``device``."""
-        return SpeechBatch(*(getattr(self, name).to(device) for name in self.__slots__))
-
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch. opening: decoder ids before a text, by language. stride: frames side by side."""
+    """Excerpts to a batch.
+
+    Attributes:
+        tokenizer: Of the text decoder.
+        spectrogram: Of the encoder.
+        opening: Decoder ids before a text, by language code.
+        end: Id that ends a text.
+        padding: Id after the end of shorter inputs.
+        stride: Feature frames side by side.
+    """
 
     tokenizer: PreTrainedTokenizerBase
     spectrogram: Spectrogram
@@ -45,36 +55,24 @@ class Collator:
     def __call__(
         self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
     ) -> SpeechBatch:
-        """Words that were given before are fed, but not learned."""
+        """Given words are fed, but have no loss. ``frames`` must be None: the encoder is trained."""
         assert frames is None, "run.fit has checked it"
-        features = [heard(self.spectrogram, excerpt.samples(), self.stride) for excerpt in excerpts]
-        rows = [self._row(excerpt) for excerpt in excerpts]
+        features = [
+            training_features(self.spectrogram, excerpt.samples(), self.stride)
+            for excerpt in excerpts
+        ]
+        rows = [
+            decoder_rows(
+                self.tokenizer,
+                excerpt,
+                opening=self.opening[excerpt.language.code],
+                end=self.end,
+            )
+            for excerpt in excerpts
+        ]
         return SpeechBatch(
             features=pad_sequence(features, batch_first=True),
             lengths=torch.tensor([len(one) for one in features]),
-            inputs=pad_sequence(
-                [ids for ids, _ in rows], batch_first=True, padding_value=self.padding
-            ),
-            labels=pad_sequence(
-                [labels for _, labels in rows], batch_first=True, padding_value=IGNORED
-            ),
+            inputs=pad_ids([inputs for inputs, _ in rows], self.padding),
+            labels=pad_ids([labels for _, labels in rows], IGNORED),
         )
-
-    def _row(self, excerpt: Excerpt) -> tuple[Tensor, Tensor]:
-        """Decoder ids of one excerpt and what they predict."""
-        opening = self.opening[excerpt.language.code]
-        inputs = torch.tensor([*opening, *self._ids(excerpt.text)])
-        labels = torch.cat([inputs[1:], torch.tensor([self.end])])
-        labels[: len(opening) - 1 + len(self._ids(excerpt.prefix))] = IGNORED
-        return inputs, labels
-
-    def _ids(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
-
-
-def heard(spectrogram: Spectrogram, samples: Tensor, stride: int) -> Tensor:
-    """(n,) samples to (features, stride x bins) as the encoder hears them; zeros where they are too few for one."""
-    frames = spectrogram.look(spectrogram.open(), samples, 0)
-    if len(frames) < stride:
-        return frames.new_zeros(1, stride * spectrogram.filters.shape[1])
-    return stacked(frames, stride)

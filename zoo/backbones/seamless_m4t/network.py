@@ -21,8 +21,8 @@ from transformers import (
 )
 
 from zoo.backbones.common.pretrained.loading import check_fields
-from zoo.backbones.common.pretrained.weights import tied
-from zoo.backbones.seamless_m4t.seamless_m4t import CODES
+from zoo.backbones.common.pretrained.weights import save_pretrained
+from zoo.backbones.seamless_m4t.languages import CODES
 from zoo.errors import ZooError
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # their ids are those of every SeamlessM4T
@@ -123,21 +123,7 @@ def random_network(
 def save_network(
     network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None
 ) -> None:
-    """Write the network (in ``dtype``; None: as it is), tokenizer and feature extractor to ``folder``.
-
-    Buffers stay as they are: rounded rotary frequencies would turn late positions by radians. Tied weights are written
-    once.
-    """
-    learned = {name for name, _ in network.named_parameters(remove_duplicate=False)}
-    once = network.state_dict().keys() - tied(network)
-    state = {
-        name: weight.detach().to(dtype or weight.dtype) if name in learned else weight
-        for name, weight in network.state_dict().items()
-        if name in once
-    }
-    before = network.config.dtype
-    network.config.dtype = dtype or before
-    network.save_pretrained(folder, state_dict=state)
-    network.config.dtype = before
+    """Write the network (parameters in ``dtype``), tokenizer and feature extractor to ``folder``."""
+    save_pretrained(network, folder, dtype)
     tokenizer.save_pretrained(folder)
     SeamlessM4TFeatureExtractor().save_pretrained(folder)

@@ -4,59 +4,24 @@ Knows no stream and no policy. What Transformers' ``generate`` makes of control 
 repeated: they are never said.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationConfig
 
 from zoo.backbones.base import Units, Voiced
-from zoo.backbones.common.encoder_decoder.continuation import Continuation
+from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import through
 from zoo.backbones.common.search import Context, SearchConfig, search
-from zoo.backbones.seamless_m4t.seamless_m4t import CODES
+from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples
 
 OPENING = 2  # states before a text: start and language
-
-
-@dataclass(frozen=True, slots=True)
-class Languages:
-    """Ids of languages by SeamlessM4T's code: the text decoder's, the text-to-unit model's and the vocoder's.
-
-    name: whose they are, for messages.
-    """
-
-    name: str
-    text: Mapping[str, int]
-    units: Mapping[str, int]
-    voices: Mapping[str, int]
-
-    @classmethod
-    def told(cls, name: str, told: GenerationConfig) -> "Languages":
-        """As a generation_config.json tells them. Raises ZooError where it tells none."""
-        keys = ("text_decoder_lang_to_code_id", "t2u_lang_code_to_id", "vocoder_lang_code_to_id")
-        maps = [told.to_dict().get(key) or {} for key in keys]
-        if not all(maps):
-            raise ZooError(
-                f"The generation_config.json of {name} does not tell which languages are spoken ({', '.join(keys)}); "
-                "take it from the SeamlessM4T on the hub that this one comes from."
-            )
-        return cls(name, *maps)
-
-    def code(self, language: Language) -> str:
-        """SeamlessM4T's code of a language. Raises ZooError for one that is not spoken."""
-        spoken = self.text.keys() & self.units.keys() & self.voices.keys()
-        if CODES.get(language.code) not in spoken:
-            choices = ", ".join(ours for ours, theirs in CODES.items() if theirs in spoken)
-            raise ZooError(f"{self.name} does not speak {language.name}; choose one of: {choices}.")
-        return CODES[language.code]
 
 
 class UnitSpeaker(nn.Module):
@@ -74,7 +39,7 @@ class UnitSpeaker(nn.Module):
         t2u: nn.Module,
         vocoder: nn.Module,
         *,
-        languages: Languages,
+        languages: SpokenLanguages,
         voice: int,
         max_units: int,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
@@ -136,7 +101,7 @@ class UnitSpeaker(nn.Module):
         codes = [self.languages.code(language) for language in languages]
         prompts = [[self.t2u.config.t2u_eos_token_id, self.languages.units[code]] for code in codes]
         layers = range(self.depth) if layer is None else [layer]
-        texts = Continuation(
+        texts = EncoderDecoderBranches(
             Decoder(self.t2u.model.decoder, self.t2u.lm_head),
             self._encode(states),
             prompts,
@@ -156,7 +121,7 @@ class UnitSpeaker(nn.Module):
                 torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
                 - self.t2u.config.vocoder_offset
             )
-            predicting = texts.looked(stream, answer.generated)[len(prompts[stream]) - 1 :][
+            predicting = texts.attention(stream, answer.generated)[len(prompts[stream]) - 1 :][
                 : len(ids)
             ]
             told.append(

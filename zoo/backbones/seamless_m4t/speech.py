@@ -1,4 +1,4 @@
-"""SeamlessM4T, first version, which speaks what it writes; the published ones and a reduced one. Knows no policy."""
+"""SeamlessM4T, first version, which writes and speaks: the published models and a small one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,33 +11,46 @@ from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, Seamles
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
-from zoo.backbones.common.encoder_decoder.continuation import Branch
-from zoo.backbones.common.pretrained.loading import part, weights
+from zoo.backbones.common.encoder_decoder.branches import Branch
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import StreamState
+from zoo.backbones.common.pretrained.loading import check_tokenizer, part, weights
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.teacher_forcing import token_accuracy, token_loss
+from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
+from zoo.backbones.seamless_m4t.encoder import (
+    STRIDE,
+    check_adaptor,
+    encode_frames,
+    encode_padded,
+    encode_waves,
+    load_spectrogram,
+)
+from zoo.backbones.seamless_m4t.languages import CODES, SpokenLanguages, WrittenLanguages
 from zoo.backbones.seamless_m4t.network import random_network, save_network
-from zoo.backbones.seamless_m4t.seamless_m4t import ALIGNMENT, SEARCH, STRIDE, SeamlessM4T
-from zoo.backbones.seamless_m4t.speaker import Languages, UnitSpeaker
-from zoo.backbones.seamless_m4t.training import SpeechTraining
+from zoo.backbones.seamless_m4t.seamless_m4t import ALIGNMENT, MAX_TOKENS, SEARCH, SeamlessM4T
+from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, take_vocoder
 from zoo.data.units import FILE as UNITS_FILE
 from zoo.data.units import Codebook
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.types import Capability, Hypothesis, Samples
+from zoo.types import Capability, Hypothesis, Samples, Task
 
 
-class SeamlessM4TSpeech(SpeechTraining):
-    """``name``: a SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or a folder that has one.
+class SeamlessM4TSpeech(EncoderDecoder):
+    """``SeamlessM4T`` with text-to-unit model and vocoder; it can be trained.
 
-    name=None: random weights by ``config``, fields of Transformers' ``SeamlessM4TConfig``, and the ``tokenizer`` of a
-    folder (None: name's). vocoder: another model whose vocoder is taken. reader: the text encoder, too. voice: which
-    speaker of the vocoder. max_units: the speech of a text has at most so many units. The rest: see ``SeamlessM4T``.
+    Attributes:
+        codebook: Of a small model: the units of its target speech.
     """
 
     exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
+    frame_samples = SeamlessM4T.frame_samples
     weights_key = "name"
-    codebook: Codebook | None = None  # of a small model: the units of its target speech
+    codebook: Codebook | None = None
 
     def __init__(
         self,
@@ -51,20 +64,33 @@ class SeamlessM4TSpeech(SpeechTraining):
         max_units: int = 1024,
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SEARCH,
-        max_tokens: int = 128,
+        max_tokens: int = MAX_TOKENS,
         dtype: str = "float32",
     ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            name: SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or folder; None: a
+                randomly initialised network by ``config``.
+            config: Fields of Transformers' ``SeamlessM4TConfig``.
+            tokenizer: Folder or hub id; None: that of ``name``.
+            vocoder: Another model whose vocoder is used.
+            reader: Whether the text encoder is loaded as well.
+            voice: Number of the vocoder's speaker.
+            max_units: Most units of the speech of a text.
+            alignment: See ``EncoderDecoder``.
+            search: See ``EncoderDecoder``.
+            max_tokens: See ``EncoderDecoder``.
+            dtype: Of weights and activations.
+        """
+        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         if name is None and (config is None or tokenizer is None):
             raise ZooError(
                 "SeamlessM4T needs backbone.name, or backbone.config and backbone.tokenizer."
             )
-        source = str(tokenizer or name)
-        super().__init__(
-            name=source, alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype
-        )
         self.name = name
         self.config = config or {}
-        self.tokenizer_source = source
+        self.tokenizer_source = str(tokenizer or name)
         self.vocoder_source = vocoder
         self.with_reader = reader
         self.voice = voice
@@ -72,19 +98,49 @@ class SeamlessM4TSpeech(SpeechTraining):
 
     @property
     def title(self) -> str:
-        """What it is called in messages."""
-        return self.name or "The SeamlessM4T of random weights"
+        """The model's name in messages."""
+        return self.name or "The randomly initialised SeamlessM4T"
 
     @property
     def unit_samples(self) -> Samples:
         """Samples of a unit frame."""
         return self.speaker.unit_samples
 
-    def network(self) -> Any:
-        """The network of Transformers with its weights; sets ``tokenizer`` and ``spectrogram`` on the way.
+    def build(self) -> None:
+        """Read or create network, tokenizer and features.
 
-        Raises ZooError for the second version, whose text-to-unit model attends to no text.
+        Raises:
+            ZooError: On what is missing or does not fit, and for the second version, whose text-to-unit
+                model attends to no text.
         """
+        network = self._network()
+        check_adaptor(network.config, self.title)
+        generation = network.generation_config
+        self.languages = WrittenLanguages.from_generation_config(self.title, generation)
+        scores = network.lm_head.out_features
+        check_tokenizer(self.tokenizer, self.title, scores=scores, tokens=self.languages.tokens)
+        self.end = self.languages.end
+        self.encoder = network.speech_encoder
+        self.decoder = Decoder(network.text_decoder, network.lm_head)
+
+        if self.vocoder_source is not None:
+            take_vocoder(network, self.vocoder_source, self.dtype)
+        self.speaker = UnitSpeaker(
+            network.t2u_model,
+            network.vocoder,
+            languages=SpokenLanguages.from_generation_config(self.title, generation),
+            voice=self.voice,
+            max_units=self.max_units,
+        )
+        if self.with_reader:
+            self.reader = network.text_encoder
+        vocoder_folder = self.vocoder_source or self.name
+        if vocoder_folder is not None and (Path(vocoder_folder) / UNITS_FILE).is_file():
+            self.codebook = Codebook.read(Path(vocoder_folder))
+        self._whole = (network,)  # a tuple: its modules are registered under other names already
+
+    def _network(self) -> Any:
+        """The network of Transformers; sets ``tokenizer`` and ``spectrogram``."""
         if self.name is not None:
             check_version(self.name)
         self.tokenizer = part(
@@ -94,105 +150,130 @@ class SeamlessM4TSpeech(SpeechTraining):
             network = random_network(self.config, self.tokenizer, dtype=self.dtype)
             self.spectrogram = Filterbank(network.config.feature_projection_input_dim // STRIDE)
             return network
-        self.hear_as(self.name)
-        return weights(
-            SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech,
-            self.name,
-            self.dtype,
-        )
-
-    def take(self, network: Any) -> None:
-        """Take over a network's parts and what its generation_config tells. Raises ZooError where it does not fit."""
-        super().take(network)
-        if self.vocoder_source is not None:
-            take_vocoder(network, self.vocoder_source, self.dtype)
-        self.speaker = UnitSpeaker(
-            network.t2u_model,
-            network.vocoder,
-            languages=Languages.told(self.title, network.generation_config),
-            voice=self.voice,
-            max_units=self.max_units,
-        )
-        if self.with_reader:
-            self.reader = network.text_encoder
-        spoken_by = self.vocoder_source or self.name
-        if spoken_by is not None and (Path(spoken_by) / UNITS_FILE).is_file():
-            self.codebook = Codebook.read(Path(spoken_by))
-        self._whole = (network,)  # of the same modules; not one of them a second time
-
-    def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """Parameters by name: ``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder``; perhaps ``reader``.
-
-        The embeddings of texts, which reader and decoder share, are the decoder's.
-        """
-        parts = dict(super().parts())
-        spoken = {"t2u": self.speaker.t2u, "vocoder": self.speaker.vocoder}
-        parts |= {name: list(part.parameters()) for name, part in spoken.items()}
-        if self.with_reader:
-            shared = set(parts["decoder"])
-            parts["reader"] = [
-                parameter for parameter in self.reader.parameters() if parameter not in shared
-            ]
-        return parts
-
-    def fit_units(self, waves: Iterable[Tensor]) -> None:
-        """Take the codebook from target speech, waves (n,); a vocoder that was trained before keeps its own units."""
-        if self.name is None and self.vocoder_source is None:
-            self.codebook = Codebook.fit(
-                waves, units=self.speaker.vocoder.config.unit_hifi_gan_vocab_size
-            )
+        self.spectrogram = load_spectrogram(self.name)
+        kind = SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech
+        return weights(kind, self.name, self.dtype)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write network, tokenizer and feature extractor as Transformers lays them out, and the codebook beside."""
+        """SpeechRequest network, tokenizer and feature extractor as Transformers lays them out, and the codebook."""
         save_network(self._whole[0], self.tokenizer, folder, dtype)
         if self.codebook is not None:
             self.codebook.save(folder)
+
+    def open(self, session: Session) -> StreamState:
+        """An empty state. Raises ZooError for a target language that the model does not write."""
+        self.opening(session, Task.TRANSLATION)
+        return StreamState(features=self.spectrogram.open())
+
+    def opening(self, session: Session, task: Task) -> list[int]:
+        """Start and the language of the text."""
+        transcribed = task is Task.TRANSCRIPTION
+        return self.languages.opening(
+            session.source_language if transcribed else session.target_language
+        )
+
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """See ``EncoderDecoder`` and ``encoder.encode_waves``."""
+        return encode_waves(self.encoder, self.spectrogram, sessions, waves)
+
+    def parts(self) -> dict[str, Iterable[nn.Parameter]]:
+        """``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder`` and, if it is loaded, ``reader``.
+
+        The text embeddings, which reader and decoder share, are the decoder's.
+        """
+        adaptor = [*self.encoder.adapter.parameters(), *self.encoder.inner_layer_norm.parameters()]
+        decoder = list(self.decoder.parameters())
+        parts: dict[str, Iterable[nn.Parameter]] = {
+            "encoder": _without(self.encoder, adaptor),
+            "adaptor": adaptor,
+            "decoder": decoder,
+            "t2u": list(self.speaker.t2u.parameters()),
+            "vocoder": list(self.speaker.vocoder.parameters()),
+        }
+        return parts | {"reader": _without(self.reader, decoder)} if self.with_reader else parts
+
+    def collator(self) -> Collator:
+        """Makes training batches of excerpts."""
+        languages = self.languages
+        openings = {
+            ours: [languages.start, languages.ids[code]]
+            for ours, code in CODES.items()
+            if code in languages.ids
+        }
+        return Collator(
+            tokenizer=self.tokenizer,
+            spectrogram=self.spectrogram,
+            opening=openings,
+            end=self.end,
+            padding=int(self.decoder.module.padding_idx),
+            stride=STRIDE,
+        )
+
+    def forward(self, batch: SpeechBatch) -> dict[str, Tensor]:
+        """Teacher forcing: ``loss`` and ``token_accuracy`` of the translation, its end included."""
+        memory, inside = self.memories(batch.features, batch.lengths)
+        logits, labels = self.decoder.teacher_forced(batch.inputs, batch.labels, memory, inside)
+        return {
+            "loss": token_loss(logits, labels),
+            "token_accuracy": token_accuracy(logits, labels),
+        }
+
+    def memories(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``encoder.encode_padded``."""
+        return encode_padded(self.encoder, features, lengths, self.dtype)
+
+    def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
+        """See ``encoder.encode_frames``; ``multiplier`` is ignored, there are no blocks of chunks."""
+        return encode_frames(self.encoder, self.spectrogram, samples, self.dtype)
+
+    def fit_units(self, waves: Iterable[Tensor]) -> None:
+        """Learn the codebook from target speech, waves (n,); a trained vocoder keeps its own units."""
+        if self.name is None and self.vocoder_source is None:
+            units = self.speaker.vocoder.config.unit_hifi_gan_vocab_size
+            self.codebook = Codebook.fit(waves, units=units)
 
     def check_speech(self, language: Language, *, layer: int | None) -> None:
         """Raise ZooError for a language that it does not speak, and for a layer that it lacks."""
         self.speaker.check(language, layer=layer)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """What was kept for the end of the text is not needed any more."""
+        """Drop what was kept to end the text."""
         session.backbone_state.branch = None
 
     @torch.inference_mode()
     def generate_units(
         self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
-        """Units of each stream's kept and written text: see ``Speaking``.
-
-        The state that follows for the end is one more position of the text decoder, after the tokens that are written.
-        """
+        """Units of each stream's kept and written text: see ``Speaking``."""
         languages = [write.session.target_language for write in writes]
         return self.speaker.units(self.fed(writes, close=close), languages, layer=layer)
 
     def fed(self, writes: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
-        """(opening + kept + written, width) each, and one more where it is closed: what text-to-unit models are fed."""
+        """Input of the text-to-unit model, (opening + kept + written, width) each.
+
+        With ``close`` the decoder's state of an end follows.
+        """
         states = [_states(write) for write in writes]
-        return (
-            [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)]
-            if close
-            else states
-        )
+        if not close:
+            return states
+        return [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)]
 
     def _ends(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
-        """(1, width) each: what the text decoder makes of an end after the written tokens, a batch per look."""
+        """(1, width) each: the decoder's state of an end after the written tokens, in batches."""
         ends: dict[int, Tensor] = {}
         branches: list[Branch] = [write.session.backbone_state.branch for write in writes]
         for texts in {id(branch.texts): branch.texts for branch in branches}.values():
-            here = {
+            streams = {
                 branch.stream: index
                 for index, branch in enumerate(branches)
                 if branch.texts is texts
             }
             places = [branches[0].places[:0]] * texts.streams
-            for stream, index in here.items():
+            for stream, index in streams.items():
                 places[stream] = branches[index].places[: writes[index].tokens]
-            new = texts.end_with([self.end] * texts.streams, places)
-            ends |= {
-                index: texts.states(stream, new[stream])[-1:] for stream, index in here.items()
-            }
+            new = texts.append([self.end] * texts.streams, places)
+            for stream, index in streams.items():
+                ends[index] = texts.states(stream, new[stream])[-1:]
         return [ends[index] for index in range(len(writes))]
 
     @torch.inference_mode()
@@ -201,8 +282,13 @@ class SeamlessM4TSpeech(SpeechTraining):
         return self.speaker.vocode(units, language)
 
 
+def _without(module: nn.Module, left_out: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    others = set(left_out)
+    return [parameter for parameter in module.parameters() if parameter not in others]
+
+
 def _states(write: SpeechRequest) -> Tensor:
-    """(opening + prefix + tokens, width) of the text that is kept once the write has joined it."""
+    """(opening + prefix + tokens, width) of the text that is kept after the write."""
     hypothesis = write.hypothesis
     if hypothesis.decoder_states is None:
         raise ValueError("The backbone answered without the states it was asked for.")

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from transformers import SeamlessM4TForTextToSpeech, SeamlessM4TTokenizer
 
 from zoo.backbones.base import Voiced, dtype_named
-from zoo.backbones.common.encoder_decoder.continuation import Continuation
+from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import apart, part, weights
-from zoo.backbones.seamless_m4t.speaker import Languages, UnitSpeaker
+from zoo.backbones.seamless_m4t.languages import SpokenLanguages
+from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, spoken
 from zoo.languages import Language
 
@@ -48,7 +49,10 @@ class TextToSpeech(nn.Module):
         check_version(self.name)
         self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
         network = weights(SeamlessM4TForTextToSpeech, self.name, self.dtype)
-        self.config, self.ids = network.config, Languages.told(self.name, network.generation_config)
+        self.config, self.ids = (
+            network.config,
+            SpokenLanguages.from_generation_config(self.name, network.generation_config),
+        )
         self.reader = network.text_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
         self.speaker = UnitSpeaker(
@@ -74,7 +78,7 @@ class TextToSpeech(nn.Module):
         tokens = [self.tokenizer.encode(text, add_special_tokens=False) for text in texts]
         memories = self._read([[written, *ids, end] for ids in tokens])
         prompts = [[start, written, *ids, end] for ids in tokens]
-        forced = Continuation(self.decoder, memories, prompts, heads={}, states=True)
+        forced = EncoderDecoderBranches(self.decoder, memories, prompts, heads={}, states=True)
         nothing = torch.empty(0, dtype=torch.long, device=memories[0].device)
         return [forced.states(stream, nothing) for stream in range(len(texts))]
 

@@ -6,8 +6,8 @@ import torch
 from transformers import GenerationConfig, SeamlessM4TCodeHifiGan, SeamlessM4TConfig
 
 from zoo.backbones.common.pretrained.loading import model_type, part, weights
+from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.seamless_m4t import NETWORKS
-from zoo.backbones.seamless_m4t.speaker import Languages
 from zoo.errors import ZooError
 
 NOUN = "SeamlessM4T"
@@ -39,9 +39,9 @@ def check_version(name: str) -> None:
         )
 
 
-def spoken(name: str) -> Languages:
+def spoken(name: str) -> SpokenLanguages:
     """What the model ``name`` speaks, by its generation_config.json alone. Raises ZooError where nothing is told."""
-    return Languages.told(
+    return SpokenLanguages.from_generation_config(
         name, part("generation_config.json", GenerationConfig.from_pretrained, name)
     )
 

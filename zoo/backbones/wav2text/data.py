@@ -1,4 +1,4 @@
-"""From excerpts to what the small offline model is trained on. Runs in a data worker; knows no network."""
+"""Training batches of the small offline model from excerpts of talks; runs in a data worker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,38 +8,47 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.wav2vec2.adapter import MERGED, filled
+from zoo.backbones.common.encoder_decoder.data import decoder_rows
+from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.data.excerpts import Excerpt
 from zoo.types import Samples
 
-IGNORED = -100
-
 
 @dataclass(slots=True)
-class OfflineBatch:
-    """heard: samples (B, n) or the encoder's frames (B, n, hidden), zeros after the end.
+class OfflineBatch(TensorBatch):
+    """Audio, decoder rows and source words.
 
-    lengths: (B,) frames of the memory that are no padding.
-    inputs, labels: (B, T) decoder ids and what each predicts. words: all rows' source words, one after the other;
-    word_counts: (B,).
+    Attributes:
+        audio: (B, n) samples or (B, n, hidden) frames of the encoder, zeros after the end.
+        lengths: (B,) frames of the memory that are no padding.
+        inputs: (B, T) decoder ids.
+        labels: (B, T), the id that each input predicts, or ``IGNORED``.
+        words: Source words of all rows, one after the other.
+        word_counts: (B,) source words of each row.
     """
 
-    heard: Tensor
+    audio: Tensor
     lengths: Tensor
     inputs: Tensor
     labels: Tensor
     words: Tensor
     word_counts: Tensor
 
-    def to(self, device: torch.device) -> "OfflineBatch":
-        """The same batch on ``device``."""
-        return OfflineBatch(*(getattr(self, name).to(device) for name in self.__slots__))
-
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch. opening: decoder ids before the text. frame_samples: per frame of the memory."""
+    """Excerpts to a batch.
+
+    Attributes:
+        tokenizer: Of the decoder.
+        source_words: Labels of the transcript.
+        opening: Decoder ids before the text.
+        end: Id that ends a text.
+        padding: Id after the end of shorter inputs.
+        frame_samples: Samples per frame of the memory.
+    """
 
     tokenizer: PreTrainedTokenizerBase
     source_words: SourceWords
@@ -51,30 +60,22 @@ class Collator:
     def __call__(
         self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
     ) -> OfflineBatch:
-        """Shorter excerpts are filled up with zeros, shorter texts with padding.
-
-        frames: (frames, hidden) each, where the encoder has been run.
-        """
+        """Shorter audio is padded with zeros; ``frames``: (n, hidden) each, if the encoder has been run."""
         if frames is None:
-            size, heard = self.frame_samples, [excerpt.samples() for excerpt in excerpts]
+            size, audio = self.frame_samples, [excerpt.samples() for excerpt in excerpts]
         else:
-            size, heard = MERGED, list(frames)
-        heard = [filled(one, size) for one in heard]
-        texts = [self._ids(excerpt.text) for excerpt in excerpts]
-        inputs = [torch.tensor([*self.opening, *ids]) for ids in texts]
-        silent = [len(self.opening) - 1 + len(self._ids(excerpt.prefix)) for excerpt in excerpts]
-        labels = [torch.cat([row[1:], torch.tensor([self.end])]) for row in inputs]
-        for row, forced in zip(labels, silent, strict=True):
-            row[:forced] = IGNORED
+            size, audio = MERGED, list(frames)
+        audio = [pad_to_multiple(one, size) for one in audio]
+        rows = [
+            decoder_rows(self.tokenizer, excerpt, opening=self.opening, end=self.end)
+            for excerpt in excerpts
+        ]
         words = [self.source_words.ids(excerpt.source) for excerpt in excerpts]
         return OfflineBatch(
-            heard=pad_sequence(heard, batch_first=True),
-            lengths=torch.tensor([len(one) // size for one in heard]),
-            inputs=pad_sequence(inputs, batch_first=True, padding_value=self.padding),
-            labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+            audio=pad_sequence(audio, batch_first=True),
+            lengths=torch.tensor([len(one) // size for one in audio]),
+            inputs=pad_ids([inputs for inputs, _ in rows], self.padding),
+            labels=pad_ids([labels for _, labels in rows], IGNORED),
             words=torch.tensor([word for row in words for word in row], dtype=torch.long),
             word_counts=torch.tensor([len(row) for row in words]),
         )
-
-    def _ids(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))

@@ -19,15 +19,21 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.feature_cache import Analysed
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
-from zoo.backbones.common.offline import StreamState
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, filled
+from zoo.backbones.common.teacher_forcing import (
+    at_least_float32,
+    gradients_if_trained,
+    token_accuracy,
+    token_loss,
+)
+from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.features import Heard, analyse
 from zoo.backbones.common.wav2vec2.weights import load_encoder
-from zoo.backbones.wav2text.data import IGNORED, Collator, OfflineBatch
+from zoo.backbones.wav2text.data import Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
 from zoo.errors import ZooError, shorten_list
 from zoo.streaming.session import Session
@@ -43,17 +49,17 @@ class HeardState(StreamState):
     hidden: Tensor | None = None
 
 
-class Wav2Text(Seq2Seq):
+class Wav2Text(EncoderDecoder):
     """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens.
 
     encoder: shape of the streaming encoder, which hears all kept audio from its start, in blocks of ``block_chunks``
     chunks. decoder: fields of Transformers' ``Speech2TextConfig``. tokenizer: folder with a tokenizer and the source
     words of transcripts; None: the checkpoint's. checkpoint: folder with trained weights; None: random ones.
     encoder_weights: where the encoder starts from without a checkpoint, see ``infinisst.pretrained.load_encoder``.
-    The rest is told of every encoder-decoder, see ``Seq2Seq``.
+    The rest is told of every encoder-decoder, see ``EncoderDecoder``.
     """
 
-    exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
+    exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples: Samples = FRAME_SAMPLES * MERGED
 
     encoder: StreamingEncoder
@@ -96,11 +102,9 @@ class Wav2Text(Seq2Seq):
 
     def build(self) -> None:
         """Create all children and read what the constructor named. Raises ZooError on weights that do not fit."""
-        if self.checkpoint is not None and not (Path(self.checkpoint) / weights.WEIGHTS).is_file():
-            raise ZooError(
-                f"There is no trained Wav2Text in {self.checkpoint} (no {weights.WEIGHTS}); train one for this "
-                "language pair with python train.py experiment=offline_minitalks target_language=..., or name another "
-                "folder with backbone.checkpoint=..."
+        if self.checkpoint is not None:
+            weights.check_trained(
+                self.checkpoint, noun="Wav2Text", experiment="offline_minitalks", key="checkpoint"
             )
         hub.check("tokenizer", str(self.folder))
         try:
@@ -121,7 +125,7 @@ class Wav2Text(Seq2Seq):
         self.transcriber = nn.Linear(self.encoder_config.hidden, len(self.source_words) + 1)
         self.to(self.dtype)
         if self.checkpoint is not None:
-            weights.read(self, Path(self.checkpoint))
+            weights.load_weights(self, Path(self.checkpoint))
 
     def _decoder(self) -> Decoder:
         """With random weights; its output is tied to its embeddings."""
@@ -140,7 +144,7 @@ class Wav2Text(Seq2Seq):
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write weights (in ``dtype``; None: as they are), tokenizer and source words to ``folder``."""
-        weights.write(self, folder, dtype)
+        weights.save_weights(self, folder, dtype)
         self.tokenizer.save_pretrained(folder)
         self.source_words.write(folder)
 
@@ -154,12 +158,12 @@ class Wav2Text(Seq2Seq):
         """The id that begins a text."""
         return [self.tokenizer.bos_token_id]
 
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
         states: list[HeardState] = [session.backbone_state for session in sessions]
         heard = [
             Heard(
-                filled(wave.to(self.norm.weight), self.frame_samples),
+                pad_to_multiple(wave.to(self.norm.weight), self.frame_samples),
                 wave.numel(),
                 session.audio_start,
             )
@@ -197,8 +201,7 @@ class Wav2Text(Seq2Seq):
 
         lengths: (B,) frames of the memory that are no padding.
         """
-        trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
-        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+        with gradients_if_trained(self.encoder.parameters()):
             return self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
 
     def memorise(self, hidden: Tensor) -> Tensor:
@@ -221,39 +224,28 @@ class Wav2Text(Seq2Seq):
     def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
         """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
         hidden = (
-            self.encode(batch.heard, batch.lengths)
-            if batch.heard.dim() == 2
-            else batch.heard.to(self.dtype)
+            self.encode(batch.audio, batch.lengths)
+            if batch.audio.dim() == 2
+            else batch.audio.to(self.dtype)
         )
         memory = self.memorise(hidden)
         real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
-        states = self.decoder.module(
-            input_ids=batch.inputs,
-            encoder_hidden_states=memory,
-            encoder_attention_mask=real.long(),
-            use_cache=False,
-        ).last_hidden_state
-        labelled = batch.labels != IGNORED
-        labels, logits = batch.labels[labelled], self.decoder.head(states[labelled])
-        translation = F.cross_entropy(
-            logits.to(torch.promote_types(logits.dtype, torch.float32)), labels
+        logits, labels = self.decoder.teacher_forced(
+            batch.inputs, batch.labels, memory, real.long()
         )
+        translation = token_loss(logits, labels)
         transcript = self._transcript_loss(hidden, batch)
         return {
             "loss": translation + transcript,
             "translation": translation,
             "transcript": transcript,
-            "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
+            "token_accuracy": token_accuracy(logits, labels),
         }
 
     def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
         """CTC per frame. It trains the head alone, so no weight is needed."""
         logits = self.transcriber(hidden.detach())
-        scores = (
-            logits.to(torch.promote_types(logits.dtype, torch.float32))
-            .log_softmax(dim=-1)
-            .transpose(0, 1)
-        )
+        scores = at_least_float32(logits).log_softmax(dim=-1).transpose(0, 1)
         frames = batch.lengths * MERGED
         total = F.ctc_loss(
             scores, batch.words, frames, batch.word_counts, reduction="sum", zero_infinity=True

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from zoo.backbones.common.causal.branches import ROOM, Turn, empty_cache
+from zoo.backbones.common.causal.branches import ROOM, CausalBranches, empty_cache
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import Answer, StreamState, close
@@ -36,10 +36,10 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     heard = [[chance.randrange(8, 264) for _ in range(size)] for size in (3, 9)]
     encoder = EncoderState(torch.zeros(0), torch.zeros(0))
     states = [StreamState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in heard]
-    first = Turn(backbone.decoder, states[1:], [embedded(backbone, heard[1][:4])])
+    first = CausalBranches(backbone.decoder, states[1:], [embedded(backbone, heard[1][:4])])
     close(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
 
-    turn = Turn(
+    turn = CausalBranches(
         backbone.decoder, states, [embedded(backbone, heard[0]), embedded(backbone, heard[1][4:])]
     )
     turn.fork(BEAMS)

@@ -41,7 +41,7 @@ class Tiny(ChainOfThought):
     frame_samples = 1280
 
     def __init__(self, *, seed: int, separated: bool, end_scale: float, **options: Any) -> None:
-        super().__init__(template=TEMPLATE, dtype="float64", **options)
+        super().__init__(name="tiny", template=TEMPLATE, dtype="float64", **options)
         self.seed, self.separated, self.end_scale = seed, separated, end_scale
 
     def build(self) -> None:

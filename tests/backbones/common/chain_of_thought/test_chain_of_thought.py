@@ -210,7 +210,7 @@ def test_a_cut_takes_the_transcript_but_for_its_tail(make: Make, live: Live) -> 
         assert len(sizes) == 1
         ask(backbone, session, Request(transcript_ids=torch.tensor([90])))
         backbone.forget(session, Cut(tokens=1))
-        assert session.backbone_state.known is not None
+        assert session.backbone_state.current is not None
         backbone.forget(session, cut)
         assert (session.backbone_state.transcript, session.backbone_state.draft) == (None, [])
 

@@ -11,9 +11,11 @@ from torch import Tensor
 from transformers import AutoTokenizer
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
+from zoo.backbones.common.chain_of_thought.chain_of_thought import (
+    ChainOfThought,
+    enable_checkpointing,
+)
 from zoo.backbones.common.chain_of_thought.data import CotBatch
-from zoo.backbones.common.chain_of_thought.network import checkpoint
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
@@ -140,7 +142,9 @@ def test_checkpointing_by_either_name(name: str) -> None:
     """Transformers 5.17 has the first, 5.23 both, of which it warns of the first."""
     told: list[object] = []
     network = {name: told.append, "disable_input_require_grads": lambda: told.append("inputs")}
-    checkpoint(type("Network", (), {key: staticmethod(call) for key, call in network.items()})())
+    enable_checkpointing(
+        type("Network", (), {key: staticmethod(call) for key, call in network.items()})()
+    )
     assert told == [{"use_reentrant": False}, "inputs"]
 
 
@@ -162,7 +166,7 @@ def test_what_does_not_fit_is_said(make: Make) -> None:
         make(max_tokens=0)
     with pytest.raises(ZooError, match="characters"):
         make(words="spaces")
-    with pytest.raises(ZooError, match="suppresses what the separator '<sep>' is written with"):
+    with pytest.raises(ZooError, match="suppresses tokens of the separator '<sep>'"):
         make(separated=False, search=SearchConfig(suppress=["<"]))
     make(search=SearchConfig(suppress=["<"]))
     with pytest.raises(ZooError, match="layers are 0 to 2"):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.backbones.common.encoder_decoder import decoder as decoders
-from zoo.backbones.common.encoder_decoder.decoder import Cache, Decoder
+from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.errors import ZooError
 
 Remember = Callable[..., Tensor]
@@ -20,7 +20,7 @@ def feed(
     decoder: Decoder, memories: list[Tensor], ids: list[int], pieces: list[int], heads: Any
 ) -> tuple:
     """Hidden states and weights of ``ids``, fed to every stream in pieces of these sizes."""
-    memory, cache = decoder.memorise(memories), Cache(decoder, streams=len(memories), room=0)
+    memory, cache = decoder.project_memories(memories), decoder.cache(streams=len(memories), room=0)
     outputs, first = [], 0
     for size in pieces:
         places = torch.arange(first, first + size).expand(len(memories), -1)
@@ -48,7 +48,7 @@ def test_logits_and_weights_are_transformers(
         encoder_outputs=(heard[None],), decoder_input_ids=torch.tensor([IDS])
     ).logits
     torch.testing.assert_close(
-        family.decoder.log_probs(hidden), logits.log_softmax(-1), rtol=0, atol=1e-9
+        family.decoder.head(hidden).log_softmax(-1), logits.log_softmax(-1), rtol=0, atol=1e-9
     )
 
 
@@ -101,10 +101,10 @@ def test_half_precision_stays_near(make_family: Callable[[str], Any], memory: Re
     for name in ("speech_to_text", "whisper", "seamless_m4t", "seamless_m4t_v2"):
         made = make_family(name)
         exact, _ = feed(made.decoder, [memory(5)], IDS, [7], {})
-        expected = made.decoder.log_probs(exact)
+        expected = made.decoder.head(exact).log_softmax(-1)
         made.model.to(torch.bfloat16)
         hidden, weights = feed(made.decoder, [memory(5), memory(3)], IDS, [3, 4], {1: None})
-        found = made.decoder.log_probs(hidden)
+        found = made.decoder.head(hidden).float().log_softmax(-1)
         assert (hidden.dtype, found.dtype, weights.dtype) == (
             torch.bfloat16,
             torch.float32,

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder import decoder as decoders_module
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
@@ -50,10 +50,10 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     return made
 
 
-class Hummer(Seq2Seq):
+class Hummer(EncoderDecoder):
     """Its memory is audio times a random matrix. filled: frames that each memory is filled up to, as Whisper's."""
 
-    exposes: ClassVar[frozenset[Capability]] = Seq2Seq.exposes | {Capability.TRANSCRIPT}
+    exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples = FRAME
 
     def __init__(self, family: Any, *, filled: int = 0, **options: Any) -> None:
@@ -69,7 +69,7 @@ class Hummer(Seq2Seq):
             / 6
         )
 
-    def listen(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         self.heard.append([len(wave) for wave in waves])
         return [self.memory(wave) for wave in waves]
 

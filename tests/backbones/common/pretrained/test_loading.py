@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.encoder_decoder.encoder_decoder import Seq2Seq
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.backbones.speech_to_text import SpeechToText
@@ -43,7 +43,7 @@ SIZES = (32_000, 20_480, 27_000)
 class Kind:
     """A backbone, its model in Transformers, a language direction and what ``generate`` is told about it."""
 
-    backbone: type[Seq2Seq]
+    backbone: type[EncoderDecoder]
     model: Any
     direction: tuple[str, str]
     told: dict[str, Any]
@@ -73,7 +73,7 @@ def waveform(samples: int, seed: int = 0) -> Tensor:
     return 0.1 * noise * torch.sin(torch.arange(samples) / 3000 * (1 + seed)).abs()
 
 
-def load(kind: str, folder: Path, **options: Any) -> Seq2Seq:
+def load(kind: str, folder: Path, **options: Any) -> EncoderDecoder:
     settings = {
         "alignment": AlignmentConfig(layer=1, normalisation="z_score"),
         "search": SearchConfig(),
@@ -83,7 +83,7 @@ def load(kind: str, folder: Path, **options: Any) -> Seq2Seq:
     return backbone
 
 
-def system(backbone: Seq2Seq, direction: tuple[str, str]) -> StreamingSystem:
+def system(backbone: EncoderDecoder, direction: tuple[str, str]) -> StreamingSystem:
     made = StreamingSystem(
         name="tiny",
         backbone=backbone,
@@ -97,14 +97,14 @@ def system(backbone: Seq2Seq, direction: tuple[str, str]) -> StreamingSystem:
     return made
 
 
-def heard(backbone: Seq2Seq, direction: tuple[str, str], wave: Tensor) -> Session:
+def heard(backbone: EncoderDecoder, direction: tuple[str, str], wave: Tensor) -> Session:
     """A session that has received all of ``wave``."""
     session = system(backbone, direction).open("talk")
     session.receive(SpeechChunk(wave, final=True))
     return session
 
 
-def look(backbone: Seq2Seq, session: Session) -> Hypothesis:
+def look(backbone: EncoderDecoder, session: Session) -> Hypothesis:
     [hypothesis] = backbone.decode([session], [Request()], ALIGNED)
     return hypothesis
 
@@ -180,10 +180,12 @@ def test_a_batch_hears_and_writes_what_each_stream_does_alone(kind: str, folders
         for seed, size in enumerate(SIZES)
     ]
     for session, memory in zip(
-        sessions, backbone.listen(sessions, [session.audio for session in sessions]), strict=True
+        sessions,
+        backbone.encode_audio(sessions, [session.audio for session in sessions]),
+        strict=True,
     ):
         session.backbone_state = backbone.open(session)
-        [expected] = backbone.listen([session], [session.audio])
+        [expected] = backbone.encode_audio([session], [session.audio])
         torch.testing.assert_close(memory, expected, rtol=0, atol=1e-10)
 
 

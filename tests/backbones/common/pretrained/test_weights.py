@@ -24,8 +24,8 @@ def pair(tmp_path: Path) -> tuple[Net, Path, Path]:
     """A second network on the first one's encoder, both written, that encoder shared."""
     first, second = Net(0), Net(1)
     second.encoder.load_state_dict(first.encoder.state_dict())
-    weights.write(first, tmp_path / "first")
-    weights.write(second, tmp_path / "second")
+    weights.save_weights(first, tmp_path / "first")
+    weights.save_weights(second, tmp_path / "second")
     weights.share(tmp_path / "second", "encoder", tmp_path / "first")
     return second, tmp_path / "first", tmp_path / "second"
 
@@ -36,7 +36,7 @@ def test_a_shared_part_is_not_written_twice_and_read_all_the_same(
     net, first, second = pair
     assert (second / weights.WEIGHTS).stat().st_size < (first / weights.WEIGHTS).stat().st_size
     read = Net(2)
-    weights.read(read, second)
+    weights.load_weights(read, second)
     for name, tensor in net.state_dict().items():
         assert torch.equal(read.state_dict()[name], tensor), name
 
@@ -47,13 +47,13 @@ def test_both_folders_may_move_together(pair: tuple[Net, Path, Path], tmp_path: 
     for folder in (first, second):
         folder.rename(tmp_path / "moved" / folder.name)
     read = Net(2)
-    weights.read(read, tmp_path / "moved" / "second")
+    weights.load_weights(read, tmp_path / "moved" / "second")
     assert torch.equal(read.encoder.weight, net.encoder.weight)
 
 
 def test_only_what_is_equal_can_be_shared(pair: tuple[Net, Path, Path], tmp_path: Path) -> None:
     _, first, _ = pair
-    weights.write(Net(5), tmp_path / "other")
+    weights.save_weights(Net(5), tmp_path / "other")
     before = (tmp_path / "other" / weights.WEIGHTS).read_bytes()
     for part in ("encoder", "ear"):
         with pytest.raises(ZooError, match=f"do not have the same '{part}'"):
@@ -67,7 +67,7 @@ def test_a_folder_that_left_is_told(pair: tuple[Net, Path, Path]) -> None:
     with pytest.raises(
         ZooError, match=r"first/model\.safetensors is damaged or no safetensors file"
     ):
-        weights.read(Net(2), second)
+        weights.load_weights(Net(2), second)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"encoder": 1})])
@@ -75,4 +75,4 @@ def test_a_damaged_list_is_told(pair: tuple[Net, Path, Path], text: str) -> None
     _, _, second = pair
     (second / weights.SHARED).write_text(text)
     with pytest.raises(ZooError, match="must name a folder per part"):
-        weights.read(Net(2), second)
+        weights.load_weights(Net(2), second)

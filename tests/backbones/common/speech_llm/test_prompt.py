@@ -15,6 +15,7 @@ from zoo.backbones.common.speech_llm.prompt import (
     template_named,
 )
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
+from zoo.backbones.common.text.vocabulary import containing
 from zoo.errors import ZooError
 from zoo.languages import language
 
@@ -101,7 +102,7 @@ def test_released_dialogue_says_m_with_a_token(released_tokenizer) -> None:
         "<latency_2>.<|eot_id|>"
     )
     assert prompt.turn(1).count(released_tokenizer.convert_tokens_to_ids("<sp_patch>")) == 12
-    with pytest.raises(ZooError, match=r"no latency token for m = 3; it has those for m = 1, 2\."):
+    with pytest.raises(ZooError, match=r"no latency token for m = 3; it has tokens for m = 1, 2\."):
         prompt.instruction(source=language("en"), target=language("zh"), multiplier=3)
 
 
@@ -127,13 +128,13 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
 def test_tokens_that_contain_a_text(tokenizer) -> None:
     trained = train_tokenizer(["ja (Lachen) ja (Lachen) so"] * 3, vocabulary_size=290)
     prompt = Prompt(tokenizer=trained, template=LEAN)
-    found = trained.convert_ids_to_tokens(prompt.containing(["(", "chen"]))
+    found = trained.convert_ids_to_tokens(containing(prompt.tokenizer, ["(", "chen"]))
     assert {"(", "chen"} <= {piece[-4:].removeprefix("\u0120") for piece in found} | set(found)
     assert all("(" in piece or "chen" in piece for piece in found)
-    assert prompt.containing([]) == []
-    assert trained.convert_tokens_to_ids("<|user|>") not in prompt.containing(["<"])
+    assert containing(prompt.tokenizer, []) == []
+    assert trained.convert_tokens_to_ids("<|user|>") not in containing(prompt.tokenizer, ["<"])
     with pytest.raises(ZooError, match=r"No token contains '\(笑声\)'"):
-        prompt.containing(["(", "(笑声)"])
+        containing(prompt.tokenizer, ["(", "(笑声)"])
 
 
 def test_a_missing_special_token_is_named(tokenizer) -> None:
@@ -147,7 +148,7 @@ def test_collate_pads_at_the_end(tokenizer) -> None:
     long = prompt.trajectory(["a", "b"], chunks=[1, 1], **languages)
     short = prompt.trajectory(["a"], chunks=[1], **languages)
     batch = collate([torch.ones(4), torch.ones(2)], [long, short], multiplier=1, padding=PAD)
-    assert batch.heard.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    assert batch.audio.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
     assert batch.input_ids[0].tolist() == long.input_ids
     size = len(short.input_ids)
     assert batch.input_ids[1].tolist() == short.input_ids + [PAD] * (len(long.input_ids) - size)

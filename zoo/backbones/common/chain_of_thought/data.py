@@ -6,10 +6,10 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
-from zoo.backbones.common.chain_of_thought.prompt import IGNORED, Prompt
+from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -31,7 +31,7 @@ class Spoken(Protocol):
 
 
 @dataclass(slots=True)
-class CotBatch:
+class CotBatch(TensorBatch):
     """Prompts and answers, padded at the end (causal attention needs no mask for that).
 
     features: (batch, F, bins), as the encoder takes them. input_ids: (batch, L). labels: (batch, L), aligned with
@@ -43,12 +43,6 @@ class CotBatch:
     input_ids: Tensor
     labels: Tensor
     transcript: Tensor
-
-    def to(self, device: torch.device | str) -> "CotBatch":
-        """The same batch on another device."""
-        tensors = (self.features, self.input_ids, self.labels, self.transcript)
-        features, ids, labels, transcript = (tensor.to(device) for tensor in tensors)
-        return CotBatch(features, ids, labels, transcript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +77,14 @@ class Collator:
         targets = [self.prompt.translation(piece.translation) for piece in pieces]
         ids, labels, transcript = [], [], []
         for opening, source, target in zip(openings, sources, targets, strict=True):
-            ids.append(torch.tensor([*opening, *source, *target]))
-            labels.append(torch.tensor([*[IGNORED] * len(opening), *source, *target]))
-            transcript.append(
-                torch.tensor([False] * len(opening) + [True] * len(source) + [False] * len(target))
-            )
+            ids.append([*opening, *source, *target])
+            labels.append([*[IGNORED] * len(opening), *source, *target])
+            transcript.append([*[0] * len(opening), *[1] * len(source), *[0] * len(target)])
         return CotBatch(
             features=features,
-            input_ids=pad_sequence(ids, batch_first=True, padding_value=self.prompt.end),
-            labels=pad_sequence(labels, batch_first=True, padding_value=IGNORED),
-            transcript=pad_sequence(transcript, batch_first=True),
+            input_ids=pad_ids(ids, self.prompt.end),
+            labels=pad_ids(labels, IGNORED),
+            transcript=pad_ids(transcript, 0).bool(),
         )
 
 

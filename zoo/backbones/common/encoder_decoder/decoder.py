@@ -1,7 +1,8 @@
-"""Transformers' decoders for speech, layer by layer: any positions, any mask, caches of ours. Knows no stream.
+"""Transformers' decoders with cross-attention, run layer by layer.
 
-Their own ``forward`` derives positions from the length of the cache and keeps attention weights of all layers or none;
-streams of different lengths, beams that are branches of one sequence and one layer's weights need more.
+Their own ``forward`` derives positions from the length of the cache and returns attention weights of
+all layers or of none. Streams of different lengths and beams that are branches of one sequence need
+explicit positions and masks, and alignment needs the weights of a few heads.
 """
 
 from collections.abc import Sequence
@@ -13,17 +14,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.backbones.common.alignment import Heads
+from zoo.backbones.common.branches import ROOM, KeyValueCache
+from zoo.backbones.common.teacher_forcing import IGNORED, at_least_float32
 from zoo.errors import ZooError
-
-ROOM = 64  # positions
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Names and habits of a decoder's modules; all of them normalise before each block.
+    """How a decoder of Transformers differs from the others; all normalise before each block.
 
-    scaled: its embeddings are multiplied outside the embedding module. learned: positions have a learned table, from
-    0; otherwise sines, from the padding id + 1.
+    Attributes:
+        cross: Name of a layer's cross-attention.
+        cross_norm: Name of the layer norm before the cross-attention.
+        ffn_norm: Name of the layer norm before the feed-forward block.
+        scaled: Whether embeddings are scaled outside the embedding module.
+        learned: Whether positions have a learned table, from 0; otherwise they are sinusoids, from the
+            padding id + 1.
     """
 
     cross: str
@@ -47,44 +53,14 @@ FAMILIES = {
 }
 
 
-class Cache:
-    """Keys and values of the text so far; what is new is written in place.
-
-    data: (layers, 2, streams, heads, room, head size), of which the first ``length`` positions are in use.
-    """
-
-    def __init__(self, decoder: "Decoder", *, streams: int, room: int) -> None:
-        weight = decoder.head.weight
-        shape = (
-            decoder.depth,
-            2,
-            streams,
-            decoder.heads,
-            room + ROOM,
-            decoder.width // decoder.heads,
-        )
-        self.data = weight.new_zeros(shape)
-        self.length = 0
-
-    def reserve(self, new: int) -> None:
-        """Make room for ``new`` more positions."""
-        if self.length + new > self.data.shape[4]:
-            self.data = F.pad(self.data, (0, 0, 0, new + max(ROOM, self.length // 4)))
-
-    def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Write (streams, heads, new, head size) behind what is in use; all keys and values of the layer."""
-        end = self.length + key.shape[2]
-        keys, values = self.data[layer, :, :, :, :end]
-        keys[:, :, self.length :] = key
-        values[:, :, self.length :] = value
-        return keys, values
-
-
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the cross-attention of each layer reads: (streams, heads, frames, head size), padded on the right.
+    """Keys and values of the cross-attention, padded on the right.
 
-    visible: (streams, 1, 1, frames) bool, or None where nothing is padded.
+    Attributes:
+        keys: Per layer (streams, heads, frames, head size).
+        values: Per layer (streams, heads, frames, head size).
+        visible: (streams, 1, 1, frames) bool, or None without padding.
     """
 
     keys: Sequence[Tensor]
@@ -93,14 +69,20 @@ class Memory:
 
 
 class Decoder(nn.Module):
-    """``module``: a decoder of Transformers. ``head``: its hidden states to scores of the vocabulary.
+    """A decoder of Transformers and its output layer. Training calls ``module`` and ``head`` directly.
 
-    For training, ``module`` and ``head`` run as Transformers runs them. Raises ZooError for a decoder of another kind.
+    Attributes:
+        module: The decoder of Transformers.
+        head: Hidden states to logits of the vocabulary.
+        depth: Number of layers.
+        heads: Attention heads per layer.
+        width: Size of hidden states.
     """
 
     module: Any
 
     def __init__(self, module: nn.Module, head: nn.Linear) -> None:
+        """Raises ZooError for a decoder that is not in ``FAMILIES``."""
         super().__init__()
         kind = type(module).__name__
         if kind not in FAMILIES:
@@ -121,11 +103,17 @@ class Decoder(nn.Module):
 
     @property
     def room(self) -> int | None:
-        """How many positions a text can have (None: any number)."""
+        """Most positions of a text (None: any number)."""
         return int(self.module.embed_positions.weight.shape[0]) if self.family.learned else None
 
-    def memorise(self, memories: Sequence[Tensor]) -> Memory:
-        """Keys and values of encoder memories (frames, width), one per stream, once for all that is said about them."""
+    def cache(self, *, streams: int, room: int) -> KeyValueCache:
+        """An empty cache for so many streams, with room for ``room`` positions."""
+        size = self.width // self.heads
+        shape = (self.depth, 2, streams, self.heads, room + ROOM, size)
+        return KeyValueCache(self.head.weight.new_zeros(shape))
+
+    def project_memories(self, memories: Sequence[Tensor]) -> Memory:
+        """Keys and values of encoder memories (frames, width), one per stream."""
         lengths = torch.tensor([len(memory) for memory in memories], device=memories[0].device)
         padded = nn.utils.rnn.pad_sequence(list(memories), batch_first=True).to(
             self.head.weight.dtype
@@ -144,26 +132,34 @@ class Decoder(nn.Module):
         positions: Tensor,
         visible: Tensor,
         *,
-        cache: Cache,
+        cache: KeyValueCache,
         memory: Memory,
         heads: Heads,
     ) -> tuple[Tensor, Tensor]:
-        """Append tokens to the cache: their hidden states (streams, new, width) and what ``heads`` look at.
+        """Append tokens to the cache.
 
-        ids, positions: (streams, new). visible: (streams, new, keys) bool, which of the cached and new positions each
-        one sees. heads: whose cross-attention is told, as (streams, new, heads, frames), layer by layer; those of no
-        layer cost nothing.
+        Args:
+            ids: (streams, new).
+            positions: (streams, new).
+            visible: (streams, new, cached + new) bool, the positions that each new one attends to.
+            cache: Keys and values of the text; written in place.
+            memory: Keys and values of the encoder's frames.
+            heads: Per layer the heads whose cross-attention is returned; other layers compute no weights.
+
+        Returns:
+            Hidden states (streams, new, width) and attention weights (streams, new, heads, frames) of
+            ``heads``, layer by layer.
         """
         cache.reserve(ids.shape[1])
         hidden = self._embed(ids, positions)
-        looked: list[Tensor] = []
+        recorded: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             hidden = hidden + self._attend_text(number, layer, hidden, visible[:, None], cache)
             normed = getattr(layer, self.family.cross_norm)(hidden)
             attention = getattr(layer, self.family.cross)
             query = self._split(attention.q_proj(normed))
             if number in heads:
-                looked.append(
+                recorded.append(
                     weights(
                         query, memory.keys[number], memory.visible, attention.scaling, heads[number]
                     )
@@ -179,12 +175,32 @@ class Decoder(nn.Module):
             hidden = hidden + self._transform(layer, getattr(layer, self.family.ffn_norm)(hidden))
         cache.length += ids.shape[1]
         hidden = self.module.layer_norm(hidden)
-        return hidden, torch.cat(looked, dim=2) if looked else hidden.new_zeros(*ids.shape, 0, 0)
+        return hidden, torch.cat(recorded, dim=2) if recorded else hidden.new_zeros(
+            *ids.shape, 0, 0
+        )
 
-    def log_probs(self, hidden: Tensor) -> Tensor:
-        """(..., vocabulary), at least in float32."""
-        logits: Tensor = self.head(hidden)
-        return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
+    def teacher_forced(
+        self, inputs: Tensor, labels: Tensor, memory: Tensor, inside: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Run Transformers' own decoder over whole texts.
+
+        Args:
+            inputs: (batch, T) ids.
+            labels: (batch, T), the id that each input predicts, or ``IGNORED``.
+            memory: (batch, frames, width).
+            inside: (batch, frames) int64, 0 in padding.
+
+        Returns:
+            Logits (n, vocabulary) and labels (n,) of the labelled positions.
+        """
+        states = self.module(
+            input_ids=inputs,
+            encoder_hidden_states=memory,
+            encoder_attention_mask=inside,
+            use_cache=False,
+        ).last_hidden_state
+        labelled = labels != IGNORED
+        return self.head(states[labelled]), labels[labelled]
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         embeddings: Tensor = self.module.embed_tokens(ids)
@@ -193,7 +209,7 @@ class Decoder(nn.Module):
         return embeddings + self._table(positions)
 
     def _table(self, positions: Tensor) -> Tensor:
-        """Embeddings of positions from 0 on; a table of sines grows where it is too short."""
+        """Embeddings of positions; a table of sinusoids grows when it is too short."""
         table = self.module.embed_positions
         if self.family.learned:
             return torch.as_tensor(table.weight[positions])
@@ -205,11 +221,11 @@ class Decoder(nn.Module):
         return torch.as_tensor(table.weights[places])
 
     def _attend_text(
-        self, number: int, layer: Any, hidden: Tensor, visible: Tensor, cache: Cache
+        self, number: int, layer: Any, hidden: Tensor, visible: Tensor, cache: KeyValueCache
     ) -> Tensor:
         attention, normed = layer.self_attn, layer.self_attn_layer_norm(hidden)
-        keys, values = cache.write(
-            number, self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed))
+        keys, values = cache.update(
+            self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed)), number
         )
         attended = F.scaled_dot_product_attention(
             self._split(attention.q_proj(normed)),
@@ -236,12 +252,12 @@ class Decoder(nn.Module):
 def weights(
     query: Tensor, keys: Tensor, visible: Tensor | None, scale: float, heads: Sequence[int] | None
 ) -> Tensor:
-    """Attention weights (streams, new, heads, frames) of the chosen heads (None: all); at least in float32."""
+    """Attention weights (streams, new, heads, frames) of ``heads`` (None: all), at least in float32."""
     if heads is not None:
         chosen = torch.tensor(heads, device=query.device)
         query, keys = query[:, chosen], keys[:, chosen]
     scores = (query * scale) @ keys.transpose(2, 3)
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    scores = at_least_float32(scores)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
     return scores.softmax(dim=-1).transpose(1, 2)

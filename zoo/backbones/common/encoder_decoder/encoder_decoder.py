@@ -1,68 +1,45 @@
-"""An offline encoder-decoder behind the backbone contract: hears all kept audio anew, continues what was written.
+"""Offline encoder-decoders behind the backbone contract.
 
-Knows neither a network's features nor its vocabulary: a concrete class fills ``build``, ``listen`` and ``opening``.
+All kept audio is encoded again at every request; the written prefix is forced, then continued. A family
+fills ``build``, ``encode_audio`` and ``opening``.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import get_args
+from dataclasses import replace
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.base import dtype_named
+from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
-from zoo.backbones.common.encoder_decoder.continuation import Branch, Continuation
+from zoo.backbones.common.encoder_decoder.branches import Branch, EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.offline import Listener
-from zoo.backbones.common.search import Answer, Context, SearchConfig, Stop
-from zoo.backbones.common.search import search as find
-from zoo.backbones.common.text.vocabulary import Vocabulary, containing
+from zoo.backbones.common.encoder_memory import (
+    OFFLINE,
+    StreamState,
+    encoder_memories,
+    forget_memory,
+)
+from zoo.backbones.common.partial_text import PartialText
+from zoo.backbones.common.search import Answer, Context, SearchConfig
+from zoo.backbones.common.search import search as search_text
+from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
-from zoo.types import Capability, Frames, Hypothesis, Request, Task, UnitKind
+from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKind
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """What a look is to continue. opening: ids before the text. prefix: ids of it that are there. frames: heard."""
-
-    opening: list[int]
-    prefix: list[int]
-    vocabulary: Vocabulary
-    frames: Frames
-
-    def stop(self, max_words: int | None) -> Stop | None:
-        """When an answer is enough: so many words and the token that begins the next one."""
-        if max_words is None:
-            return None
-        return lambda tokens: self.vocabulary.words(tokens) >= max_words
-
-    def hypothesis(self, answer: Answer, *, limit: int) -> Hypothesis:
-        """The answer as a policy sees it, without an alignment."""
-        ids = torch.tensor(self.prefix + answer.tokens, dtype=torch.long)
-        cut = not answer.finished and len(answer.tokens) >= limit
-        return Hypothesis(
-            token_ids=ids[len(self.prefix) :],
-            word_starts=self.vocabulary.word_starts(ids),
-            prefix_length=len(self.prefix),
-            finished=answer.finished or cut,
-            truncated=cut,
-            sentence_ends=self.vocabulary.sentence_ends(ids),
-        )
-
-
-class Seq2Seq(Listener):
+class EncoderDecoder(Backbone):
     """An encoder-decoder whose cross-attention aligns target tokens with frames of its encoder.
 
-    search: how an answer is generated. alignment: what is told about it. max_tokens: an answer has at most so many new
-    ids, its end included. dtype: of weights and activations.
-
-    ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that closes a text), and may fill ``never`` (ids
-    never said) and ``never_first`` (ids that no text begins with).
+    ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that ends a text); it may fill ``never``
+    (ids that are never generated) and ``never_first`` (ids that no text begins with).
     """
+
+    exposes: ClassVar[frozenset[Capability]] = OFFLINE
 
     decoder: Decoder
     tokenizer: PreTrainedTokenizerBase
@@ -78,6 +55,14 @@ class Seq2Seq(Listener):
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            search: How an answer is generated.
+            alignment: Which cross-attention aligns target tokens with source frames.
+            max_tokens: Most new ids of an answer, its end included.
+            dtype: Of weights and activations.
+        """
         super().__init__()
         if max_tokens < 1:
             raise ZooError(f"An encoder-decoder needs max_tokens of at least 1, not {max_tokens}.")
@@ -90,9 +75,26 @@ class Seq2Seq(Listener):
 
     @abstractmethod
     def build(self) -> None:
-        """Create modules as children, in ``dtype``, read weights, and set ``decoder``, ``tokenizer`` and ``end``.
+        """Create modules as children, in ``dtype``, and read weights.
 
-        Raises ZooError on what cannot be loaded.
+        Raises:
+            ZooError: On what cannot be loaded.
+        """
+
+    @abstractmethod
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Encode waves as a batch.
+
+        ``session.backbone_state.features`` may keep what the next request can use again.
+
+        Args:
+            sessions: Of the streams.
+            waves: (n,) samples, the front of each session's kept audio.
+
+        Returns:
+            (frames, width) each; no frames where a wave is too short for one. Frame i stands for samples
+            from i x ``frame_samples`` on. Frames beyond the wave (Whisper's 30 s) are attended to, but
+            not aligned with.
         """
 
     @abstractmethod
@@ -100,7 +102,7 @@ class Seq2Seq(Listener):
         """Decoder ids before the text, at least one: start, language, task."""
 
     def load(self) -> None:
-        """Build the network and check what was configured against it. Raises ZooError where it does not fit."""
+        """Build the network and check the configuration against it. Raises ZooError on a mismatch."""
         self.build()
         self.eval()
         self._heads = self.alignment.chosen(layers=self.decoder.depth, heads=self.decoder.heads)
@@ -108,46 +110,48 @@ class Seq2Seq(Listener):
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
+    def open(self, session: Session) -> StreamState:
+        """An empty state."""
+        return StreamState()
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Drop the encoder output of forgotten audio; kept text is fed again at every request."""
+        forget_memory(session, cut)
+
     def vocabulary(self, session: Session, task: Task) -> Vocabulary:
-        """What tokens of an answer are: by the unit of the target language, of the source's for a transcript."""
-        return self._vocabularies[
-            (
-                session.source_language if task is Task.TRANSCRIPTION else session.target_language
-            ).unit
-        ]
+        """Word boundaries of an answer: in the source language for a transcript, else in the target's."""
+        language = (
+            session.source_language if task is Task.TRANSCRIPTION else session.target_language
+        )
+        return self._vocabularies[language.unit]
 
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Hear all kept audio (once per look), then continue the written prefix, which is forced in one pass.
+        """Encode all kept audio, then continue the written prefix, which is forced in one pass.
 
-        A stream whose audio is too short for a single frame of memory says nothing.
+        A stream whose audio is too short for a frame of memory gets no new token.
         """
-        waves = [
-            session.visible_audio(request.audio_end)
-            for session, request in zip(sessions, requests, strict=True)
-        ]
-        memories = self.hear(sessions, waves)
-        hypotheses = [
-            self._silence(*asked, needs) for asked in zip(sessions, requests, waves, strict=True)
-        ]
+        asked = list(zip(sessions, requests, strict=True))
+        waves = [session.visible_audio(request.audio_end) for session, request in asked]
+        memories = encoder_memories(self.encode_audio, sessions, waves)
+        hypotheses = [self._unchanged(session, request, needs) for session, request in asked]
         for task in Task:
             live = [
-                i for i, request in enumerate(requests) if request.task is task and len(memories[i])
+                index
+                for index, request in enumerate(requests)
+                if request.task is task and len(memories[index])
             ]
             if not live:
                 continue
-            asked = (
-                [sessions[i] for i in live],
-                [requests[i] for i in live],
-                [memories[i] for i in live],
+            batch = (
+                [sessions[index] for index in live],
+                [requests[index] for index in live],
+                [memories[index] for index in live],
             )
-            answers = (
-                self.transcribe(*asked)
-                if task is Task.TRANSCRIPTION
-                else self._continue(*asked, needs)
-            )
+            transcribed = task is Task.TRANSCRIPTION
+            answers = self.transcribe(*batch) if transcribed else self._continue(*batch, needs)
             for index, answer in zip(live, answers, strict=True):
                 hypotheses[index] = answer
         return hypotheses
@@ -155,10 +159,14 @@ class Seq2Seq(Listener):
     def transcribe(
         self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
     ) -> list[Hypothesis]:
-        """Answer TRANSCRIPT requests (for classes that expose it): source tokens, no prefix, ``transcript`` set.
+        """Answer TRANSCRIPT requests: source tokens, no prefix, ``transcript`` set.
 
-        Here by the decoder itself after ``opening(session, Task.TRANSCRIPTION)``; a network with other means overrides.
-        memories: (frames, width) each, at least one frame.
+        This default decodes after ``opening(session, Task.TRANSCRIPTION)``.
+
+        Args:
+            sessions: Of the streams.
+            requests: One per stream.
+            memories: (frames, width) each, at least one frame.
         """
         answers = self._continue(sessions, requests, memories, frozenset())
         return [
@@ -173,7 +181,7 @@ class Seq2Seq(Listener):
         memories: Sequence[Tensor],
         needs: frozenset[Capability],
     ) -> list[Hypothesis]:
-        """Search what follows opening and prefix."""
+        """Continue opening and prefix of each stream."""
         texts = [
             self._text(session, request)
             for session, request in zip(sessions, requests, strict=True)
@@ -181,12 +189,14 @@ class Seq2Seq(Listener):
         prompts = [text.opening + text.prefix for text in texts]
         limits = [self._limit(len(prompt)) for prompt in prompts]
         heads = self._heads if Capability.ALIGNMENT in needs else {}
-        spoken = Capability.SPEECH in needs
-        continuation = Continuation(self.decoder, memories, prompts, heads=heads, states=spoken)
-        answers = find(
-            continuation,
+        with_states = Capability.SPEECH in needs
+        branches = EncoderDecoderBranches(
+            self.decoder, memories, prompts, heads=heads, states=with_states
+        )
+        answers = search_text(
+            branches,
             self.search,
-            contexts=[Context(earlier=prompt, prompt=[]) for prompt in prompts],
+            contexts=[Context(earlier=prompt, prompt=prompt) for prompt in prompts],
             limits=limits,
             end=self.end,
             never=self.never,
@@ -195,93 +205,82 @@ class Seq2Seq(Listener):
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
         )
+
         hypotheses = []
-        for index, (text, answer) in enumerate(zip(texts, answers, strict=True)):
-            hypothesis = text.hypothesis(answer, limit=limits[index])
+        for stream, (text, answer) in enumerate(zip(texts, answers, strict=True)):
+            hypothesis = text.hypothesis(answer, limit=limits[stream])
             if heads:
-                rows = continuation.looked(index, answer.generated)[..., : text.frames]
-                hypothesis = replace(
-                    hypothesis, alignment=self._align(rows, text, hypothesis.num_new_tokens)
-                )
+                attention = branches.attention(stream, answer.generated)[..., : text.frames]
+                opening = len(text.opening)
+                hypothesis = text.aligned(hypothesis, self.alignment, attention, opening=opening)
             hypotheses.append(hypothesis)
-        return (
-            self._with_states(sessions, continuation, answers, hypotheses) if spoken else hypotheses
-        )
+        if not with_states:
+            return hypotheses
+        return self._with_states(sessions, branches, answers, hypotheses)
 
     def _with_states(
         self,
         sessions: Sequence[Session],
-        continuation: Continuation,
+        branches: EncoderDecoderBranches,
         answers: Sequence[Answer],
         hypotheses: Sequence[Hypothesis],
     ) -> list[Hypothesis]:
-        """The hypotheses with the hidden states of all their tokens; an answer that was cut was not fed its last one.
+        """The hypotheses with the hidden states of all their tokens.
 
-        Each session's state keeps its branch, so that what is written can be closed without running it again.
+        The last token of an answer that was cut at a limit is fed here. Each session's state keeps its
+        branch, so that a written text can be ended without decoding it again.
         """
         places = [answer.generated for answer in answers]
         cut = [len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)]
         if any(cut):
             last = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
-            fed = continuation.end_with(last, places)
+            appended = branches.append(last, places)
             places = [
-                torch.cat([places[i], fed[i]]) if cut[i] else places[i] for i in range(len(places))
+                torch.cat([fed, new]) if missing else fed
+                for fed, new, missing in zip(places, appended, cut, strict=True)
             ]
-        told = []
+
+        extended = []
         for stream, (session, hypothesis) in enumerate(zip(sessions, hypotheses, strict=True)):
-            session.backbone_state.branch = Branch(continuation, stream, places[stream])
-            told.append(
-                replace(hypothesis, decoder_states=continuation.states(stream, places[stream]))
-            )
-        return told
+            session.backbone_state.branch = Branch(branches, stream, places[stream])
+            states = branches.states(stream, places[stream])
+            extended.append(replace(hypothesis, decoder_states=states))
+        return extended
 
-    def _align(self, rows: Tensor, text: Text, new: int) -> Tensor:
-        return self.alignment.align(
-            rows, opening=len(text.opening), prefix=len(text.prefix), new=new
-        ).cpu()
-
-    def _text(self, session: Session, request: Request) -> Text:
-        return Text(
+    def _text(self, session: Session, request: Request) -> PartialText:
+        samples = len(session.visible_audio(request.audio_end))
+        return PartialText(
             opening=self.opening(session, request.task),
             prefix=[] if request.task is Task.TRANSCRIPTION else session.prefix_ids.tolist(),
             vocabulary=self.vocabulary(session, request.task),
-            frames=self._frames(session.visible_audio(request.audio_end)),
+            frames=self._frames(samples),
         )
 
-    def _frames(self, wave: Tensor) -> Frames:
-        """Frames that a wave covers, a started one included."""
-        return -(-len(wave) // self.frame_samples)
+    def _frames(self, samples: int) -> Frames:
+        """Frames that so many samples cover, the last one perhaps in part."""
+        return -(-samples // self.frame_samples)
 
     def _limit(self, prompt: int) -> int:
-        """Most new ids after a prompt of so many. Raises ZooError where not even one has a position."""
+        """Most new ids after a prompt of so many. Raises ZooError where there is no position for one."""
         room = self.decoder.room
         if room is None:
             return self.max_tokens
         if prompt >= room:
             raise ZooError(
-                f"The decoder has {room} positions, but {prompt} tokens of its opening and of written text are kept; "
-                "choose a history that forgets text."
+                f"The decoder has {room} positions, but {prompt} tokens of its opening and of written text "
+                "are kept; choose a history that forgets text."
             )
         return min(self.max_tokens, room - prompt)
 
-    def _silence(
-        self, session: Session, request: Request, wave: Tensor, needs: frozenset[Capability]
+    def _unchanged(
+        self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        """The answer to audio without a frame of memory: nothing new, no frame more likely than others."""
+        """The answer to audio that is too short for a frame of memory."""
         text = self._text(session, request)
-        silence = text.hypothesis(Answer([], True, torch.empty(0)), limit=self.max_tokens)
         if request.task is Task.TRANSCRIPTION:
-            return replace(silence, transcript="")
-        if Capability.ALIGNMENT in needs:
-            return replace(
-                silence, alignment=torch.zeros(len(text.prefix), max(1, self._frames(wave)))
-            )
-        return silence
+            return replace(text.unchanged(aligned=False), transcript="")
+        return text.unchanged(aligned=Capability.ALIGNMENT in needs)
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(
-            self.tokenizer.decode(
-                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-        )
+        return detokenise(self.tokenizer, token_ids)

@@ -1,27 +1,30 @@
-"""The dialogue: instruction, then speech and translation in turns. Knows token ids, but no network and no audio."""
+"""The dialogue of InfiniSST as token ids: instruction, then speech and translation in turns."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.common.text.vocabulary import containing
+from zoo.backbones.common.teacher_forcing import IGNORED
+from zoo.backbones.common.text.prompt import ChatPrompt, bracketed, formatted
 from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
 from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 
-IGNORED = -100  # label of positions without a loss
-MOST = 64  # latency tokens to look for
+MOST = 64  # latency multipliers whose tokens an error message lists
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings of the dialogue; the default is Llama 3's chat format.
+    """Strings of the dialogue; the defaults are Llama 3's chat format.
 
-    instruction: may contain {source}, {target} (names of languages), {multiplier} (m) and {latency}, the one token
-    that ``latency`` names, itself with {multiplier}. speech: one token whose id stands where speech embeddings go; it
-    is never said. end_of_turn: the token that means READ; it also closes the speech.
+    Attributes:
+        instruction: May contain {source} and {target} (names of languages), {multiplier} (m) and {latency}.
+        user: Before the speech of a turn.
+        assistant: Before the translation of a turn.
+        end_of_turn: The token that ends speech and translation; it means READ.
+        speech: The token whose embeddings are replaced by speech; it is never generated.
+        latency: The token that {latency} stands for; contains {multiplier}.
     """
 
     instruction: str = (
@@ -35,14 +38,15 @@ class Template:
     latency: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ZooError for an instruction with other names in braces."""
-        try:
-            self.filled(source="", target="", multiplier=1)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        """Raises ZooError for other names in braces."""
+        latency = formatted(self.latency, multiplier=1)
+        names = {"source": "", "target": "", "multiplier": 1, "latency": latency}
+        if latency is None or formatted(self.instruction, **names) is None:
             raise ZooError(
-                "The template's instruction may have {source}, {target}, {multiplier} and {latency} in it and no other "
-                f"braces, its latency {{multiplier}} alone; not {self.instruction!r} and {self.latency!r}."
-            ) from error
+                "The template's instruction may have {source}, {target}, {multiplier} and {latency} in it "
+                "and no other braces, its latency {multiplier} alone; not "
+                f"{self.instruction!r} and {self.latency!r}."
+            )
 
     def filled(self, *, source: str, target: str, multiplier: int) -> str:
         """The instruction for two languages, by name, and m."""
@@ -52,12 +56,9 @@ class Template:
         )
 
     def special_tokens(self, most: int) -> list[str]:
-        """All strings in angle brackets, for a tokenizer of one's own; latency tokens of m = 1 .. ``most``."""
+        """All strings in angle brackets, for a small tokenizer; latency tokens of m = 1 .. ``most``."""
         filled = [self.filled(source="", target="", multiplier=m) for m in range(1, most + 1)]
-        texts = [*filled, self.user, self.assistant, self.end_of_turn, self.speech]
-        return list(
-            dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text))
-        )
+        return bracketed([*filled, self.user, self.assistant, self.end_of_turn, self.speech])
 
 
 LEAN = Template(
@@ -66,7 +67,7 @@ LEAN = Template(
     assistant="<|assistant|>",
     speech="<|speech|>",
 )
-RELEASED = Template(  # Llama 3.1's chat format as Transformers renders it, dates included, and tokens of its own
+RELEASED = Template(  # Llama 3.1's chat format as Transformers renders it, dates included, and new tokens
     instruction=(
         "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
         "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
@@ -95,7 +96,7 @@ TEMPLATES = {
 
 
 def template_named(template: Template | str) -> Template:
-    """A template, or the one of that name. Raises ZooError for a name that there is not."""
+    """A template, or the one of that name. Raises ZooError for an unknown name."""
     if isinstance(template, Template):
         return template
     if template not in TEMPLATES:
@@ -105,9 +106,12 @@ def template_named(template: Template | str) -> Template:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """A dialogue as ids. labels: the id where the model learns to write it, IGNORED elsewhere.
+    """A dialogue as ids.
 
-    speech_positions: where the speech embeddings stand, in order, 12 per chunk.
+    Attributes:
+        input_ids: Of the whole dialogue.
+        labels: The id *at* each position that is learned, ``IGNORED`` elsewhere.
+        speech_positions: Positions of the speech embeddings in order, 12 per chunk.
     """
 
     input_ids: list[int]
@@ -115,61 +119,57 @@ class Trajectory:
     speech_positions: list[int]
 
 
-class Prompt:
-    """Builds the dialogue's ids. Raises ZooError when the tokenizer lacks a special token of the template."""
+class Prompt(ChatPrompt):
+    """Builds the dialogue's ids.
+
+    Attributes:
+        end_of_turn: Id of the template's token.
+        speech: Id of the template's token.
+    """
 
     def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
-        self.tokenizer = tokenizer
+        """Raises ZooError when the tokenizer lacks a special token of the template."""
+        super().__init__(tokenizer)
         self.template = template
-        self.end_of_turn = self._special(template.end_of_turn)
-        self.speech = self._special(template.speech)
-        self._user = self._ids(template.user)
-        self._assistant = self._ids(template.assistant)
+        advice = (
+            "describe its own dialogue there or name a template that fits it "
+            f"({', '.join(TEMPLATES)})"
+        )
+        self.end_of_turn = self.single(template.end_of_turn, advice=advice)
+        self.speech = self.single(template.speech, advice=advice)
+        self._user = self.ids(template.user)
+        self._assistant = self.ids(template.assistant)
 
     def instruction(self, *, source: Language, target: Language, multiplier: int) -> list[int]:
         """Ids of the instruction, which the decoder's window keeps.
 
-        Raises ZooError for a multiplier whose latency token the tokenizer lacks.
+        Raises:
+            ZooError: For a multiplier whose latency token the tokenizer lacks.
         """
-        if (
-            self.template.latency
-            and len(self._ids(self.template.latency.format(multiplier=multiplier))) != 1
-        ):
-            known = [
-                m
-                for m in range(1, MOST + 1)
-                if len(self._ids(self.template.latency.format(multiplier=m))) == 1
-            ]
+        if self.template.latency and not self._has_latency(multiplier):
+            known = [m for m in range(1, MOST + 1) if self._has_latency(m)]
+            there = f"for m = {', '.join(map(str, known))}" if known else "for no m"
             raise ZooError(
-                f"The tokenizer has no latency token for m = {multiplier}; "
-                + (
-                    f"it has those for m = {', '.join(map(str, known))}."
-                    if known
-                    else "it has none at all."
-                )
+                f"The tokenizer has no latency token for m = {multiplier}; it has tokens {there}."
             )
-        return self._ids(
+        return self.ids(
             self.template.filled(source=source.name, target=target.name, multiplier=multiplier)
         )
 
-    def containing(self, texts: Sequence[str]) -> list[int]:
-        """Ids of all tokens, special ones aside, whose own text contains one of ``texts``.
-
-        Raises ZooError for a text that no token contains whole: its parts may stand in any other word.
-        """
-        return containing(self.tokenizer, texts)
+    def _has_latency(self, multiplier: int) -> bool:
+        return len(self.ids(self.template.latency.format(multiplier=multiplier))) == 1
 
     def turn(self, chunks: int) -> list[int]:
-        """Ids from the opening of the user's turn with ``chunks`` chunks of speech to the opening of the answer."""
+        """Ids from the opening of a user's turn with ``chunks`` chunks to the opening of the answer."""
         return self.spoken(CHUNK_EMBEDDINGS * chunks)
 
     def spoken(self, embeddings: int) -> list[int]:
-        """The same for a number of speech embeddings."""
+        """``turn`` for a number of speech embeddings."""
         return [*self._user, *[self.speech] * embeddings, self.end_of_turn, *self._assistant]
 
     def answer(self, text: str) -> list[int]:
-        """Ids of a turn's translation and its end. The text has no leading space (a tokenizer may add its own)."""
-        return [*self._ids(text.strip()), self.end_of_turn]
+        """Ids of a turn's translation, without leading space, and its end."""
+        return [*self.ids(text.strip()), self.end_of_turn]
 
     def trajectory(
         self,
@@ -180,7 +180,15 @@ class Prompt:
         target: Language,
         multiplier: int,
     ) -> Trajectory:
-        """One text and number of chunks per turn; the loss covers each text and its end, empty texts included."""
+        """A dialogue to learn from; the loss covers each text and its end, empty texts included.
+
+        Args:
+            turns: Text of each turn.
+            chunks: Chunks of speech of each turn.
+            source: Language of the speech.
+            target: Language of the texts.
+            multiplier: m.
+        """
         ids = self.instruction(source=source, target=target, multiplier=multiplier)
         labels = [IGNORED] * len(ids)
         for text, size in zip(turns, chunks, strict=True):
@@ -189,15 +197,3 @@ class Prompt:
             labels += [IGNORED] * len(turn) + answer
         positions = [position for position, token in enumerate(ids) if token == self.speech]
         return Trajectory(ids, labels, positions)
-
-    def _ids(self, text: str) -> list[int]:
-        return self.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
-
-    def _special(self, token: str) -> int:
-        ids = self._ids(token)
-        if len(ids) != 1:
-            raise ZooError(
-                f"The tokenizer {self.tokenizer.name_or_path} has no single token {token!r}, which backbone.template "
-                f"needs; describe its own dialogue there or name one that fits it ({', '.join(TEMPLATES)})."
-            )
-        return ids[0]

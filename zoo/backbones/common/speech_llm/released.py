@@ -28,6 +28,7 @@ from transformers import (
 
 from zoo.backbones.common.causal.decoder import decoder_config
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.weights import WEIGHTS
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import (
     KERNELS,
@@ -35,7 +36,6 @@ from zoo.backbones.common.wav2vec2.encoder import (
     StreamingEncoder,
     frequencies,
 )
-from zoo.backbones.common.wav2vec2.weights import WEIGHTS
 from zoo.errors import ZooError, shorten_list
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -13,7 +12,9 @@ from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.speech_llm.data import Batch, Output
-from zoo.backbones.common.speech_llm.prompt import IGNORED, Prompt, Template, template_named
+from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
+from zoo.backbones.common.teacher_forcing import causal_logits, gradients_if_trained, token_loss
+from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
@@ -73,17 +74,18 @@ class SpeechLLM(Backbone):
 
     def load(self) -> None:
         """Create the three children and read what the constructor named. Raises ZooError on weights that do not fit."""
-        if self.checkpoint is not None and not (Path(self.checkpoint) / weights.WEIGHTS).is_file():
-            raise ZooError(
-                f"There is no trained {type(self).__name__} in {self.checkpoint} (no {weights.WEIGHTS}); train one for "
-                f"this language pair with python train.py experiment={self.experiment} target_language=..., or name "
-                f"another folder with backbone.{self.weights_key}=..."
+        if self.checkpoint is not None:
+            weights.check_trained(
+                self.checkpoint,
+                noun=type(self).__name__,
+                experiment=self.experiment,
+                key=self.weights_key,
             )
         for noun, name in self._named():
             hub.check(noun, name)
         self.tokenizer = self._tokenizer()
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
-        self.never = [self.prompt.speech, *self.prompt.containing(self.suppress)]
+        self.never = [self.prompt.speech, *containing(self.tokenizer, self.suppress)]
         self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
         if self.checkpoint is None and self.encoder_weights is not None:
             load_encoder(self.encoder, self.encoder_weights)
@@ -101,7 +103,7 @@ class SpeechLLM(Backbone):
         )
         self.adapter = adapter.to(self.dtype)
         if self.checkpoint is not None:
-            weights.read(self, Path(self.checkpoint))
+            weights.load_weights(self, Path(self.checkpoint))
 
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         try:
@@ -124,16 +126,12 @@ class SpeechLLM(Backbone):
 
     def save(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
         """Write ``model.safetensors`` (in ``dtype``; None: as they are) and the tokenizer to ``folder``."""
-        weights.write(self, Path(folder), dtype)
+        weights.save_weights(self, Path(folder), dtype)
         self.tokenizer.save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
-        return str(
-            self.tokenizer.decode(
-                token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-        )
+        return detokenise(self.tokenizer, token_ids)
 
     def teach(self, batch: Batch, frames: Tensor) -> Output:
         """Teacher forcing over dialogues that hear ``frames`` (batch, frames, hidden); the loss covers all labels."""
@@ -142,14 +140,8 @@ class SpeechLLM(Backbone):
         rows, places = (batch.speech_positions >= 0).nonzero(as_tuple=True)
         positions = batch.speech_positions[rows, places]
         embeddings = embeddings.index_put((rows, positions), speech[rows, places])
-        hidden = self.decoder.model(inputs_embeds=embeddings, use_cache=False).last_hidden_state
-        targets = batch.labels[:, 1:]
-        labelled = targets != IGNORED
-        logits = self.decoder.get_output_embeddings()(hidden[:, :-1][labelled])
-        loss = F.cross_entropy(
-            logits.to(torch.promote_types(logits.dtype, torch.float32)), targets[labelled]
-        )
-        return Output(loss, logits, targets[labelled])
+        logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
+        return Output(token_loss(logits, targets), logits, targets)
 
     def encode_training(
         self, samples: Tensor, multiplier: int, lengths: Tensor | None = None
@@ -158,8 +150,7 @@ class SpeechLLM(Backbone):
 
         lengths: (batch,) frames that are no padding (None: all).
         """
-        trained = any(parameter.requires_grad for parameter in self.encoder.parameters())
-        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+        with gradients_if_trained(self.encoder.parameters()):
             return self.encoder(samples.to(self.dtype), multiplier, lengths)
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where words begin in a language that writes no spaces, token by token. Knows no network."""
+"""Word boundaries by language, also where a language writes no spaces."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,17 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.text.vocabulary import BYTE, BYTES, SPACES, Vocabulary
+from zoo.errors import unknown_choice
 from zoo.languages import Language
+
+WORDS = ("jieba", "characters")
 
 
 class UnspacedWords(Vocabulary):
-    """A token begins a word where one of ``language.words`` begins with its first letter.
+    """Word boundaries of a language without spaces.
 
-    A word that begins within a token counts as part of the one before, as punctuation does.
+    A token begins a word where one of ``language.words`` begins with its first letter. A word that
+    begins within a token counts as part of the word before, as punctuation does.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, language: Language) -> None:
@@ -24,7 +28,7 @@ class UnspacedWords(Vocabulary):
         self._byte_level = not any(piece.startswith(SPACES[1]) for piece in tokenizer.get_vocab())
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
-        """(n,) bool for ids (n,): true where a token begins a word. What comes first always does."""
+        """(n,) bool for ids (n,): true where a token begins a word; the first token always does."""
         spelled = [self._spelled(token) for token in token_ids.tolist()]
         text = b"".join(spelled).decode(
             errors="surrogateescape"
@@ -41,7 +45,7 @@ class UnspacedWords(Vocabulary):
         return starts
 
     def words(self, token_ids: Sequence[int]) -> int:
-        """How many whole words ``token_ids`` surely have: those that another one begins after."""
+        """Number of complete words in ``token_ids``: those that another word follows."""
         return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
 
     def _spelled(self, token: int) -> bytes:
@@ -58,3 +62,29 @@ class UnspacedWords(Vocabulary):
 
 def _indent(piece: bytes) -> int:
     return len(piece) - len(piece.lstrip())
+
+
+class Vocabularies:
+    """``Vocabulary`` objects by language; languages that write spaces share one."""
+
+    def __init__(self, words: str) -> None:
+        """``words``: of a language without spaces. jieba: as it finds them. characters: each one.
+
+        Raises ZooError for another name.
+        """
+        if words not in WORDS:
+            raise unknown_choice("kind of words", words, WORDS)
+        self.words = words
+        self._known: dict[str, Vocabulary] = {}
+
+    def of(self, tokenizer: PreTrainedTokenizerBase, language: Language) -> Vocabulary:
+        """The boundaries of a language's words; ``tokenizer`` is the same in every call."""
+        unspaced = language.unit == "char" and self.words == "jieba"
+        key = language.code if unspaced else language.unit
+        if key not in self._known:
+            self._known[key] = (
+                UnspacedWords(tokenizer, language)
+                if unspaced
+                else Vocabulary(tokenizer, language.unit)
+            )
+        return self._known[key]

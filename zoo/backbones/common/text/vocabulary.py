@@ -76,6 +76,20 @@ def plain_pieces(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
     return {token: piece for piece, token in tokenizer.get_vocab().items() if token not in special}
 
 
+def detokenise(tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> str:
+    """The text of ids as it is, special tokens left out."""
+    return str(
+        tokenizer.decode(
+            list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+    )
+
+
+def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """Ids of a text, no special token added."""
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"]) if text else []
+
+
 def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
     """Ids of all tokens, special ones aside, whose own text contains one of ``texts``.
 

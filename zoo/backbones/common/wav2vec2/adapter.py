@@ -1,4 +1,4 @@
-"""From encoder frames to the decoder's embeddings: 48 frames per chunk become 12. Knows neither side's insides."""
+"""From encoder frames to the decoder's embeddings: 48 frames per chunk become 12."""
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,6 @@ class Adapter(nn.Module):
         return self.projection(shrunk)
 
 
-def filled(heard: Tensor, size: int) -> Tensor:
-    """(n,) samples or (n, hidden) frames of the encoder, filled up with zeros to whole pieces of ``size``."""
-    return torch.cat([heard, heard.new_zeros(-len(heard) % size, *heard.shape[1:])])
+def pad_to_multiple(audio: Tensor, size: int) -> Tensor:
+    """(n,) samples or (n, hidden) frames, padded with zeros to a multiple of ``size``."""
+    return torch.cat([audio, audio.new_zeros(-len(audio) % size, *audio.shape[1:])])

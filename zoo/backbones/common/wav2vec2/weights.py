@@ -5,16 +5,15 @@ from typing import Any
 
 import torch
 import yaml
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
-from transformers.utils import logging
 
 from zoo.backbones.common.pretrained import weights as checkpoint
+from zoo.backbones.common.pretrained.loading import quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
 from zoo.errors import ZooError, shorten_list
 
-WEIGHTS = "model.safetensors"
 OWN = "encoder."  # in front of the encoder's names in an InfiniSST checkpoint
 LEFT_OUT = (
     "encoder.pos_conv_embed.",
@@ -28,7 +27,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     source: hub id or folder of a Wav2Vec2 model with layer norms, whose heads and quantizer are left out; or folder of
     an InfiniSST checkpoint, of which only the encoder is read. Raises ZooError where nothing is found or fits.
     """
-    own = Path(source) / WEIGHTS
+    own = Path(source) / checkpoint.WEIGHTS
     weights = (
         _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)
     )
@@ -51,16 +50,11 @@ def _is_infinisst(path: Path) -> bool:
     """Whether the file holds an InfiniSST: its encoder stands beside a decoder, under a name of its own."""
     if not path.is_file():
         return False
-    if OWN.removesuffix(".") in checkpoint.shared(path.parent):
+    if OWN.removesuffix(".") in checkpoint.shared_parts(path.parent):
         return True
-    return any(name.startswith(f"{OWN}feature_extractor.") for name in _open(path).keys())  # noqa: SIM118
-
-
-def _open(path: Path) -> safe_open:
-    try:
-        return safe_open(path, framework="pt")
-    except SafetensorError as error:
-        raise ZooError(f"{path} is damaged or no safetensors file ({error}).") from error
+    return any(
+        name.startswith(f"{OWN}feature_extractor.") for name in checkpoint.tensor_files([path])
+    )
 
 
 def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
@@ -73,7 +67,7 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
         "rope_angles",
     ):  # no shape of a weight would tell
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
-    weights = checkpoint.load(path.parent)
+    weights = checkpoint.read_tensors(path.parent)
     return {
         name.removeprefix(OWN): tensor for name, tensor in weights.items() if name.startswith(OWN)
     }
@@ -99,7 +93,11 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
                 f"encoder_weights {source!r} is a {described.model_type!r}; it must be a wav2vec2."
             )
         _check(source, described, config)
-        model, report = _from_pretrained(source)
+        with quiet():  # no warning about the head, which is not loaded
+            loaded: Any = Wav2Vec2Model.from_pretrained(
+                source, dtype=torch.float32, output_loading_info=True
+            )
+        model, report = loaded
     except (OSError, ValueError, SafetensorError) as error:
         raise ZooError(
             f"No encoder could be loaded from {source!r}: it must be a folder with a Wav2Vec2 model or an InfiniSST "
@@ -113,19 +111,6 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
     return {
         name: tensor for name, tensor in model.state_dict().items() if not name.startswith(LEFT_OUT)
     }
-
-
-def _from_pretrained(source: str) -> tuple[Wav2Vec2Model, dict[str, list[str]]]:
-    """Without the warning about the head that is left out."""
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        loaded: Any = Wav2Vec2Model.from_pretrained(
-            source, dtype=torch.float32, output_loading_info=True
-        )
-        return loaded[0], loaded[1]
-    finally:
-        logging.set_verbosity(verbosity)
 
 
 def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> None:

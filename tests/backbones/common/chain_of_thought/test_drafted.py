@@ -7,7 +7,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
-from zoo.backbones.common.chain_of_thought.draft import Drafted
+from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
 
 CLOSE = {"rtol": 0, "atol": 2e-6}  # the norms compute in float32
 
@@ -41,7 +41,7 @@ def test_only_what_greedy_search_would_say_is_accepted(make: Callable[..., Chain
         greedy.append(said)
     wrong = [token + 1 for token in greedy[1]]
     drafts = [greedy[0][:5], greedy[1][:2] + wrong[2:], greedy[2][:4], []]
-    turn = Drafted(backbone.decoder, prompts, drafts, never=never)
+    turn = DraftedBranches(backbone.decoder, prompts, drafts, never=never)
     assert turn.accepted == [greedy[0][:5], greedy[1][:2], greedy[2][:4], []]
     said = [list(accepted) for accepted in turn.accepted]
     for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.encoder_decoder.continuation import Continuation
+from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
 
 PAD, END = 1, 2
@@ -24,8 +24,8 @@ def ours(
     config: SearchConfig,
     limits: list[int],
     heads: Any,
-) -> tuple[Continuation, list[Answer]]:
-    texts = Continuation(family.decoder, memories, prompts, heads=heads)
+) -> tuple[EncoderDecoderBranches, list[Answer]]:
+    texts = EncoderDecoderBranches(family.decoder, memories, prompts, heads=heads)
     contexts = [Context(prompt, []) for prompt in prompts]
     return texts, search(texts, config, contexts=contexts, limits=limits, end=END, never=[PAD])
 
@@ -71,8 +71,10 @@ def test_a_ragged_batch_is_each_stream_alone(family: Any, memory: Remember, beam
             {LAYER: None, 2: [1]},
         )
         assert (answer.tokens, answer.finished) == (expected.tokens, expected.finished)
-        looked = texts.looked(stream, answer.generated)
-        torch.testing.assert_close(looked, alone.looked(0, expected.generated), rtol=0, atol=1e-12)
+        looked = texts.attention(stream, answer.generated)
+        torch.testing.assert_close(
+            looked, alone.attention(0, expected.generated), rtol=0, atol=1e-12
+        )
         assert looked.shape == (
             len(prompts[stream]) + len(answer.generated),
             5,
@@ -91,7 +93,7 @@ def test_rows_are_those_of_the_answer(family: Any, memory: Remember, beams: int)
         fed = prompts[stream] + said(answer)[:-1]
         expected = family.attention(memories[stream], fed)[LAYER][[2, 0]].transpose(0, 1)
         torch.testing.assert_close(
-            texts.looked(stream, answer.generated), expected, rtol=0, atol=1e-9
+            texts.attention(stream, answer.generated), expected, rtol=0, atol=1e-9
         )
         lengths.add(len(answer.generated))
     assert len(lengths) > 1
@@ -99,7 +101,7 @@ def test_rows_are_those_of_the_answer(family: Any, memory: Remember, beams: int)
 
 def test_beams_share_memory_and_prompt(speech_to_text: Any, memory: Remember) -> None:
     with torch.inference_mode():
-        texts = Continuation(
+        texts = EncoderDecoderBranches(
             speech_to_text.decoder, [memory(5)] * 2, [[2, 7, *PREFIX]] * 2, heads={}
         )
         texts.fork(3)
