@@ -364,7 +364,10 @@ def test_what_is_not_scored_is_said(evaluate: Evaluate, mustc: list[str], here: 
             ("recogniser=named", "recogniser.name=/nowhere/ears"),
             "No recogniser could be loaded from /nowhere/ears",
         ),
-        (("evaluation.utmos=/nowhere.pt",), "There is no file /nowhere.pt for evaluation.utmos"),
+        (
+            ("evaluation.utmos=/nowhere.pt",),
+            "The file /nowhere.pt of evaluation.utmos does not exist",
+        ),
     ],
 )
 def test_missing_listeners_are_told_before_weights_load(

@@ -18,8 +18,8 @@ from zoo.metrics.asr import (
     speech_errors,
     transcribe_speech,
 )
-from zoo.metrics.pieces import split_speech
 from zoo.metrics.quality import ErrorRate
+from zoo.metrics.speech_pieces import split_speech
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 DE, EN, ZH = language("de"), language("en"), language("zh")

@@ -156,7 +156,7 @@ def test_recorded_log_signs_its_own_convention() -> None:
         ([TALK], [], "1 talks to score but references for 0"),
         ([TALK], [[]], "'talk' has no reference"),
         ([TALK], [[ReferenceSegment(0, 1, " ")]], "'talk' has no reference"),
-        ([TALK, TALK], [SEGMENTS, SEGMENTS], "'talk' is there twice"),
+        ([TALK, TALK], [SEGMENTS, SEGMENTS], "'talk' occurs twice"),
         ([replace(TALK, delays=(1.0,))], [SEGMENTS], "'talk' has 4 words but 1 delays"),
         (
             [replace(TALK, chunks=(), elapsed=(1.0,))],

@@ -12,10 +12,10 @@ from zoo.evaluation.sources import reference_segments
 from zoo.languages import Language
 from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
 from zoo.metrics.naturalness import LONGEST, UTMOS, UTMOSModel
-from zoo.metrics.pieces import split_speech
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.scores import value_of
 from zoo.metrics.signature import Score, signature
+from zoo.metrics.speech_pieces import split_speech
 from zoo.progress import audio_progress
 from zoo.recognisers.base import Recogniser
 from zoo.recognisers.clean_speech import clean_speech

@@ -1,1 +1,1 @@
-"""How good and how late the words are. Reads instances, never a model."""
+"""Metrics of translation quality, latency and target speech, computed from instances."""

@@ -19,12 +19,12 @@ from transformers.models.whisper.english_normalizer import (
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.longform import cut, cut_name, glued, spacing
-from zoo.metrics.pieces import split_speech
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, value_of
 from zoo.metrics.signature import Score, signature
+from zoo.metrics.speech_pieces import split_speech
 from zoo.types import Instance
 
 
@@ -38,7 +38,7 @@ class Recogniser(Protocol):
 
 
 def transcribe_speech(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:
-    """What ``recogniser`` understands of the speech of a stream, piece by piece (``zoo/metrics/pieces.py``)."""
+    """What ``recogniser`` understands of the speech of a stream, piece by piece (``zoo/metrics/speech_pieces.py``)."""
     said = split_speech(instance, language=language)
     return language.join(text for text in recogniser.transcribe(said) if text) if said else ""
 

@@ -1,4 +1,4 @@
-"""How two tools of the field read the cumulative elapsed times of a log."""
+"""Corrections of cumulative elapsed times, as the tools that publish such logs apply them."""
 
 from collections.abc import Sequence
 
@@ -8,31 +8,49 @@ from zoo.types import Seconds
 def fbk_elapsed(
     delays: Sequence[Seconds], elapsed: Sequence[Seconds], offsets: Sequence[Seconds]
 ) -> list[Seconds]:
-    """StreamLAAL v2.0's reading of a cumulative log: per unit, seconds from its segment's start, never below 0.
+    """Correct a cumulative log as FBK's StreamLAAL v2.0 does.
 
-    delays, elapsed: as logged. offsets: start of the segment of each unit. A unit with the raw elapsed of the one
-    before it takes over that one's lag, as it stands after subtraction and clamping (the published numbers say so).
+    A unit with the same logged elapsed time as the previous unit gets the lag of that unit, as it
+    is after subtraction and clamping; only this order reproduces the published numbers.
+
+    Args:
+        delays: Logged delay of each unit in seconds.
+        elapsed: Logged elapsed time of each unit in seconds.
+        offsets: Start of the segment of each unit in seconds.
+
+    Returns:
+        Seconds from the start of the unit's segment, at least 0, one per unit.
     """
-    result: list[Seconds] = []
+    corrected: list[Seconds] = []
     lag = 0.0
-    for index, (delay, raw, offset) in enumerate(zip(delays, elapsed, offsets, strict=True)):
+    for index, (delay, logged, offset) in enumerate(zip(delays, elapsed, offsets, strict=True)):
         if index == 0:
-            stream = raw
-        elif raw == elapsed[index - 1]:
-            stream = lag + delay
+            time = logged
+        elif logged == elapsed[index - 1]:
+            time = lag + delay
         else:
-            stream = raw - elapsed[index - 1] + delays[index - 1]
-        result.append(max(0.0, stream - offset))
-        lag = result[-1] - max(0.0, delay - offset)
-    return result
+            time = logged - elapsed[index - 1] + delays[index - 1]
+
+        corrected.append(max(0.0, time - offset))
+        lag = corrected[-1] - max(0.0, delay - offset)
+    return corrected
 
 
 def omnisteval_elapsed(delays: Sequence[Seconds], elapsed: Sequence[Seconds]) -> list[Seconds]:
-    """What ``omnisteval --fix_simuleval_emission_ca`` makes of a cumulative log: seconds, never going back."""
-    result: list[Seconds] = []
-    for index, raw in enumerate(elapsed):
+    """Correct a cumulative log as ``omnisteval --fix_simuleval_emission_ca`` does.
+
+    Args:
+        delays: Logged delay of each unit in seconds.
+        elapsed: Logged elapsed time of each unit in seconds.
+
+    Returns:
+        Elapsed seconds of each unit, never decreasing.
+    """
+    corrected: list[Seconds] = []
+    for index, logged in enumerate(elapsed):
         if index == 0:
-            result.append(raw)
+            corrected.append(logged)
         else:
-            result.append(max(raw - elapsed[index - 1] + delays[index - 1], result[-1]))
-    return result
+            time = logged - elapsed[index - 1] + delays[index - 1]
+            corrected.append(max(time, corrected[-1]))
+    return corrected

@@ -1,6 +1,7 @@
-"""Latency of one stretch of speech with one reference, and its mean over a corpus. Knows no log, talk or alignment.
+"""Latency metrics of single segments and their means over a corpus.
 
-Every ``torchmetrics.Metric`` here sums two numbers, so that ranks that saw different streams agree on the mean.
+Each metric is a ``torchmetrics.Metric`` that sums two numbers, so that the mean is correct when
+segments are distributed over ranks.
 """
 
 from collections.abc import Sequence
@@ -14,16 +15,19 @@ from torchmetrics import Metric
 from zoo.types import Seconds
 
 MS = 1000.0
-SOURCE_TOKEN_MS = 300.0  # ATD takes a spoken word to last this long
+SOURCE_TOKEN_MS = 300.0  # ATD assumes this duration of a spoken word
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When the units of one segment were written.
+    """Output times of one segment; all times are seconds from the start of the segment.
 
-    times: seconds from the segment's start, ideal or computation-aware, one per unit. ideal: the ideal times, where
-    ``times`` are computation-aware (ATD wants both). source_length: seconds. reference_length: units.
-    recording_end: seconds from the segment's start to the end of the recording (long form).
+    Attributes:
+        times: Time at which each unit was written, ideal or computation-aware.
+        source_length: Duration of the source.
+        reference_length: Number of units in the reference.
+        recording_end: End of the recording (long form).
+        ideal: Ideal times if ``times`` are computation-aware; used only by ATD.
     """
 
     times: tuple[Seconds, ...]
@@ -34,12 +38,12 @@ class Timing:
 
     @property
     def scorable(self) -> bool:
-        """Something was written and there was something to hear."""
+        """Whether the segment has output and source audio."""
         return bool(self.times) and self.source_length > 0
 
 
 class StreamMean(Metric):
-    """Unweighted mean of one number per segment or stream; NaN if there is none."""
+    """Unweighted mean of one value per segment or stream; NaN without values."""
 
     full_state_update = False
     total: Tensor
@@ -51,21 +55,21 @@ class StreamMean(Metric):
         self.add_state("count", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def add(self, value: float | None) -> None:
-        """One more number; None is left out."""
+        """Add a value; None is ignored."""
         if value is not None:
             self.total += value
             self.count += 1
 
     def compute(self) -> Tensor:
-        """() float64."""
+        """Return the mean, a float64 scalar."""
         return self.total / self.count
 
 
 class SegmentLatency(StreamMean):
-    """Unweighted mean over the segments on which :meth:`score` is defined; NaN if there is none."""
+    """Unweighted mean over all segments for which :meth:`score` is defined."""
 
     def score(self, timing: Timing) -> float | None:
-        """Seconds (AP: a ratio) for one segment, or None where the metric says nothing about it."""
+        """Return the latency of one segment in seconds (AP: a ratio), or None if undefined."""
         raise NotImplementedError
 
     def update(self, timing: Timing) -> None:
@@ -88,9 +92,10 @@ class LAAL(SegmentLatency):
 
 
 class YAAL(SegmentLatency):
-    """Yet Another Average Lagging (Polák et al. 2025): only units written before the end count.
+    """Yet Another Average Lagging (Polák et al. 2025): seconds; ignores units after the end.
 
-    long_form: the end is the recording's, not the segment's.
+    Args:
+        long_form: Use the end of the recording instead of the end of the segment.
     """
 
     def __init__(self, *, long_form: bool = False, **kwargs: Any) -> None:
@@ -100,11 +105,10 @@ class YAAL(SegmentLatency):
     def score(self, timing: Timing) -> float | None:
         if not timing.scorable:
             return None
-        end = (
-            timing.recording_end
-            if self.long_form
-            else min(timing.source_length, timing.recording_end)
-        )
+
+        end = timing.recording_end
+        if not self.long_form:
+            end = min(timing.source_length, end)
         pace = timing.source_length / max(len(timing.times), timing.reference_length)
         lags: list[float] = []
         for position, time in enumerate(timing.times):
@@ -138,10 +142,10 @@ class DAL(SegmentLatency):
 
 
 class ATD(SegmentLatency):
-    """Average Token Delay (Kano et al. 2023) for speech in, text out: seconds.
+    """Average Token Delay (Kano et al. 2023) of text output: seconds.
 
-    Spoken words last 0.3 s, written ones no time. Counted in milliseconds, because 2.7 s holds nine tokens of 300 ms
-    but, in floating point, not nine of 0.3 s.
+    Spoken words last 0.3 s, written words take no time. Computed in milliseconds: 2700 / 300 is
+    exactly 9 tokens, whereas in floating point 2.7 / 0.3 is not.
     """
 
     def score(self, timing: Timing) -> float | None:
@@ -156,21 +160,21 @@ class ATD(SegmentLatency):
 
 
 class StartOffset(SegmentLatency):
-    """Seconds of source before the first unit."""
+    """Seconds of source received before the first unit."""
 
     def score(self, timing: Timing) -> float | None:
         return timing.times[0] if timing.times else None
 
 
 class EndOffset(SegmentLatency):
-    """Seconds from the end of the source to the last unit (written text)."""
+    """Seconds from the end of the source to the last unit."""
 
     def score(self, timing: Timing) -> float | None:
         return timing.times[-1] - timing.source_length if timing.times else None
 
 
 class RTF(Metric):
-    """Real-time factor: all compute over all audio (not SimulEval's ``RTF``, which is d_n / S)."""
+    """Real-time factor: total compute over total audio. (SimulEval's ``RTF`` is d_n / S.)"""
 
     full_state_update = False
     compute_seconds: Tensor
@@ -184,17 +188,25 @@ class RTF(Metric):
         self.add_state("audio_seconds", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, compute: Sequence[Seconds], source_length: Seconds) -> None:
-        """Add one stream: wall-clock seconds per chunk and seconds of audio."""
+        """Add a stream.
+
+        Args:
+            compute: Wall-clock seconds per chunk.
+            source_length: Seconds of audio.
+        """
         self.compute_seconds += sum(compute)
         self.audio_seconds += source_length
 
     def compute(self) -> Tensor:
-        """() float64."""
+        """Return the factor, a float64 scalar."""
         return self.compute_seconds / self.audio_seconds
 
 
 def _lagging(timing: Timing, *, length: int) -> float | None:
-    """Mean lag behind an ideal writer of ``length`` units, up to and with the first unit not before the end."""
+    """Return the mean lag behind an ideal system that writes ``length`` units evenly.
+
+    The mean includes the first unit at or after the end of the source and no later one.
+    """
     if not timing.scorable or length == 0:
         return None
     if timing.times[0] > timing.source_length:
@@ -215,43 +227,53 @@ def _milliseconds(times: Sequence[Seconds]) -> list[float]:
 def token_delay(
     delays: Sequence[float], spent: Sequence[float], lengths: Sequence[float] | None = None
 ) -> float:
-    """Mean of (end of a target token - end of the source token it is paired with), milliseconds.
+    """Compute the Average Token Delay; all times are milliseconds.
 
-    spent: compute so far per token. lengths: how long each one sounds (None: written words take no time). A target
-    token is paired with the source token of the same number, or with the last one heard; a writer that is ahead of the
-    source is not credited for it (section 3 of the paper).
+    A target token is paired with the source token of the same index, or with the last received
+    one. A system that is ahead of the source gets no credit for it (section 3 of the paper).
+
+    Args:
+        delays: Source received when each target token was written.
+        spent: Compute so far when each target token was written.
+        lengths: Duration of each target token. None: written tokens take no time.
+
+    Returns:
+        Mean of the end of each target token minus the end of its source token.
     """
     moments = list(dict.fromkeys(delays))
-    heard_tokens, source_ends = _source_tokens(moments)
+    received, source_ends = _source_tokens(moments)
     chunk, written_before, total, end, spent_before = 0, 0, 0.0, 0.0, 0.0
+
     for position, delay in enumerate(delays):
         if position == 0 or delay != delays[position - 1]:
             chunk, written_before = chunk + 1, position
-        end = (
-            max(delay, end)
-            + spent[position]
-            - spent_before
-            + (lengths[position] if lengths else 0.0)
-        )
+        length = lengths[position] if lengths else 0.0
+        end = max(delay, end) + spent[position] - spent_before + length
         spent_before = spent[position]
-        ahead = max(0, written_before - heard_tokens[min(chunk, len(moments)) - 1])
-        paired = min(position + 1 - ahead, heard_tokens[min(chunk, len(moments))])
+
+        ahead = max(0, written_before - received[min(chunk, len(moments)) - 1])
+        paired = min(position + 1 - ahead, received[min(chunk, len(moments))])
         total += end - source_ends[paired]
     return total / len(delays)
 
 
 def _source_tokens(moments: Sequence[float]) -> tuple[list[int], list[float]]:
-    """Source tokens heard by each moment (with a 0 in front) and the end of each token (with a 0 in front)."""
-    heard, ends = [0], [0.0]
-    before = 0.0
+    """Split the source into tokens of 0.3 s, starting anew at each moment.
+
+    Returns:
+        The number of source tokens received by each moment, and the end of each token; both
+        lists begin with an additional 0.
+    """
+    received, ends = [0], [0.0]
+    previous = 0.0
     for moment in moments:
-        whole, rest = divmod(moment - before, SOURCE_TOKEN_MS)
+        whole, rest = divmod(moment - previous, SOURCE_TOKEN_MS)
         lengths = [SOURCE_TOKEN_MS] * int(whole) + ([rest] if rest else [])
         for length in lengths:
             ends.append(ends[-1] + length)
-        heard.append(heard[-1] + len(lengths))
-        before = moment
-    return heard, ends
+        received.append(received[-1] + len(lengths))
+        previous = moment
+    return received, ends
 
 
 SENTENCE_METRICS: dict[str, type[SegmentLatency]] = {

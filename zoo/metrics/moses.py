@@ -1,6 +1,6 @@
-"""How Moses' tokenizer (version 1.1, aggressive hyphens, no escapes) cuts one word. Knows no sentence.
+"""Moses tokenization of single words (version 1.1, aggressive hyphens, no escapes).
 
-SoftSegmenter matches such pieces; nothing here is shown to anybody.
+SoftSegmenter aligns these tokens; they are never part of an output.
 """
 
 import re
@@ -8,11 +8,11 @@ from functools import cache
 
 from zoo.abbreviations import moses_prefixes
 
-# each class and its complement match one character: at the edge of a word neither does
+# Each class and its complement match one character; at the edge of a word neither matches.
 LETTER, NO_LETTER = r"[^\W\d_]", r"[\W\d_]"
 NUMBER, NO_NUMBER = r"\d", r"\D"
 NEITHER = r"[\W_]"
-DOT = "\x00"  # a dot of an ellipsis
+DOT = "\x00"  # stands for a dot of an ellipsis
 OTHER = re.compile(r"([^\w\s.'`,\-]|_)")
 HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 DOTS = re.compile(r"\.{2,}")
@@ -21,21 +21,29 @@ CONTRACTION_RIGHT, CONTRACTION_LEFT = frozenset({"en"}), frozenset({"fr", "it"})
 
 @cache
 def moses_tokens(word: str, language: str) -> list[str]:
-    """Pieces of a lower-cased word, e.g. "it's," -> ["it", "'s", ","] in English; [] for white space."""
+    """Split a lower-case word into tokens: "it's," becomes ["it", "'s", ","] in English.
+
+    Args:
+        word: A word without white space.
+        language: Language code.
+
+    Returns:
+        The tokens; none for white space.
+    """
     text = OTHER.sub(r" \1 ", word).strip()
     text = HYPHEN.sub(" @-@ ", text)
     text = DOTS.sub(lambda dots: f" {dots[0].replace('.', DOT)} ", text)
     text = re.sub(rf"(?<={NO_NUMBER}),|,(?={NO_NUMBER})", " , ", text.strip())
-    pieces = _apostrophes(text, language).split()
+
+    pieces = _split_apostrophes(text, language).split()
     tokens: list[str] = []
-    for index, piece in enumerate(pieces):
-        tokens.extend(
-            _final_dot(piece, pieces[index + 1] if index + 1 < len(pieces) else "", language)
-        )
+    for piece, following in zip(pieces, [*pieces[1:], ""], strict=False):
+        tokens.extend(_split_final_dot(piece, following, language))
     return [token.replace(DOT, ".") for token in tokens]
 
 
-def _apostrophes(text: str, language: str) -> str:
+def _split_apostrophes(text: str, language: str) -> str:
+    """Insert spaces around apostrophes; contractions stay with one side in some languages."""
     quote = rf"(?<={NO_LETTER})'(?={NO_LETTER})|(?<={LETTER})'(?={NO_LETTER})"
     if language in CONTRACTION_RIGHT:
         text = re.sub(rf"{quote}|(?<={NEITHER})'(?={LETTER})", " ' ", text)
@@ -46,8 +54,8 @@ def _apostrophes(text: str, language: str) -> str:
     return text.replace("'", " ' ")
 
 
-def _final_dot(piece: str, following: str, language: str) -> list[str]:
-    """A full stop is cut off, except after abbreviations and before lower case."""
+def _split_final_dot(piece: str, following: str, language: str) -> list[str]:
+    """Split off a full stop, except after an abbreviation and before a lower-case piece."""
     if len(piece) < 2 or not piece.endswith("."):
         return [piece]
     stem = piece[:-1]

@@ -1,11 +1,11 @@
-"""UTMOS: how natural speech sounds to a network that was trained on listeners' opinions (1 bad - 5 excellent).
+"""UTMOS: naturalness of speech as predicted by a network, from 1 (bad) to 5 (excellent).
 
-Saeki et al. (2022); SimulU, Table 2. The original needs fairseq. What is taken here is its port to one TorchScript
-file, ``utmos_scripted.pt`` of huggingface.co/Blinorot/UTMOS-PyTorch (MIT), which PyTorch runs by itself: no package to
-install, and no other library whose next version could move the score. Packages on PyPI (utmos-pytorch, of the same
-author; utmos, which needs fairseq) download weights when first asked; here nothing is downloaded, so a path is asked
-for. Off by default: without the file there is no such score, and no stand-in for it. The weights have not been run
-here; the call is the one they document: ``score`` of one (n,) waveform at 16 kHz, one at a time, for padding moves it.
+Saeki et al. (2022), "UTMOS: UTokyo-SaruLab System for VoiceMOS Challenge 2022"; SimulU, Table 2.
+
+The original implementation needs fairseq. This module runs its port to a single TorchScript file,
+``utmos_scripted.pt`` of huggingface.co/Blinorot/UTMOS-PyTorch (MIT), which needs only PyTorch. The
+weights are never downloaded, so the metric is off unless the path of the file is configured. The
+port has not been run here; its documented call is ``score`` on one (n,) waveform at 16 kHz.
 """
 
 from collections.abc import Sequence
@@ -19,54 +19,64 @@ from zoo.errors import ZooError
 from zoo.metrics.latency import StreamMean
 from zoo.types import Seconds
 
-LONGEST: Seconds = (
-    10.0  # of a piece that is judged at once: the opinions were about single sentences
+LONGEST: Seconds = 10.0  # of a scored piece; the network was trained on single sentences
+HELP = (
+    "save utmos_scripted.pt of https://huggingface.co/Blinorot/UTMOS-PyTorch yourself and "
+    "configure its path, or null for no UTMOS"
 )
-HOW = "save utmos_scripted.pt of https://huggingface.co/Blinorot/UTMOS-PyTorch yourself and name it, or null for none"
 
 
 class UTMOS(StreamMean):
-    """Mean opinion over pieces of speech; NaN if there is none."""
+    """Mean score over pieces of speech; NaN without speech."""
 
-    def __init__(self, judge: "UTMOSModel", **kwargs: Any) -> None:
+    def __init__(self, model: "UTMOSModel", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.judge = judge
+        self.model = model
 
-    def update(self, waves: Sequence[Tensor]) -> None:
+    def update(self, waveforms: Sequence[Tensor]) -> None:
         """Add (n,) waveforms at 16 kHz."""
-        for wave in waves:
-            self.add(self.judge.opinion(wave))
+        for waveform in waveforms:
+            self.add(self.model.score(waveform))
 
 
 class UTMOSModel:
-    """The network. path: of the TorchScript file; nothing is read before :meth:`load`."""
+    """The UTMOS network.
+
+    Args:
+        path: TorchScript file, which is not read before :meth:`load`.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._network: Any = None
 
     def load(self) -> None:
-        """Read the network, once. Raises ZooError where the file is not there or is none."""
+        """Load the network once.
+
+        Raises:
+            ZooError: The file is missing or does not contain the network.
+        """
         if self._network is not None:
             return
         if not self.path.is_file():
             raise ZooError(
-                f"There is no file {self.path} for evaluation.utmos; weights are not downloaded: {HOW}."
+                f"The file {self.path} of evaluation.utmos does not exist, and weights are not "
+                f"downloaded; {HELP}."
             )
         try:
             network: Any = torch.jit.load(str(self.path), map_location="cpu").eval()
         except RuntimeError as error:
             raise ZooError(
-                f"{self.path} of evaluation.utmos is no TorchScript file; {HOW}."
+                f"{self.path} of evaluation.utmos is not a TorchScript file; {HELP}."
             ) from error
         if not hasattr(network, "score"):
             raise ZooError(
-                f"The network in {self.path} of evaluation.utmos has no method 'score'; {HOW}."
+                f"The network in {self.path} of evaluation.utmos has no method 'score'; {HELP}."
             )
         self._network = network
 
     @torch.inference_mode()
-    def opinion(self, wave: Tensor) -> float:
-        """Of (n,) samples at 16 kHz, n > 0; ``load`` comes first."""
+    def score(self, waveform: Tensor) -> float:
+        """Score (n,) samples at 16 kHz, n > 0. One call per waveform: padding changes scores."""
         assert self._network is not None, "load comes first"
-        return float(self._network.score(wave))
+        return float(self._network.score(waveform))

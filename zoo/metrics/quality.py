@@ -1,6 +1,7 @@
-"""How good the words are: BLEU, chrF, WER and CER. Knows no time.
+"""Quality metrics of text: BLEU, chrF, WER and CER.
 
-BLEU and chrF keep sacreBLEU's sufficient statistics, so that ranks that saw different segments agree on the score.
+BLEU and chrF sum sacreBLEU's sufficient statistics, so that the corpus score is correct when
+segments are distributed over ranks.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,10 @@ from zoo.languages import Language
 
 
 class CorpusQuality(Metric):
-    """A sacreBLEU corpus score in [0, 100] with one reference per hypothesis; NaN before the first update."""
+    """A sacreBLEU corpus score in [0, 100] with one reference per hypothesis.
+
+    The score is NaN before the first update.
+    """
 
     full_state_update = False
     higher_is_better = True
@@ -38,7 +42,7 @@ class CorpusQuality(Metric):
         return [sum(column) for column in zip(*rows, strict=True)]
 
     def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:
-        """Add segments. Raises ZooError if the two differ in number."""
+        """Add segments. Raises ZooError if hypotheses and references differ in number."""
         if len(hypotheses) != len(references):
             raise ZooError(
                 f"There are {len(hypotheses)} hypotheses but {len(references)} references."
@@ -49,26 +53,29 @@ class CorpusQuality(Metric):
             )
 
     def compute(self) -> Tensor:
-        """() float64."""
+        """Return the score, a float64 scalar."""
         if not bool(self.statistics.any()):
             return torch.tensor(float("nan"), dtype=torch.float64)
         counts = [int(count) for count in self.statistics.tolist()]
-        return torch.tensor(
-            self.scorer._compute_score_from_stats(counts).score, dtype=torch.float64
-        )
+        score = self.scorer._compute_score_from_stats(counts).score
+        return torch.tensor(score, dtype=torch.float64)
 
     def signature(self) -> str:
-        """sacreBLEU's own, e.g. ``nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0``."""
+        """Return sacreBLEU's signature, such as ``nrefs:1|case:mixed|eff:no|tok:13a|...``."""
         return str(self.scorer.get_signature())
 
 
 class BLEU(CorpusQuality):
-    """sacreBLEU with the language's tokenizer."""
+    """BLEU of sacreBLEU with the tokenizer of the language.
+
+    Raises:
+        ZooError: The tokenizer of the language is not installed.
+    """
 
     def __init__(self, language: Language, **kwargs: Any) -> None:
         try:
             scorer = SacreBLEU(tokenize=language.bleu_tokenizer)
-        except RuntimeError as error:  # sacreBLEU's way of saying that MeCab is missing
+        except RuntimeError as error:  # sacreBLEU raises it if MeCab is missing
             raise ZooError(
                 f"BLEU for {language.name} needs sacreBLEU's extras: pip install 'sacrebleu[ja]'."
             ) from error
@@ -83,7 +90,10 @@ class ChrF(CorpusQuality):
 
 
 class ErrorRate(Metric):
-    """Edits (substitutions, insertions, deletions) per reference unit, in percent, over all pairs; NaN without one."""
+    """Edits (substitutions, insertions, deletions) per reference unit, in percent over all pairs.
+
+    The rate is NaN before the first update.
+    """
 
     full_state_update = False
     higher_is_better = False
@@ -96,21 +106,24 @@ class ErrorRate(Metric):
         self.add_state("length", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, hypothesis: Sequence[str], reference: Sequence[str]) -> None:
-        """Add a pair of texts, each as its units: words, or characters."""
+        """Add a pair of texts, each split into words or characters."""
         self.edits += Levenshtein.distance(hypothesis, reference)
         self.length += len(reference)
 
     def compute(self) -> Tensor:
-        """() float64."""
+        """Return the rate, a float64 scalar."""
         return 100.0 * self.edits / self.length
 
 
 def error_rate(
     hypotheses: Sequence[str], references: Sequence[str], *, language: Language
 ) -> float:
-    """WER in percent, or CER (white space removed) for languages counted in characters; raw text, as torchmetrics does.
+    """Compute WER in percent, or CER without white space for languages counted in characters.
 
-    Raises ZooError where the references hold no unit or the numbers differ.
+    Texts are not normalised; the rates are those of torchmetrics.
+
+    Raises:
+        ZooError: All references are empty, or hypotheses and references differ in number.
     """
     if len(hypotheses) != len(references):
         raise ZooError(f"There are {len(hypotheses)} hypotheses but {len(references)} references.")
@@ -118,5 +131,6 @@ def error_rate(
         raise ZooError("An error rate needs at least one reference that is not empty.")
     if language.unit == "word":
         return 100.0 * float(word_error_rate(list(hypotheses), list(references)))
+
     bare = [["".join(language.units(text)) for text in texts] for texts in (hypotheses, references)]
     return 100.0 * float(char_error_rate(bare[0], bare[1]))

@@ -1,4 +1,4 @@
-"""What a talk should have said, segment by segment. Knows no hypothesis."""
+"""Reference segments of talks, and checks that they match the instances."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from zoo.types import Instance, Seconds
 
 
 class HasText(Protocol):
-    """A translation."""
+    """A translation with a text."""
 
     @property
     def text(self) -> str: ...
 
 
 class TimedSegment(Protocol):
-    """What ``zoo.data.talks.Segment`` offers."""
+    """A segment with start, duration and translations, such as ``zoo.data.talks.Segment``."""
 
     @property
     def offset(self) -> Seconds: ...
@@ -28,7 +28,13 @@ class TimedSegment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSegment:
-    """One reference sentence and where its source is spoken (seconds from the start of the talk)."""
+    """A reference sentence and the position of its source.
+
+    Attributes:
+        offset: Start of the source in seconds from the start of the talk.
+        duration: Duration of the source in seconds.
+        text: Reference translation.
+    """
 
     offset: Seconds
     duration: Seconds
@@ -36,10 +42,20 @@ class ReferenceSegment:
 
     @classmethod
     def of(cls, segment: TimedSegment, *, target: str, talk: str) -> "ReferenceSegment":
-        """The reference of a manifest segment. Raises ZooError naming the talk if it has none in ``target``."""
+        """Create the reference of a manifest segment.
+
+        Args:
+            segment: Segment of a talk.
+            target: Code of the target language.
+            talk: Name of the talk, for the error message.
+
+        Raises:
+            ZooError: The segment has no translation into ``target``.
+        """
         if target not in segment.targets:
             raise ZooError(
-                f"Talk {talk!r} has no reference in {target!r} for its segment at {segment.offset:g} s."
+                f"Talk {talk!r} has no reference in {target!r} for its segment at "
+                f"{segment.offset:g} s."
             )
         return cls(segment.offset, segment.duration, segment.targets[target].text)
 
@@ -47,7 +63,11 @@ class ReferenceSegment:
 def check_talks(
     instances: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
 ) -> None:
-    """Raise ZooError unless every talk has references, and no talk comes twice."""
+    """Check that every talk has a reference and occurs once.
+
+    Raises:
+        ZooError: A talk has no reference, occurs twice, or has wrong numbers of times.
+    """
     if len(instances) != len(references):
         raise ZooError(
             f"There are {len(instances)} talks to score but references for {len(references)}."
@@ -55,7 +75,7 @@ def check_talks(
     seen: set[str] = set()
     for instance, segments in zip(instances, references, strict=True):
         if instance.talk in seen:
-            raise ZooError(f"Talk {instance.talk!r} is there twice; do two runs share one log?")
+            raise ZooError(f"Talk {instance.talk!r} occurs twice; do two runs share one log?")
         seen.add(instance.talk)
         if not any(segment.text.strip() for segment in segments):
             raise ZooError(f"Talk {instance.talk!r} has no reference.")
@@ -63,13 +83,13 @@ def check_talks(
 
 
 def check_units(instance: Instance) -> None:
-    """Raise ZooError unless each unit has a delay, and an elapsed time where any has one."""
+    """Check that each unit has a delay and either all or no units have an elapsed time.
+
+    Raises:
+        ZooError: The numbers differ.
+    """
+    units = f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s"
     if len(instance.delays) != len(instance.units):
-        raise ZooError(
-            f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {len(instance.delays)} delays."
-        )
-    times = len(instance.elapsed)
-    if times not in (0, len(instance.units)):
-        raise ZooError(
-            f"Talk {instance.talk!r} has {len(instance.units)} {instance.unit}s but {times} elapsed times."
-        )
+        raise ZooError(f"{units} but {len(instance.delays)} delays.")
+    if len(instance.elapsed) not in (0, len(instance.units)):
+        raise ZooError(f"{units} but {len(instance.elapsed)} elapsed times.")

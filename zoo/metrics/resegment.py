@@ -1,7 +1,8 @@
-"""Gives the units of one long hypothesis to the reference segments of its talk, by minimum WER. Knows no time.
+"""Re-segmentation by minimum WER: assigns the units of a talk to its reference segments.
 
-Matusov et al. (2005), through ``mweralign``. That package lower-cases inside, so it is handed one number per distinct
-token instead of words; its version changes scores and stands in every signature.
+Matusov et al. (2005), "Evaluating Machine Translation Output with Automatic Sentence Segmentation",
+through the package ``mweralign``. The package lower-cases its input, so each distinct token is
+replaced by a number. Its version affects scores and is part of every signature.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from zoo.types import UnitKind
 
 Resegmentation = Literal["mwer", "soft"]
 
-# mweralign folds the case of ASCII letters only
+# mweralign lower-cases ASCII letters only.
 FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 ASCII_SPACE = str.maketrans(dict.fromkeys(whitespace, " "))
 
@@ -28,15 +29,28 @@ ASCII_SPACE = str.maketrans(dict.fromkeys(whitespace, " "))
 def mwer_segment(
     units: Sequence[str], references: Sequence[str], *, language: Language, rules: Rules
 ) -> list[range]:
-    """Per reference segment the positions in ``units`` that belong to it; contiguous, in order, none left out."""
-    groups = (
-        _latin_runs(units)
-        if rules.latin_runs and language.unit == "char"
-        else [(unit,) for unit in units]
-    )
+    """Assign units to reference segments.
+
+    Args:
+        units: Units of the hypothesis.
+        references: Texts of the reference segments.
+        language: Target language.
+        rules: Counting rules of the evaluation tool.
+
+    Returns:
+        For each segment the range of its units; the ranges are contiguous and cover all units.
+
+    Raises:
+        ZooError: There is no reference segment, or mweralign lost words.
+    """
+    if rules.latin_runs and language.unit == "char":
+        groups = _latin_runs(units)
+    else:
+        groups = [(unit,) for unit in units]
     tokens = ["".join(group) for group in groups]
     sentences = [_reference_tokens(text, unit=language.unit, rules=rules) for text in references]
     counts = _align(tokens, sentences, cased=rules.cased)
+
     bounds, group_end, unit_end = [0], 0, 0
     for count in counts:
         unit_end += sum(len(group) for group in groups[group_end : group_end + count])
@@ -53,7 +67,7 @@ def _reference_tokens(text: str, *, unit: UnitKind, rules: Rules) -> list[str]:
 
 
 def _latin_runs(units: Sequence[str]) -> list[tuple[str, ...]]:
-    """Runs of characters up to U+00FF (spaces among them) as one token each, every other character as its own."""
+    """Group consecutive characters up to U+00FF, spaces included; others form groups of one."""
     runs: list[tuple[str, ...]] = []
     for latin, group in groupby(units, key=lambda unit: max(unit) <= "\u00ff"):
         members = tuple(group)
@@ -62,11 +76,12 @@ def _latin_runs(units: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: bool) -> list[int]:
-    """Number of tokens that each sentence gets."""
+    """Return the number of tokens assigned to each sentence."""
     if not sentences:
         raise ZooError("Re-segmentation needs at least one reference segment.")
     if not tokens:
         return [0] * len(sentences)
+
     numbers: dict[str, str] = {}
 
     def number(token: str) -> str:
@@ -74,17 +89,22 @@ def _align(tokens: Sequence[str], sentences: Sequence[Sequence[str]], *, cased: 
 
     references = "\n".join(" ".join(number(token) for token in sentence) for sentence in sentences)
     hypothesis = " ".join(number(token) for token in tokens)
+
     counts = [len(line.split()) for line in _mweralign(references, hypothesis).split("\n")]
     counts += [0] * (len(sentences) - len(counts))  # mweralign drops an empty last reference
     if len(counts) != len(sentences) or sum(counts) != len(tokens):
         raise ZooError(
-            f"mweralign made {len(counts)} segments of {len(sentences)} or lost words; is it version 1.4.1?"
+            f"mweralign returned {len(counts)} segments for {len(sentences)} or lost words; check "
+            f"that version 1.4.1 is installed."
         )
     return counts
 
 
 def _mweralign(references: str, hypothesis: str) -> str:
-    """Call the package without its side effects: it configures the root logger and its C++ part writes to stderr."""
+    """Call mweralign without its side effects.
+
+    Its import configures the root logger, and its C++ code prints to stderr.
+    """
     handlers = list(logging.root.handlers)
     level = logging.root.level
     from mweralign import MwerAlign

@@ -1,4 +1,4 @@
-"""The small ways in which the tools of the field count differently, by the tool's name. Knows no metric."""
+"""Counting rules of the evaluation tools of the field, by the name of the tool."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,19 @@ from zoo.types import UnitKind
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How one tool counts.
+    """The counting rules of one tool.
 
-    length: number of units in a reference. clamp: StreamLAAL sets times before a segment's start to 0.
-    cased: re-segmentation by mWER tells upper from lower case. latin_runs: for char units it takes a run of Latin
-    letters and spaces as one token. ascii_space: only ASCII white space parts the tokens of a reference (C++ tools keep
-    words with a no-break space whole). spaces: a space between characters is a unit. bare: references in
-    characters lose their spaces before anything is scored.
+    Attributes:
+        name: Name of the tool.
+        length: Counts the units of a reference.
+        clamp: StreamLAAL sets times before the start of a segment to 0.
+        cased: Re-segmentation by mWER distinguishes upper and lower case.
+        latin_runs: Re-segmentation of characters treats a run of Latin letters and spaces as one
+            token.
+        ascii_space: Only ASCII white space separates the tokens of a reference. (C++ tools do not
+            split at a no-break space.)
+        spaces: A space between characters counts as a unit.
+        bare: Spaces are removed from references in characters before scoring.
     """
 
     name: str
@@ -28,28 +34,28 @@ class Rules:
     bare: bool = False
 
     def reference(self, text: str, unit: UnitKind) -> str:
-        """The reference as it is scored."""
+        """Return the reference as it is scored."""
         return text.replace(" ", "") if self.bare and unit == "char" else text.strip()
 
 
 def plain_length(text: str, unit: UnitKind) -> int:
-    """White space never counts."""
+    """Count words or characters without white space."""
     words = text.split()
     return len(words) if unit == "word" else len("".join(words))
 
 
 def simuleval_length(text: str, unit: UnitKind) -> int:
-    """SimulEval and FBK: split at single spaces (an empty text has one word); characters with spaces."""
+    """Count as SimulEval and FBK: words at single spaces (one in an empty text), characters."""
     return len(text.split(" ")) if unit == "word" else len(text.strip())
 
 
 def omnisteval_length(text: str, unit: UnitKind) -> int:
-    """OmniSTEval: words as SimulEval, characters without spaces."""
+    """Count as OmniSTEval: words as SimulEval, characters without spaces."""
     return len(text.split(" ")) if unit == "word" else len(text.replace(" ", "").strip())
 
 
 def simulstream_length(text: str, unit: UnitKind) -> int:
-    """simulstream: words at single spaces, empty ones dropped; every character."""
+    """Count as simulstream: words at single spaces without empty ones, all characters."""
     return len([word for word in text.split(" ") if word]) if unit == "word" else len(text)
 
 
@@ -73,7 +79,7 @@ RULES: dict[str, Rules] = {
 
 
 def find_rules(name: str) -> Rules:
-    """Look rules up. Raises ZooError naming the known ones."""
+    """Return the rules of a tool. Raises ZooError for an unknown name."""
     if name not in RULES:
         raise unknown_choice("counting rules", name, RULES)
     return RULES[name]

@@ -1,4 +1,4 @@
-"""A score and the words that make it comparable. Knows no metric."""
+"""Scores and their signatures, which state how a score was computed."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +9,13 @@ from zoo import __version__
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A named value (seconds for times; None: not defined, e.g. nothing was written) and its signature."""
+    """A metric value with its signature.
+
+    Attributes:
+        name: Name of the metric.
+        value: The value; times in seconds. None: not defined, for example without any output.
+        signature: All settings that affect the value.
+    """
 
     name: str
     value: float | None
@@ -17,9 +23,13 @@ class Score:
 
 
 def signature(metric: str, **facts: str | bool | None) -> str:
-    """``signature("AL", unit="word")`` -> "AL|unit:word|simulzoo:0.2.0". True prints as yes; None is left out.
+    """Return the signature of a metric, such as "AL|unit:word|simulzoo:0.2.0".
 
-    A key with an underscore at its end is printed as its bare value (for signatures made by other tools).
+    Args:
+        metric: Name of the metric.
+        **facts: Settings in the order of the signature. True and False become yes and no, None is
+            omitted. A key that ends with an underscore contributes only its value (a signature of
+            another tool).
     """
     parts = [metric]
     for key, value in facts.items():
@@ -32,5 +42,5 @@ def signature(metric: str, **facts: str | bool | None) -> str:
 
 @cache
 def package_version(package: str) -> str:
-    """Name and version of an installed package: "mweralign 1.4.1"."""
+    """Return name and version of an installed package, such as "mweralign 1.4.1"."""
     return f"{package} {version(package)}"
