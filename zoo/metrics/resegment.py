@@ -43,10 +43,8 @@ def mwer_segment(
     Raises:
         ZooError: There is no reference segment, or mweralign lost words.
     """
-    if rules.latin_runs and language.unit == "char":
-        groups = _latin_runs(units)
-    else:
-        groups = [(unit,) for unit in units]
+    in_runs = rules.latin_runs and language.unit == "char"
+    groups = _latin_runs(units) if in_runs else [(unit,) for unit in units]
     tokens = ["".join(group) for group in groups]
     sentences = [_reference_tokens(text, unit=language.unit, rules=rules) for text in references]
     counts = _align(tokens, sentences, cased=rules.cased)
