@@ -91,6 +91,7 @@ APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what mak
     "hydra/job_logging/run.yaml",
     "wandb_sweep.yaml",
     "synthesizer/none.yaml",
+    "system/base/streaming.yaml",
 )
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
 CHOICES = [

@@ -24,6 +24,7 @@ from zoo.config import (
     run_folder,
 )
 from zoo.errors import ZooError
+from zoo.evaluation.job import chosen
 from zoo.tracking import launch
 
 Launch = Callable[..., int]
@@ -251,3 +252,44 @@ def test_an_unknown_key_at_the_top_needs_no_import_of_torch(tmp_path: Path) -> N
     first, second = done.stdout.splitlines()
     assert first.startswith("Unknown key 'sed'; choose one of: data, backbone, ")
     assert second.startswith("Unknown system 'x'; choose one of: alignatt, ")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (["system=streamatt"], "streamatt"),
+        (["system=streamatt", "policy=alignatt"], "streamatt"),
+        (["system=local_agreement", "policy=wait_k"], "local_agreement+policy=wait_k"),
+        (
+            ["system=streamatt", "history=punctuation", "backbone=lst_minitalks"],
+            "streamatt+backbone=lst_minitalks+history=punctuation",
+        ),
+        (
+            ["system=streamuni", "backbone=cascade", "backbone@backbone.transcriber=lst"],
+            "streamuni+backbone=cascade+transcriber=lst",
+        ),
+        (["convention=released"], "infinisst+convention=released"),
+        (["system=wait_k", "policy=alignatt", "system.name=mine"], "mine"),
+        (["system=replay"], "replay"),
+    ],
+)
+def test_a_system_is_named_after_what_runs(given: list[str], name: str) -> None:
+    assert compose("evaluate", given).system.name == name
+
+
+def test_a_compared_system_names_the_parts_chosen_for_all(start: Launch) -> None:
+    names: list[str] = []
+
+    def job(cfg: Config) -> None:
+        names.extend(str(choice.system.name) for choice in chosen(cfg))
+        (run_folder() / "result").touch()
+
+    entries = "compare={one: ['system=wait_k', 'policy=alignatt'], two: ['system=streamatt']}"
+    assert start(job, entries) == 0
+    assert start(job, entries, "policy=wait_k", "backbone=lst_minitalks") == 0
+    assert names == [
+        "one",
+        "two",
+        "one+backbone=lst_minitalks",
+        "two+backbone=lst_minitalks+policy=wait_k",
+    ]

@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from zoo import loader
 from zoo.arguments import check_arguments
 from zoo.errors import ZooError, unknown_choice
-from zoo.loader import HYDRA, SEARCH_PATH, Loader
+from zoo.loader import HYDRA, PARTS, SEARCH_PATH, Loader
 from zoo.signatures import TARGET, located
 from zoo.tracking.launch import register_resolvers
 
@@ -119,17 +119,23 @@ def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
         raise ZooError(_explained(error, config_name, given)) from error
 
 
-def departures(config_name: str, given: Sequence[str], preset: Sequence[str]) -> list[str]:
-    """Choices of parts, such as ``policy=alignatt``, that only ``given`` makes, not ``preset``.
+def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
+    """The name of one of several compared systems, with the parts that were chosen for all of them.
 
     Args:
-        config_name: ``train`` or ``evaluate``.
-        given: overrides.
-        preset: overrides to compare with.
+        name: name of the entry.
+        shared: overrides of the job; ``policy=alignatt`` replaces the policy of every system.
+        entry: overrides of the entry alone.
+
+    Returns:
+        ``name``, or for example ``name+policy=alignatt``.
     """
     found, search = _loader()
-    chosen, usual = (found.choices(config_name, [*search, *items]) for items in (given, preset))
-    return loader.departures(chosen, usual)
+    own = [item for item in shared if item.partition("=")[0].partition("@")[0] not in PARTS]
+    chosen, preset = (
+        found.choices("evaluate", [*search, *given, *entry]) for given in (shared, own)
+    )
+    return loader.row_name(name, loader.departures(chosen, preset))
 
 
 def _composed(

@@ -83,9 +83,9 @@ class Loader(ConfigLoaderImpl):
                 cfg.system, "name"
             ):
                 search = [item for item in overrides if item.startswith(SEARCH_PATH)]
-                chosen = cfg.hydra.runtime.choices
-                preset = self.choices(config_name, [*search, f"system={chosen.system}"])
-                cfg.system.name = row_name(chosen.system, departures(chosen, preset))
+                chosen = {str(key): value for key, value in cfg.hydra.runtime.choices.items()}
+                preset = self.choices(config_name, [*search, f"system={chosen['system']}"])
+                cfg.system.name = row_name(str(chosen["system"]), departures(chosen, preset))
         return cfg
 
     def choices(self, config_name: str | None, overrides: Sequence[str]) -> dict[str, str | None]:
@@ -96,10 +96,12 @@ class Loader(ConfigLoaderImpl):
 
 def departures(chosen: Mapping[str, str | None], preset: Mapping[str, str | None]) -> list[str]:
     """``policy=alignatt`` and its like: the choices of parts that differ from a preset's."""
+    changed = [group for group, choice in chosen.items() if choice != preset.get(group)]
     return [
-        f"{str(group).rpartition('@')[2].rpartition('.')[2]}={choice}"
-        for group, choice in chosen.items()
-        if str(group).partition("@")[0] in PARTS and choice != preset.get(group)
+        f"{group.rpartition('@')[2].rpartition('.')[2]}={chosen[group]}"
+        for part in PARTS
+        for group in changed
+        if group.partition("@")[0] == part
     ]
 
 

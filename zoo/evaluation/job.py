@@ -11,7 +11,17 @@ import torch
 from rich.console import Console
 
 from zoo.arguments import fits
-from zoo.config import Config, build, compose, is_multirun, machine, overrides, plain, run_folder
+from zoo.config import (
+    Config,
+    build,
+    compose,
+    is_multirun,
+    machine,
+    overrides,
+    plain,
+    row_name,
+    run_folder,
+)
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
@@ -189,7 +199,8 @@ def chosen(cfg: Config) -> list[Config]:
 
 def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
     """One entry of ``compare``. Raises ZooError where it sets what holds for all systems: that would change nothing."""
-    choice = compose("evaluate", [*overrides(), *entry, f"system.name={name}"])
+    choice = compose("evaluate", [*overrides(), *entry])
+    choice.system.name = row_name(name, overrides(), entry)
     shared, own = plain(cfg, resolve=False), plain(choice, resolve=False)
     for key in own:
         if key not in PARTS and own[key] != shared.get(key):
