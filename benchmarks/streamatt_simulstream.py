@@ -1,10 +1,10 @@
-"""StreamAtt as simulstream 1.0.0 has it, on the Transformers of this environment.
+"""simulstream 1.0.0's StreamAtt on the Transformers of this environment.
 
 Needs the extra ``interop``.
 
-Its own code runs; what it asks of Transformers 4.48 is answered here by Transformers 5, and three
-mistakes of 1.0.0 are mended, so that both sides do the same.
-tests/benchmarks/test_streamatt_step.py shows what each of them changes.
+simulstream's own code runs. This adapter supplies the interface of
+Transformers 4.48 on Transformers 5 and fixes three bugs of 1.0.0, so that both sides compute the
+same; tests/benchmarks/test_streamatt_step.py shows the effect of each.
 """
 
 from collections.abc import Collection
@@ -23,8 +23,8 @@ STACKED = 2  # features of 10 ms per history frame
 FW = "simulstream.server.speech_processors.base_streamatt.FixedWordsTextHistory"
 
 
-class Hearing:
-    """Their processor: features under the keyword and the option of Transformers 4.48."""
+class Processor48:
+    """A processor with the keyword of Transformers 4.48: ``audios``."""
 
     def __init__(self, folder: Path) -> None:
         processor = AutoProcessor.from_pretrained(folder)
@@ -36,33 +36,35 @@ class Hearing:
 
 
 class Simulstream(SeamlessStreamAtt):
-    """One stream through their speech processor. mistakes: which of its own it still makes.
+    """A stream through simulstream's speech processor.
 
-    cut: audio is cut at an eighth of the aligned frame, for the factor 8 is set after it was used.
-    rows: a token of a beam search gets the attention of whichever beam stood in its row one step
-    earlier. bins: features are normalised after every two were put side by side, odd and even ones
-    apart, where SeamlessM4T was trained on whole mel bins.
+    Args:
+        bugs: names of the bugs of 1.0.0 to keep. ``cut``: audio is cut at an eighth of the aligned
+            frame, because the
+            factor 8 is set after its use. ``rows``: a token of a beam search gets the attention of
+            the beam that was in
+            its row one step earlier. ``bins``: features are normalised after pairs were stacked,
+            odd and even frames
+            apart, where SeamlessM4T was trained on whole mel bins.
+        options: of simulstream's configuration, and ``words``, the length of the text history.
     """
 
-    def __init__(self, *, mistakes: Collection[str] = (), **options: Any) -> None:
+    def __init__(self, *, bugs: Collection[str] = (), **options: Any) -> None:
         words = SimpleNamespace(type=FW, history_words=options.pop("words"))
-        if "cut" not in mistakes:
+        if "cut" not in bugs:
             options["audio_subsampling_factor"] = ENCODER_STRIDE
         super().__init__(SimpleNamespace(text_history=words, **options))
-        self.mistakes = mistakes
+        self.bugs = bugs
 
     @classmethod
-    def read(cls, folder: Path) -> None:
-        """Weights for all streams.
-
-        Attention is computed in full, else Transformers 5 does not hand it out.
-        """
-        cls.processor = Hearing(folder)
+    def load_weights(cls, folder: Path) -> None:
+        """Load the weights of all streams, with eager attention, which returns its weights."""
+        cls.processor = Processor48(folder)
         cls.model = SeamlessM4TModel.from_pretrained(folder, attn_implementation="eager").eval()
         cls.device = torch.device("cpu")
 
     def _extract_new_hypo_attention_scores(self, new_hypo_len: int, gen_out: Any) -> Tensor:
-        if "rows" not in self.mistakes and self.num_beams > 1:
+        if "rows" not in self.bugs and self.num_beams > 1:
             gen_out = SimpleNamespace(
                 cross_attentions=gen_out.cross_attentions, beam_indices=gen_out.beam_indices[:, 1:]
             )
@@ -72,7 +74,7 @@ class Simulstream(SeamlessStreamAtt):
     def mean_variance_normalization(self, features: np.ndarray) -> Tensor:
         by_bin = (
             features.reshape(-1, features.shape[1] // STACKED)
-            if "bins" not in self.mistakes
+            if "bins" not in self.bugs
             else features
         )
         normal: Tensor = super().mean_variance_normalization(by_bin)

@@ -1,16 +1,14 @@
-"""python benchmarks/streamatt_step.py [--small] [--option N ...]: StreamAtt per chunk, in
-simulstream 1.0.0 and here.
+"""python benchmarks/streamatt_step.py [--small] [--option N ...]: StreamAtt against simulstream.
 
-One SeamlessM4T of random weights of a stated size, one talk of MiniTalks, the same settings on both
-sides; chunk after chunk in turn. Needs the extra ``interop``. The last line is one JSON object.
+One randomly initialised SeamlessM4T of a chosen size, simulstream 1.0.0, one recording of
+minitalks, the same settings on both sides, which process each chunk in turn. Needs the extra
+``interop``.
 """
 
 import argparse
 import difflib
-import json
 import logging
 import statistics
-import sys
 import tempfile
 import time
 import warnings
@@ -21,63 +19,54 @@ from typing import Any, Protocol
 
 import torch
 import transformers
-from rich.console import Console
-from rich.table import Table
+from harness import parser_of, print_result, print_table, recording
+from streamatt_weights import save_random_seamless
 from torch import Tensor
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from streamatt_weights import made
-
-from zoo import audio
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
-from zoo.config import build, compose
 from zoo.errors import ZooError, run_script
 from zoo.history.recent_words import RecentWords
 from zoo.policies.alignatt import AlignAtt
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechChunk
 
-SIZES = {  # name: default, with --small, meaning
+SIZES = {
     "hidden": (320, 64, "width of encoder and decoder; feed-forward layers are four times as wide"),
     "encoder_layers": (8, 2, "conformer layers of the encoder"),
     "decoder_layers": (6, 4, "decoder layers"),
     "heads": (8, 4, "attention heads, of both"),
     "vocabulary": (8000, 2000, "tokens"),
     "chunk_ms": (1000, 1000, "audio per chunk, a multiple of 20"),
-    "chunks": (60, 8, "chunks measured; five before them warm up and fill the history"),
+    "chunks": (60, 8, "measured chunks, after five that fill the history"),
     "words": (10, 5, "words of text history"),
     "frames": (4, 2, "f of AlignAtt, frames of 160 ms"),
-    "max_tokens": (128, 128, "new tokens per look at most, the end among them"),
-    "beams": (5, 3, "beam size, compared beside greedy search"),
-    "threads": (1, 1, "of torch"),
+    "max_tokens": (128, 128, "limit of new tokens per chunk, the end included"),
+    "beams": (5, 3, "beam size, compared in addition to greedy search"),
+    "threads": (1, 1, "CPU threads"),
     "seed": (1, 1, "of weights and vocabulary"),
 }
-LAYER = 3  # of the decoder, whose cross-attention aligns
+LAYER = 3  # decoder layer whose cross-attention aligns
 NO_REPEAT_NGRAM = 5
-LONGEST: Seconds = 90.0  # of audio history: what simulstream's default of "360 seconds" comes to
+LONGEST: Seconds = 90.0  # of audio history: the effect of simulstream's default of "360 seconds"
 WARM_UP = 5  # chunks
-HELD_BACK: Samples = (
-    80  # simulstream loses 80 samples after its first chunk unless that one is shorter by as many
-)
+HELD_BACK: Samples = 80  # simulstream skips 80 samples unless its first chunk is shorter by 80
 
 
 class Side(Protocol):
     """One stream through one implementation."""
 
-    def hear(self, chunk: Tensor) -> str:
-        """What is written after the next chunk (n,)."""
+    def step(self, chunk: Tensor) -> str:
+        """The text emitted after the next chunk (n,)."""
 
     @property
     def kept(self) -> Seconds:
-        """Audio history."""
+        """Length of the audio history."""
 
 
 class Ours:
-    """One stream through the zoo."""
+    """A stream through the zoo."""
 
     def __init__(self, folder: Path, options: argparse.Namespace, *, beams: int) -> None:
         self.system = StreamingSystem(
@@ -98,7 +87,7 @@ class Ours:
         self.system.eval()
         self.session = self.system.open("talk")
 
-    def hear(self, chunk: Tensor) -> str:
+    def step(self, chunk: Tensor) -> str:
         [action] = self.system.step([self.session], [SpeechChunk(chunk)])
         return action.text
 
@@ -107,20 +96,20 @@ class Ours:
         return self.session.audio.numel() / SAMPLE_RATE
 
 
-def simulstream() -> Any:
-    """Their class. Raises ZooError where simulstream is not installed."""
+def simulstream_class() -> Any:
+    """The class of simulstream's side. Raises ZooError if simulstream is not installed."""
     try:
         from streamatt_simulstream import Simulstream
     except ModuleNotFoundError as missing:
         raise ZooError(
-            f"This compares with simulstream, and {missing.name} is not here: "
+            f"streamatt_step compares with simulstream, but {missing.name} is not installed: "
             "pip install --constraint constraints.txt --editable '.[interop]'."
         ) from None
     return Simulstream
 
 
 class Theirs:
-    """One stream through simulstream's speech processor."""
+    """A stream through simulstream's speech processor."""
 
     def __init__(
         self,
@@ -128,12 +117,12 @@ class Theirs:
         options: argparse.Namespace,
         *,
         beams: int,
-        mistakes: Collection[str] = (),
+        bugs: Collection[str] = (),
     ) -> None:
-        stream = simulstream()
-        stream.read(folder)
+        stream = simulstream_class()
+        stream.load_weights(folder)
         self.processor = stream(
-            mistakes=mistakes,
+            bugs=bugs,
             words=options.words,
             cutoff_frame_num=options.frames,
             cross_attention_layer=LAYER,
@@ -143,7 +132,7 @@ class Theirs:
         )
         self.processor.set_target_language("deu")
 
-    def hear(self, chunk: Tensor) -> str:
+    def step(self, chunk: Tensor) -> str:
         return str(self.processor.process_chunk(chunk.numpy()).new_string)
 
     @property
@@ -153,9 +142,12 @@ class Theirs:
 
 @dataclass(slots=True)
 class Run:
-    """What one side did, chunk by chunk.
+    """Measurements of one side per chunk.
 
-    seconds: of computation. kept: of audio, after the chunk.
+    Attributes:
+        seconds: of computation.
+        kept: seconds of audio history after the chunk.
+        words: emitted after the chunk.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -164,49 +156,36 @@ class Run:
 
     @property
     def milliseconds(self) -> float:
-        """Median per chunk, without the first ones."""
+        """Median per chunk, without the first ``WARM_UP``."""
         return 1000 * statistics.median(self.seconds[WARM_UP:])
 
     @property
-    def said(self) -> list[tuple[int, str]]:
-        """Every word with the chunk after which it was written."""
+    def emitted(self) -> list[tuple[int, str]]:
+        """Each word with the chunk after which it was emitted."""
         return [(chunk, word) for chunk, words in enumerate(self.words) for word in words]
 
 
 def compare(theirs: Side, ours: Side, samples: Tensor, *, chunk: Samples) -> tuple[Run, Run]:
-    """Stream ``samples`` (n,), whole chunks only, to both in turn, so that other load hits both
-    alike.
-    """
+    """Stream whole chunks of ``samples`` (n,) to both sides in turn, so that load affects both."""
     runs = Run(), Run()
     for end in range(chunk, samples.numel() + 1, chunk):
-        heard = (
+        pieces = (
             samples[max(end - chunk - HELD_BACK, 0) : end - HELD_BACK],
             samples[end - chunk : end],
         )
-        for run, side, piece in zip(runs, (theirs, ours), heard, strict=True):
-            begin = time.perf_counter()
-            text = side.hear(piece)
-            run.seconds.append(time.perf_counter() - begin)
+        for run, side, piece in zip(runs, (theirs, ours), pieces, strict=True):
+            start = time.perf_counter()
+            text = side.step(piece)
+            run.seconds.append(time.perf_counter() - start)
             run.kept.append(side.kept)
             run.words.append(text.split())
     return runs
 
 
 def agreement(theirs: Run, ours: Run) -> float:
-    """Share of all words written that both wrote, after the same chunk and in the same order."""
-    matcher = difflib.SequenceMatcher(None, theirs.said, ours.said, autojunk=False)
+    """Share of words that both sides emit after the same chunk and in the same order."""
+    matcher = difflib.SequenceMatcher(None, theirs.emitted, ours.emitted, autojunk=False)
     return matcher.ratio()
-
-
-def recording(seconds: Seconds) -> Tensor:
-    """(n,): the first talks of MiniTalks' test set, as long as is needed."""
-    talks = build(compose("evaluate", ["data=minitalks"]).data).talks("tst")
-    parts: list[Tensor] = []
-    for talk in talks:
-        parts.append(audio.load(talk.file, start=talk.offset, duration=talk.duration))
-        if sum(map(len, parts)) >= seconds * SAMPLE_RATE:
-            return torch.cat(parts)[: round(seconds * SAMPLE_RATE)]
-    raise ZooError(f"MiniTalks' test set is shorter than {seconds:g} s; ask for fewer --chunks.")
 
 
 def facts(pairs: dict[str, tuple[Run, Run]]) -> dict[str, Any]:
@@ -217,16 +196,16 @@ def facts(pairs: dict[str, tuple[Run, Run]]) -> dict[str, Any]:
             "zoo_ms": round(ours.milliseconds, 1),
             "speedup": round(theirs.milliseconds / ours.milliseconds, 2),
             "agreement": round(agreement(theirs, ours), 4),
-            "words": len(ours.said),
+            "words": len(ours.emitted),
             "kept_seconds": round(statistics.median(ours.kept[WARM_UP:]), 1),
         }
         for name, (theirs, ours) in pairs.items()
     }
 
 
-def shown(numbers: dict[str, Any]) -> Table:
-    """A line per search."""
-    table = Table(
+def print_searches(numbers: dict[str, Any]) -> None:
+    """A row per search."""
+    columns = (
         "search",
         "simulstream (ms)",
         "zoo (ms)",
@@ -234,39 +213,25 @@ def shown(numbers: dict[str, Any]) -> Table:
         "same words",
         "words",
         "kept (s)",
-        box=None,
     )
-    for name, line in numbers.items():
-        table.add_row(
+    rows = [
+        (
             name,
-            f"{line['simulstream_ms']:.0f}",
-            f"{line['zoo_ms']:.0f}",
-            f"{line['speedup']:.2f}x",
-            f"{line['agreement']:.1%}",
-            str(line["words"]),
-            f"{line['kept_seconds']:.1f}",
+            f"{row['simulstream_ms']:.0f}",
+            f"{row['zoo_ms']:.0f}",
+            f"{row['speedup']:.2f}x",
+            f"{row['agreement']:.1%}",
+            str(row["words"]),
+            f"{row['kept_seconds']:.1f}",
         )
-    return table
-
-
-def natural(text: str) -> int:
-    """A size on the command line."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text}")
-    return int(text)
+        for name, row in numbers.items()
+    ]
+    print_table(columns, rows)
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line; --small has other defaults."""
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    small = "--small" in (sys.argv[1:] if given is None else given)
-    parser.add_argument("--small", action="store_true", help="start from sizes that take seconds")
-    for name, (default, tiny, meaning) in SIZES.items():
-        option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=natural, default=tiny if small else default, help=meaning)
+    """The parsed command line."""
+    parser = parser_of(__doc__, SIZES, given=given)
     options = parser.parse_args(given)
     if options.chunk_ms % 20:
         parser.error(f"argument --chunk-ms: must be a multiple of 20, not {options.chunk_ms}")
@@ -276,28 +241,29 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Make weights, stream both sides, print a table and the numbers."""
+    """Save random weights, stream both sides, print a table and the result."""
     options = arguments()
-    simulstream()
+    simulstream_class()
     torch.set_num_threads(options.threads)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     logging.getLogger("simulstream").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message="std\\(\\): degrees of freedom")
+
     samples = recording((WARM_UP + options.chunks) * options.chunk_ms / 1000)
+    chunk = options.chunk_ms * SAMPLE_RATE // 1000
+    pairs = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        size = made(folder, options, samples)
-        pairs = {}
+        size = save_random_seamless(folder, options, samples)
         for search, beams in (("greedy", 1), (f"beam {options.beams}", options.beams)):
             sides = Theirs(folder, options, beams=beams), Ours(folder, options, beams=beams)
-            pairs[search] = compare(*sides, samples, chunk=options.chunk_ms * SAMPLE_RATE // 1000)
+            pairs[search] = compare(*sides, samples, chunk=chunk)
+
     numbers = facts(pairs)
-    Console(width=120).print(shown(numbers))
-    setting = {name: getattr(options, name) for name in ("chunk_ms", "frames", "words", "threads")}
-    print(
-        json.dumps({"benchmark": "streamatt_step", "parameters_millions": size} | setting | numbers)
-    )
+    print_searches(numbers)
+    settings = {name: getattr(options, name) for name in ("chunk_ms", "frames", "words", "threads")}
+    print_result("streamatt_step", {"parameters_millions": size}, settings, numbers)
 
 
 if __name__ == "__main__":

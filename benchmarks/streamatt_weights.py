@@ -1,7 +1,4 @@
-"""SeamlessM4T of random weights that behaves enough like a trained one to be streamed.
-
-Knows no policy.
-"""
+"""A randomly initialised SeamlessM4T whose output depends on the audio."""
 
 import argparse
 import random
@@ -9,6 +6,7 @@ import string
 from pathlib import Path
 
 import torch
+from harness import parameters_millions
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -19,12 +17,12 @@ from transformers import (
     SeamlessM4TTokenizer,
 )
 
-SHARPER, LOUDER = 3, 3  # than random cross-attention, so that words depend on what is heard
-END, CERTAIN = 45, 1000  # position of a text's end, and the weight that decides it
+SHARPEN, AMPLIFY = 3, 3  # factors on random cross-attention, so that words depend on the audio
+END, END_WEIGHT = 45, 1000  # position at which texts end, and the weight that ends them
 
 
 def vocabulary(size: int, seed: int) -> dict[str, int]:
-    """Made-up pieces, six of ten of which begin a word."""
+    """Random pieces and their ids; six of ten pieces begin a word."""
     letters = random.Random(seed)
     ids = {"<pad>": 0, "<unk>": 1, "<s>": 2, "</s>": 3}
     while len(ids) < size:
@@ -33,9 +31,16 @@ def vocabulary(size: int, seed: int) -> dict[str, int]:
     return ids
 
 
-def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
-    """Save a SeamlessM4T v1 of random weights; millions of parameters of its speech encoder and
-    text decoder.
+def save_random_seamless(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
+    """Save a randomly initialised SeamlessM4T v1 and its processor.
+
+    Args:
+        folder: receives the checkpoint.
+        options: sizes and seed of ``streamatt_step.py``.
+        samples: (n,) speech that calibrates the cross-attention.
+
+    Returns:
+        Millions of parameters of speech encoder, text decoder and head.
     """
     tokenizer = SeamlessM4TTokenizer(
         vocab=vocabulary(options.vocabulary, options.seed),
@@ -44,13 +49,39 @@ def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
         src_lang="eng",
         tgt_lang="deu",
     )
-    tiny = {
+    torch.manual_seed(options.seed)
+    model = SeamlessM4TModel(random_config(options, len(tokenizer)))
+    extractor = SeamlessM4TFeatureExtractor()
+    with torch.no_grad():
+        scale = 4 / options.hidden**0.5  # scores far apart: rounding must not decide
+        model.lm_head.weight.normal_(std=scale)
+        model.lm_head.weight[[0, 1, 2, -2, -1]] = 0  # special tokens are no words
+        features = extractor(samples.numpy(), return_tensors="pt").input_features
+        let_audio_decide(model, features)
+
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=3,
+        bos_token_id=2,
+        eos_token_id=3,
+        pad_token_id=0,
+        max_new_tokens=options.max_tokens,
+    )
+    codes = {code: tokenizer.convert_tokens_to_ids(f"__{code}__") for code in ("eng", "deu")}
+    model.generation_config.text_decoder_lang_to_code_id = codes
+    model.save_pretrained(folder)
+    SeamlessM4TProcessor(extractor, tokenizer).save_pretrained(folder)
+    return parameters_millions(model.speech_encoder, model.text_decoder, model.lm_head)
+
+
+def random_config(options: argparse.Namespace, vocabulary_size: int) -> SeamlessM4TConfig:
+    """Shapes of speech encoder and text decoder; all other parts are as small as possible."""
+    unused = {
         f"t2u_{part}_{name}": 1
         for part in ("encoder", "decoder")
         for name in ("layers", "attention_heads")
     }
-    config = SeamlessM4TConfig(
-        vocab_size=len(tokenizer),
+    return SeamlessM4TConfig(
+        vocab_size=vocabulary_size,
         hidden_size=options.hidden,
         speech_encoder_layers=options.encoder_layers,
         speech_encoder_attention_heads=options.heads,
@@ -67,54 +98,32 @@ def made(folder: Path, options: argparse.Namespace, samples: Tensor) -> float:
         unit_hifi_gan_vocab_size=8,
         unit_embed_dim=8,
         upsample_initial_channel=32,
-        initializer_range=options.hidden**-0.5,  # so that attention looks somewhere
-        tie_word_embeddings=False,  # else the last token is always the next one
-        **tiny,
+        initializer_range=options.hidden**-0.5,  # so that attention is not uniform
+        tie_word_embeddings=False,  # tied weights would predict the last token again
+        **unused,
     )
-    torch.manual_seed(options.seed)
-    model = SeamlessM4TModel(config)
-    with torch.no_grad():
-        model.lm_head.weight.normal_(
-            std=4 / options.hidden**0.5
-        )  # far apart: rounding must not choose the words
-        model.lm_head.weight[[0, 1, 2, -2, -1]] = 0  # special tokens are no words
-        listening(
-            model,
-            SeamlessM4TFeatureExtractor()(samples.numpy(), return_tensors="pt").input_features,
-        )
-    model.generation_config = GenerationConfig(
-        decoder_start_token_id=3,
-        bos_token_id=2,
-        eos_token_id=3,
-        pad_token_id=0,
-        max_new_tokens=options.max_tokens,
-    )
-    codes = {code: tokenizer.convert_tokens_to_ids(f"__{code}__") for code in ("eng", "deu")}
-    model.generation_config.text_decoder_lang_to_code_id = codes
-    model.save_pretrained(folder)
-    SeamlessM4TProcessor(SeamlessM4TFeatureExtractor(), tokenizer).save_pretrained(folder)
-    used = (model.speech_encoder, model.text_decoder, model.lm_head)
-    return round(sum(weight.numel() for part in used for weight in part.parameters()) / 1e6, 1)
 
 
-def listening(model: SeamlessM4TModel, features: Tensor) -> None:
-    """Let words depend on what is heard, and let texts end near position ``END``.
+def let_audio_decide(model: SeamlessM4TModel, features: Tensor) -> None:
+    """Change random weights so that words depend on the audio and texts end near position ``END``.
 
-    features: (1, n, 160) of speech.
+    One activation is reserved for the end: the cosine of the position that becomes negative there.
 
-    One activation is kept for the end: the cosine of the position that turns negative there.
+    Args:
+        model: changed in place.
+        features: (1, n, 160) of speech.
     """
     decoder, head, width = model.text_decoder, model.lm_head.weight, model.config.hidden_size
     memory = model.speech_encoder(features).last_hidden_state
     waves = 10_000 ** (-torch.arange(width // 2) / (width // 2 - 1))
     place = width // 2 + int((waves * END - torch.pi / 2).abs().argmin())
     for layer in decoder.layers:
-        heard = layer.cross_attention
-        heard.v_proj.bias.copy_(-heard.v_proj.weight @ memory[0].mean(dim=0))
-        heard.q_proj.weight *= SHARPER
-        heard.out_proj.weight *= LOUDER
-        for last in (layer.self_attn.out_proj, heard.out_proj, layer.ffn.fc2):
+        cross = layer.cross_attention
+        cross.v_proj.bias.copy_(-cross.v_proj.weight @ memory[0].mean(dim=0))
+        cross.q_proj.weight *= SHARPEN
+        cross.out_proj.weight *= AMPLIFY
+        for last in (layer.self_attn.out_proj, cross.out_proj, layer.ffn.fc2):
             last.weight[place] = 0
     decoder.embed_tokens.weight[:, place] = 0
     head[:, place] = 0
-    head[model.config.eos_token_id] = -CERTAIN * torch.eye(width)[place]
+    head[model.config.eos_token_id] = -END_WEIGHT * torch.eye(width)[place]

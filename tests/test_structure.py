@@ -18,7 +18,6 @@ FILE_LINES, FUNCTION_LINES, DEPTH = 350, 50, 3
 
 LONG_FILES: set[str] = set()
 LONG_FUNCTIONS = {
-    "benchmarks/streamatt_weights.py:made",
     "zoo/evaluation/job.py:evaluate",
     "zoo/training/run.py:fit",
 }

@@ -1,4 +1,4 @@
-"""The zoo and simulstream write the same at a small size, and every difference that is mended is one."""
+"""The zoo and simulstream emit the same words; each fixed bug of simulstream changes them."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ SMALL = ["--small", "--hidden", "32", "--vocabulary", "400", "--chunks", "3"]
 
 @pytest.fixture(scope="module")
 def rival(script: ModuleType) -> ModuleType:
-    """Their side; the benchmark has put its folder on the path."""
+    """simulstream's side."""
     pytest.importorskip("simulstream", reason="simulstream is not installed (the extra interop)")
     import streamatt_simulstream
 
@@ -35,7 +35,7 @@ def noise() -> Tensor:
 def folder(script: ModuleType, noise: Tensor, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small model."""
     place = tmp_path_factory.mktemp("seamless")
-    script.made(place, script.arguments(SMALL), noise)
+    script.save_random_seamless(place, script.arguments(SMALL), noise)
     return place
 
 
@@ -44,7 +44,7 @@ def processor(rival: ModuleType, **options: object) -> SimpleNamespace:
 
 
 @pytest.mark.usefixtures("rival")
-def test_both_say_the_same(
+def test_both_emit_the_same(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["streamatt_step.py", *SMALL])
@@ -58,8 +58,8 @@ def test_both_say_the_same(
 
 def test_their_release_cuts_an_eighth(rival: ModuleType) -> None:
     left = []
-    for mistakes in ((), ("cut",)):
-        stream = processor(rival, mistakes=mistakes)
+    for bugs in ((), ("cut",)):
+        stream = processor(rival, bugs=bugs)
         stream.text_history, stream.audio_history = ["▁kept"], np.zeros((80, 160))
         attention = torch.zeros(2, 10)
         attention[1, 3] = 1
@@ -74,11 +74,11 @@ def test_their_release_takes_another_beam(rival: ModuleType) -> None:
     ]  # 10 x step + beam
     answer = SimpleNamespace(cross_attentions=steps, beam_indices=torch.tensor([[0, 1, 0]]))
     rows = [
-        processor(rival, mistakes=mistakes, cross_attention_layer=0)
+        processor(rival, bugs=bugs, cross_attention_layer=0)
         ._extract_new_hypo_attention_scores(2, answer)
         .flatten()
         .tolist()
-        for mistakes in ((), ("rows",))
+        for bugs in ((), ("rows",))
     ]
     assert rows == [[11, 20], [10, 21]]
 
@@ -86,8 +86,7 @@ def test_their_release_takes_another_beam(rival: ModuleType) -> None:
 def test_their_release_normalises_odd_and_even_features_apart(rival: ModuleType) -> None:
     rows = np.random.default_rng(1).normal(size=(6, 160))
     whole, apart = (
-        processor(rival, mistakes=mistakes).mean_variance_normalization(rows)
-        for mistakes in ((), ("bins",))
+        processor(rival, bugs=bugs).mean_variance_normalization(rows) for bugs in ((), ("bins",))
     )
     assert torch.allclose(
         whole.reshape(12, 80).mean(dim=0), torch.zeros(80, dtype=whole.dtype), atol=1e-9
@@ -100,7 +99,7 @@ def test_their_release_normalises_odd_and_even_features_apart(rival: ModuleType)
 def test_their_stream_loses_80_samples_unless_its_first_chunk_is_shorter(
     rival: ModuleType, folder: Path, noise: Tensor, shorter: int, same: bool
 ) -> None:
-    rival.Simulstream.read(folder)
+    rival.Simulstream.load_weights(folder)
     stream = processor(rival)
     for begin, end in ((0, 16_000 - shorter), (16_000 - shorter, 48_000 - shorter)):
         stream._preprocess(noise[begin:end].numpy())
@@ -118,7 +117,7 @@ def test_agreement_counts_words_at_their_chunk(script: ModuleType) -> None:
     assert script.agreement(first, script.Run(words=[["x", "y"], ["z", "z"]])) == 0
 
 
-def test_without_simulstream_it_says_how_to_get_it(
+def test_without_simulstream_the_error_names_the_extra(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["streamatt_step.py"])
@@ -128,17 +127,17 @@ def test_without_simulstream_it_says_how_to_get_it(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (["--chunk-ms", "30"], "--chunk-ms: must be a multiple of 20, not 30"),
         (["--decoder-layers", "3"], "--decoder-layers: must be more than 3"),
         (["--words", "0"], "--words: must be a whole number of at least 1, not 0"),
     ],
 )
-def test_sizes_that_make_no_sense_are_refused(
-    script: ModuleType, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_impossible_sizes_are_refused(
+    script: ModuleType, given: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
         script.arguments(given)
     assert left.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
