@@ -27,7 +27,7 @@ def test_write_clips(tmp_path: Path) -> None:
     assert audio.load(tmp_path / "a.wav").tolist() == [32767 / 32768, -1.0]
 
 
-def test_start_and_duration_pick_a_stretch(tmp_path: Path) -> None:
+def test_start_and_duration_select_a_section(tmp_path: Path) -> None:
     samples = torch.arange(3200) / 32768
     audio.write(tmp_path / "a.wav", samples)
     assert torch.equal(audio.load(tmp_path / "a.wav", start=0.05, duration=0.1), samples[800:2400])

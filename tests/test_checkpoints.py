@@ -32,7 +32,7 @@ def test_each_has_weights_a_configuration_and_a_card(folder: Path) -> None:
 @pytest.mark.parametrize(
     "folder", [folder for folder in folders() if (folder / SHARED).is_file()], ids=str
 )
-def test_what_is_shared_lies_in_the_repository(folder: Path) -> None:
+def test_shared_parts_are_in_the_repository(folder: Path) -> None:
     for place in json.loads((folder / SHARED).read_text()).values():
         assert (folder / place).resolve().is_relative_to(FOLDER)
         assert (folder / place / WEIGHTS).is_file()

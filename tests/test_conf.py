@@ -184,7 +184,7 @@ def test_an_experiment_makes_all_its_objects(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_a_convention_sets_what_it_says(name: str, convention: str) -> None:
+def test_a_convention_sets_its_options(name: str, convention: str) -> None:
     cfg = compose(name, [f"convention={convention}", "backbone.tokenizer=somewhere"])
     backbone = made(cfg.system).backbone
     released = convention == "released"

@@ -74,7 +74,7 @@ def test_the_jobs_of_a_multirun_share_a_launch_folder(start: Launch, tmp_path: P
     assert seen == [(["seed=4"], True, "0", launched), (["seed=5"], True, "1", launched)]
 
 
-def test_a_mistake_leaves_nothing_and_exits_with_2(
+def test_an_error_leaves_no_files_and_exits_with_2(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def job(cfg: Config) -> None:
@@ -88,7 +88,7 @@ def test_a_mistake_leaves_nothing_and_exits_with_2(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_mistake_found_late_keeps_what_was_written(start: Launch, tmp_path: Path) -> None:
+def test_a_late_error_keeps_the_files_written_before(start: Launch, tmp_path: Path) -> None:
     def job(cfg: Config) -> None:
         (run_folder() / "results.json").write_text("[]")
         raise ZooError("Too late.")
@@ -97,7 +97,7 @@ def test_a_mistake_found_late_keeps_what_was_written(start: Launch, tmp_path: Pa
     assert (tmp_path / "mine" / "results.json").read_text() == "[]"
 
 
-def test_a_mistake_of_ours_is_no_mistake_of_theirs(start: Launch) -> None:
+def test_an_internal_error_is_not_reported_as_a_user_error(start: Launch) -> None:
     def job(cfg: Config) -> None:
         raise FileNotFoundError("a bug")
 
@@ -132,7 +132,7 @@ def test_composing_inside_of_a_job(start: Launch) -> None:
     assert seen == [9, 2, ["seed=2"]]
 
 
-def test_composing_what_is_wrong_is_one_sentence() -> None:
+def test_a_wrong_configuration_is_an_error_of_one_sentence() -> None:
     with pytest.raises(
         ZooError, match=r"^Unknown key 'evaluation\.nonsense'; choose one of: evaluation\.split, "
     ):
@@ -206,7 +206,7 @@ def test_a_part_that_is_null_is_created_with_its_defaults() -> None:
     assert compose("evaluate", given).backbone.lora.alpha == 640
 
 
-def test_an_unknown_key_names_the_keys_beside_it() -> None:
+def test_the_error_for_an_unknown_key_names_the_valid_keys() -> None:
     for given, sentence in (
         (["backbone.encoder.windw=1"], r"Unknown key 'backbone\.encoder\.windw'; choose one of: "),
         (

@@ -136,7 +136,7 @@ def test_data_imports_no_report_and_no_evaluation() -> None:
     assert [(file, name) for file, name in imports("zoo/data") if within(name, others)] == []
 
 
-def test_types_and_streaming_memory_know_nothing_above_them() -> None:
+def test_types_and_streaming_state_import_no_upper_package() -> None:
     for file in (
         "types.py",
         "errors.py",
@@ -155,7 +155,7 @@ def test_types_and_streaming_memory_know_nothing_above_them() -> None:
         } == set(), file
 
 
-def test_only_the_configuration_knows_hydra() -> None:
+def test_only_the_configuration_imports_hydra() -> None:
     found = imports("zoo") + [
         (name, module)
         for name in ("train.py", "evaluate.py")

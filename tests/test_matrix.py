@@ -89,7 +89,7 @@ def verdicts() -> dict[str, dict[str, dict[str, str]]]:
     return table
 
 
-def test_the_table_is_what_binding_says() -> None:
+def test_the_table_equals_the_rules_of_binding() -> None:
     found = verdicts()
     expected = f"tests/compatibility.yaml should read:\n{yaml.safe_dump(found, width=120)}"
     assert yaml.safe_load(TABLE.read_text()) == found, expected
@@ -105,7 +105,7 @@ def test_a_choice_is_named_after_its_module(noun: str) -> None:
 @pytest.mark.parametrize(
     ("noun", "kind"), [("backbone", Backbone), ("policy", Policy), ("history", History)]
 )
-def test_a_choice_is_what_its_folder_says(noun: str, kind: type) -> None:
+def test_a_choice_is_the_class_of_its_folder(noun: str, kind: type) -> None:
     assert choices(noun)
     assert all(issubclass(part, kind) for part in choices(noun).values())
 
@@ -159,7 +159,7 @@ def chosen(triple: Triple) -> Overrides:
 
 
 @pytest.mark.parametrize("name", sorted(choices("backbone")))
-def test_simulu_speaks_with_what_exposes_speech_and_nothing_else(name: str) -> None:
+def test_simulu_fits_only_backbones_that_expose_speech(name: str) -> None:
     fits = Capability.SPEECH in choices("backbone")[name].exposes  # type: ignore[attr-defined]
     assert fits == (name in ("seamless_m4t_speech", "simulu_minitalks"))
     given = [
@@ -181,7 +181,7 @@ def test_simulu_speaks_with_what_exposes_speech_and_nothing_else(name: str) -> N
 
 
 @pytest.mark.parametrize("triple", refusals().values(), ids=refusals())
-def test_what_does_not_fit_is_refused_and_told_what_would(triple: Triple) -> None:
+def test_incompatible_parts_are_refused_and_the_choices_that_fit_are_named(triple: Triple) -> None:
     with pytest.raises(
         ZooError, match=r"^(Policy|History) \w+ needs .* choices that fit it: .*\.$"
     ) as refused:

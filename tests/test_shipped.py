@@ -48,7 +48,9 @@ def test_it_translates_and_patience_costs_time(
 
 
 @pytest.mark.parametrize("target", ["es", "zh"])
-def test_so_do_those_of_other_languages(target: str, talks: list[Talk], tmp_path: Path) -> None:
+def test_words_of_other_languages_are_whole_too(
+    target: str, talks: list[Talk], tmp_path: Path
+) -> None:
     system: StreamingSystem = build(compose("evaluate", [f"target_language={target}"]).system)
     system.configure_model()
     [whole] = rows(system, talks[:1], tmp_path / "talks", knob_values=[2])
@@ -76,7 +78,7 @@ def test_so_do_the_speech_llms_of_streamuni(
     assert 0.5 < (fast.scores["StreamLAAL"] or 0) < (slow.scores["StreamLAAL"] or 0) < 3
 
 
-def test_a_batch_of_talks_says_what_each_says_alone(
+def test_a_batch_of_talks_equals_its_talks_alone(
     system: StreamingSystem, talks: list[Talk], tmp_path: Path
 ) -> None:
     [alone] = rows(system.double(), talks, tmp_path / "alone", knob_values=[2])
@@ -98,9 +100,7 @@ def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> No
     assert (score.value if score.value is not None else 100.0) <= 3.0
 
 
-def test_simulu_speaks_so_that_the_recogniser_understands(
-    talks: list[Talk], tmp_path: Path
-) -> None:
+def test_speech_of_simulu_is_recognised(talks: list[Talk], tmp_path: Path) -> None:
     """The whole test set has ASR-BLEU 66; two talks may have less."""
     cfg = compose("evaluate", ["system=simulu"])
     system: StreamingSystem = build(cfg.system)

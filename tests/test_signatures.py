@@ -113,7 +113,7 @@ def test_completing_twice_changes_nothing() -> None:
     assert complete(once) == once
 
 
-def test_a_part_is_known_by_default_or_annotation() -> None:
+def test_the_class_of_a_part_follows_from_its_default_or_annotation() -> None:
     known = arguments(Model)
     assert part_of(known["search"]) is WideSearch
     assert part_of(known["window"]) is Window

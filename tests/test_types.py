@@ -75,7 +75,7 @@ def test_attended_frames_need_an_alignment() -> None:
 
 
 @pytest.mark.parametrize("cut", [None, Cut(), Cut(tokens=3)])
-def test_looking_again_needs_a_cut_that_makes_progress(cut: Cut | None) -> None:
+def test_a_repeated_request_needs_a_cut_that_makes_progress(cut: Cut | None) -> None:
     with pytest.raises(ValueError, match="again"):
         Decision(write=0, cut=cut, repeat=True)
 

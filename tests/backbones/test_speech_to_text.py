@@ -48,13 +48,13 @@ def opened(backbone: SpeechToText, target: str) -> Session:
     return session
 
 
-def test_a_model_of_one_pair_is_told_nothing(folders: Folders) -> None:
+def test_a_model_of_one_language_pair_receives_no_language_token(folders: Folders) -> None:
     backbone = load(folders("speech_to_text"))
     assert backbone.opening(opened(backbone, "de"), Task.TRANSLATION) == [backbone.end]
 
 
 @torch.inference_mode()
-def test_a_model_of_several_is_told_the_target_language(folders: Folders) -> None:
+def test_a_multilingual_model_receives_the_target_language(folders: Folders) -> None:
     folder = folders("speech_to_text", languages=True)
     backbone = load(folder)
     processor = Speech2TextProcessor.from_pretrained(folder)

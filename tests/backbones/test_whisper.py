@@ -52,7 +52,7 @@ def opened(backbone: Whisper, source: str, target: str, samples: int = 0) -> Ses
         ("en", "en", Task.TRANSLATION, "transcribe"),
     ],
 )
-def test_the_opening_tells_language_and_task(
+def test_the_opening_holds_language_and_task(
     source: str, target: str, task: Task, name: str, folders: Folders
 ) -> None:
     folder = folders("whisper")
@@ -104,7 +104,7 @@ def test_a_direction_that_it_cannot_do_is_refused(
         opened(load(folders("whisper")), source, target)
 
 
-def test_a_model_of_english_alone_is_told_neither_language_nor_task(folders: Folders) -> None:
+def test_an_english_model_receives_neither_language_nor_task(folders: Folders) -> None:
     backbone = load(folders("whisper", multilingual=False))
     opening = backbone.opening(opened(backbone, "en", "en"), Task.TRANSLATION)
     assert backbone.tokenizer.convert_ids_to_tokens(opening) == [
@@ -115,7 +115,7 @@ def test_a_model_of_english_alone_is_told_neither_language_nor_task(folders: Fol
         opened(backbone, "de", "en")
 
 
-def test_what_the_model_is_told_not_to_say_is_not_said(folders: Folders) -> None:
+def test_suppressed_tokens_are_not_generated(folders: Folders) -> None:
     backbone = load(folders("whisper"))
     exclamation, space = backbone.tokenizer.convert_tokens_to_ids(["!", "Ġ"])
     assert exclamation in backbone.never
@@ -159,7 +159,7 @@ def test_more_than_30_seconds_are_refused(folders: Folders) -> None:
 
 
 @torch.inference_mode()
-def test_without_padding_the_encoder_hears_what_is_there(folders: Folders) -> None:
+def test_without_padding_the_encoder_uses_the_audio_alone(folders: Folders) -> None:
     """As an encoder whose table of positions is as short, on the first features of the 30 s."""
     backbone = load(folders("whisper"), pad_to_30_seconds=False)
     sessions = [opened(backbone, "de", "en", samples) for samples in (16_000, 30_001, SPAN)]

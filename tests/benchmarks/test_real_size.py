@@ -25,7 +25,7 @@ TINY = (
 )
 
 
-def test_what_a_token_reads(script: ModuleType, tmp_path: Path) -> None:
+def test_the_context_of_a_token(script: ModuleType, tmp_path: Path) -> None:
     cfg = script.compose_size(script.SIZES["small"], TINY, str(tmp_path))
     _, backbone = script.build_random(cfg, torch.device("cpu"))
     attention, feed_forward, norms = 16 * (16 + 8 + 8 + 16), 3 * 16 * 24, 2 * 16

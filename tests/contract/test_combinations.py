@@ -93,7 +93,7 @@ def stream(system: StreamingSystem, batch_size: int) -> list[Instance]:
 
 
 @pytest.mark.parametrize(("policy", "history"), list(product(POLICIES, HISTORIES)))
-def test_each_policy_with_each_history_says_everything_once_and_in_order(
+def test_each_policy_with_each_history_writes_every_word_once_and_in_order(
     policy: str, history: str
 ) -> None:
     system = build(POLICIES[policy](), HISTORIES[history]())
@@ -107,7 +107,7 @@ def test_each_policy_with_each_history_says_everything_once_and_in_order(
 
 @pytest.mark.parametrize("chunk_frames", [1, 4, 7, 50])
 @pytest.mark.parametrize("history", HISTORIES)
-def test_whatever_the_chunk_everything_is_said(history: str, chunk_frames: int) -> None:
+def test_every_word_is_written_at_any_chunk_size(history: str, chunk_frames: int) -> None:
     system = build(AlignAtt(frames=2), HISTORIES[history](), chunk_frames=chunk_frames)
     for words in TALKS.values():
         [instance] = simulate(system, [source(words, system.chunk_samples)])
@@ -218,7 +218,7 @@ def test_half_an_hour_keeps_text_and_audio_bounded(history: History, tokens: int
 @pytest.mark.parametrize(
     "history", [RecentWords(words=20, max_seconds=8), Punctuation(max_seconds=8)]
 )
-def test_half_an_hour_of_a_network_that_says_nothing_stays_bounded(history: History) -> None:
+def test_memory_stays_bounded_for_half_an_hour_without_output(history: History) -> None:
     system = build(AlignAtt(frames=4), history, chunk_frames=250, backbone=Silent())
     text, most_text, most_audio = run_long(system, [1] * WORDS)
     assert (text, most_text) == ("", 0)

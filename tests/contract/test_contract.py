@@ -86,7 +86,7 @@ def frames(*counts: int) -> tuple[Seconds, ...]:
 
 @pytest.mark.parametrize("words", TALKS.values(), ids=TALKS)
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_everything_said_is_written_once_and_in_order(name: str, words: list[int]) -> None:
+def test_every_spoken_word_is_written_once_and_in_order(name: str, words: list[int]) -> None:
     instance = run(SYSTEMS[name](), words)
     assert instance.text == written(words)
     assert all(before <= after for before, after in pairwise(instance.delays))
@@ -139,7 +139,7 @@ def test_streams_that_write_at_the_same_moment_are_spoken_as_a_batch() -> None:
     assert sum(together) == len(alone)
 
 
-def test_speech_says_each_word_once_wherever_it_was_written() -> None:
+def test_speech_contains_each_written_word_once() -> None:
     for name in ("simulu", "simulu by segments"):
         for words in TALKS.values():
             instance = run(SYSTEMS[name](), words)
@@ -190,7 +190,7 @@ def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
     assert session.received_samples == 24 * FRAME
 
 
-def test_local_agreement_writes_what_two_looks_say() -> None:
+def test_local_agreement_writes_the_agreement_of_two_hypotheses() -> None:
     # Word i is heard to its end at frame 4 i, said again one chunk later and then written.
     expected = frames(9, 12, 15, 21, 24, 27, 28)
     assert run(build(policy=LocalAgreement(n=2)), TALK).delays == pytest.approx(expected)
@@ -202,7 +202,7 @@ def test_wait_k_reads_k_chunks_then_writes_a_word_per_chunk() -> None:
     assert [request.max_words for request in system.backbone.requests] == [1, 1, 1, 1, None]
 
 
-def test_streamuni_truncates_and_looks_once_more_at_the_tail() -> None:
+def test_streamuni_truncates_and_decodes_the_tail_again() -> None:
     system = build(policy=TranscriptWaitK(k=1), chunk_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
     instance = run(system, [1, 51, 2, 3, 4, 5])
     # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail "2 3" gives word 2.
@@ -240,7 +240,7 @@ def test_a_flush_opens_the_policy_anew() -> None:
     )
 
 
-def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
+def test_two_segments_may_end_in_one_chunk() -> None:
     system = build(policy=AlignAtt(frames=1), history=pauses(), chunk_seconds=30 * FRAME_SECONDS)
     session = system.open("talk")
     [action] = system.step([session], [SpeechChunk(speak([1, 2, 0, 3, 4, 0, 5, 6])[: 30 * FRAME])])
@@ -250,7 +250,7 @@ def test_two_segments_may_end_in_one_chunk_before_more_is_said() -> None:
     assert not session.must_flush
 
 
-def test_a_policy_may_look_again_inside_a_flush() -> None:
+def test_a_policy_may_request_again_during_a_flush() -> None:
     system = build(policy=TranscriptWaitK(k=9), history=pauses(), chunk_seconds=8 * FRAME_SECONDS)
     session = system.open("talk")
     first, second = speak([1, 51, 2, 0]).split(system.chunk_samples)
@@ -274,7 +274,7 @@ def test_infinisst_turns_keep_no_audio_and_commit_empty_turns() -> None:
     assert session.backbone_state.turns[:4] == [0, 2, 2, 2]
 
 
-def test_simulu_speaks_every_token_once_while_its_text_history_moves_on() -> None:
+def test_simulu_synthesises_every_token_once_while_its_text_history_moves_on() -> None:
     system = SYSTEMS["simulu"]()
     session = system.open("talk")
     chunks = speak(TALK).split(system.chunk_samples)

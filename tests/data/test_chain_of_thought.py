@@ -170,7 +170,7 @@ def test_a_prefix_has_the_words_that_ended_and_the_full_translation_of_what_was_
     }  # of the next sentence too; none: silence, and a word that is not over
 
 
-def test_a_partial_one_says_what_was_heard() -> None:
+def test_a_partial_reference_covers_the_audio_received_so_far() -> None:
     seen = set()
     for thought in every(steps=300, **{**PREFIXES, "mixture": {"partial": 1.0}}):
         for s in begun(thought):
@@ -186,7 +186,7 @@ def test_a_partial_one_says_what_was_heard() -> None:
     assert seen == {1, 2, 3}
 
 
-def test_whole_sentences_are_whole_and_nothing_of_the_next_is_heard() -> None:
+def test_whole_sentences_have_no_audio_of_the_next_sentence() -> None:
     for thought in every(steps=200, sentences=[0.0, 1.0], **WHOLE):
         held = [s for s in TALK.segments if s.end > thought.start and s.end <= thought.end]
         assert len(held) == 2
@@ -221,7 +221,7 @@ def test_several_sentences_end_in_the_last_of_them_or_after_it() -> None:
         assert thought.end - thought.start <= 18.0
 
 
-def test_hours_limit_what_a_kind_sees() -> None:
+def test_hours_limit_the_data_of_a_kind() -> None:
     other = Talk("other", Path("talk.wav"), 40.0, "en", TALK.segments)
     options = {
         "mixture": {"streaming": 0.5, "non_streaming": 0.5},
@@ -264,7 +264,7 @@ def test_audio_has_the_samples_of_its_length(tmp_path: Path) -> None:
         ({"hours": {"streaming": 0}}, "training.thoughts.hours are above 0"),
     ],
 )
-def test_a_mistake_is_one_sentence(options: dict[str, Any], message: str) -> None:
+def test_an_error_is_one_sentence(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ZooError, match=message):
         ThoughtConfig(**options)
 

@@ -60,7 +60,7 @@ def drawn(cache: Path, talk: Talk = TALK, **options: object) -> Clips:
     return Clips([talk], GERMAN, ClipConfig(**{"count": 300, **options}), cache=cache)  # type: ignore[arg-type]
 
 
-def test_what_is_heard_is_what_the_clip_says(cache: Path) -> None:
+def test_clip_audio_matches_its_text(cache: Path) -> None:
     clips = drawn(cache, count=6, fragments=0.0)
     for clip in clips:
         assert tuple(word.text for word in clip.words) == clip.excerpt.target
@@ -178,7 +178,7 @@ def test_batches_have_clips_of_one_length_and_all_clips_alike_often(
     assert singles == pytest.approx(wanted, abs=0.04)
 
 
-def test_what_was_broken_off_begins_anew(
+def test_an_interrupted_corpus_starts_again(
     cache: Path, mute: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [Line((word,), "de", 165, 60, 0, 1) for word in ("ja", "nein", "doch")]

@@ -106,7 +106,7 @@ def test_a_cut_end_leaves_what_may_be_written_by_then() -> None:
     assert lengths == {0, 1, 4}
 
 
-def test_each_word_knows_when_its_last_source_word_is_said() -> None:
+def test_each_word_has_the_end_time_of_its_last_source_word() -> None:
     for excerpt in (
         excerpt for batch in drawn(single=0.5, cut_starts=0.5, cut_ends=0.5) for excerpt in batch
     ):

@@ -67,7 +67,7 @@ def talk(tmp_path: Path) -> Talk:
     return Talk("talk", path, 5.0, "en", (segment(((0,), (1,), (2,), (3,))),))
 
 
-def test_a_stretch_never_starts_inside_an_utterance(talk: Talk) -> None:
+def test_a_segment_never_starts_inside_an_utterance(talk: Talk) -> None:
     segments = RobustSegments([talk], chunk_seconds=1.0)
     assert segments.at(talk, 1.7, 2, lead=0.2).start == pytest.approx(0.3)
     assert segments.at(talk, 1.7, 2, lead=9.0).start == 0.0
@@ -75,14 +75,14 @@ def test_a_stretch_never_starts_inside_an_utterance(talk: Talk) -> None:
     assert segments.at(talk, 3.5, 2).turns("de") == [[], []]
 
 
-def test_a_stretch_past_the_end_of_the_talk_is_silent_there(talk: Talk) -> None:
+def test_a_segment_past_the_end_of_the_talk_is_padded_with_silence(talk: Talk) -> None:
     samples = RobustSegments([talk], chunk_seconds=1.0).at(talk, 4.0, 3).samples()
     assert samples.shape == (3 * SAMPLE_RATE,)
     assert samples[: SAMPLE_RATE - 1].abs().min() > 0.7
     assert samples[SAMPLE_RATE + 1 :].abs().max() == 0
 
 
-def test_without_robust_segments_a_stretch_is_one_utterance_of_its_own_length(talk: Talk) -> None:
+def test_without_robust_segments_a_segment_is_one_utterance(talk: Talk) -> None:
     stretch = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(
         np.random.default_rng(0), 4
     )
@@ -106,7 +106,7 @@ def test_utterances_fill_a_batch_until_it_is_as_long_as_asked(talk: Talk) -> Non
     assert [stretch.chunks for stretch in robust] == [4, 4]
 
 
-def test_on_the_grid_stretches_are_whole_blocks_of_the_talk() -> None:
+def test_on_the_grid_segments_are_whole_blocks_of_the_talk() -> None:
     late, early = segment(((0,), (1,), (2,), (3,)), offset=12.2), segment(((3,),), offset=1.0)
     talk = Talk("talk", Path("talk.wav"), 16.5, "en", (early, late))
     segments = RobustSegments([talk], chunk_seconds=1.0, on_grid=True)

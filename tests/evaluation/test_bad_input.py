@@ -110,7 +110,7 @@ def left(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("given", MISTAKES)
-def test_a_mistake_is_one_sentence(
+def test_an_error_is_one_sentence(
     given: str, evaluate: Evaluate, mustc: list[str], here: Path
 ) -> None:
     refused(evaluate(*mustc, *given.split(" ")), MISTAKES[given])
@@ -118,14 +118,14 @@ def test_a_mistake_is_one_sentence(
 
 
 @pytest.mark.parametrize("given", UNFIT)
-def test_what_does_not_fit_is_refused_before_weights_load(
+def test_incompatible_parts_are_refused_before_weights_load(
     given: str, evaluate: Evaluate, here: Path
 ) -> None:
     refused(evaluate(given, "backbone.checkpoint=/nowhere"), UNFIT[given])
     assert list(here.iterdir()) == []
 
 
-def test_a_missing_checkpoint_of_a_language_says_how_to_train(
+def test_the_error_for_a_missing_checkpoint_names_the_training_command(
     evaluate: Evaluate, here: Path
 ) -> None:
     result = evaluate(

@@ -44,7 +44,7 @@ def test_wait_k_by_hand(talk: Talk) -> None:
     assert patient.delays == (1.5,) * 4 + (3.0,) * 2
 
 
-def test_a_word_that_hangs_on_what_comes_is_not_known(talk: Talk) -> None:
+def test_a_word_that_depends_on_later_audio_is_not_oracle_text(talk: Talk) -> None:
     """The verb comes last in the source: B needs source word 2, C only word 0."""
     first = talk.segments[0]
     needs = ((0,), (0, 2), (0,), (1, 2))

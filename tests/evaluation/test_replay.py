@@ -142,7 +142,7 @@ def test_simulstream_follows_any_convention(evaluate: Evaluate, files: Path) -> 
     assert row["scores"]["StreamLAAL_CA"] == pytest.approx(1.1)
 
 
-def test_beside_our_own_system_on_the_same_talks(
+def test_a_replayed_log_and_our_system_share_a_table(
     evaluate: Evaluate, files: Path, mustc: list[str], model: Path
 ) -> None:
     """One table for both; a log may hold more talks than are evaluated, and talks with audio keep it on the page."""
@@ -212,7 +212,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("given", MISTAKES)
-def test_a_mistake_is_one_sentence(given: str, evaluate: Evaluate, files: Path) -> None:
+def test_an_error_is_one_sentence(given: str, evaluate: Evaluate, files: Path) -> None:
     (files / "fewer.yaml").write_text("".join(YAML.splitlines(keepends=True)[:2]))
     (files / "fewer.txt").write_text("".join(REFERENCES.splitlines(keepends=True)[:2]))
     save(files / "fewer.log", STREAMS[0])

@@ -62,7 +62,7 @@ def wrong(found: Sequence[Heard], code: str = "de", step: float = 1.0) -> set[st
     return {check.name for check in smoke.examine(found, language(code), step) if not check.ok}
 
 
-def test_what_is_right_is_healthy() -> None:
+def test_a_correct_run_passes_the_health_checks() -> None:
     assert wrong(heard()) == set()
 
 
@@ -96,7 +96,7 @@ def test_short_sentences_cannot_be_begun_early() -> None:
     assert wrong(heard(first=5.0), step=2.5) == set()
 
 
-def test_a_system_that_speaks_is_heard() -> None:
+def test_synthesised_speech_is_transcribed_and_scored() -> None:
     def said(seconds: float) -> list[Heard]:
         speech = (SpeechOutput(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
         return [replace(one, instance=replace(one.instance, speech=speech)) for one in heard()]
@@ -188,7 +188,7 @@ def talks() -> list[Talk]:
     return smoke.chosen(MiniTalks(), "tst")
 
 
-def test_any_system_can_be_heard(talks: list[Talk]) -> None:
+def test_speech_of_any_system_can_be_synthesised(talks: list[Talk]) -> None:
     system = offline_system(talks)
     found = smoke.listen(system, talks)
     assert [one.instance.text for one in found] == [
@@ -277,7 +277,9 @@ def test_a_turn_stopped_at_its_limit_is_counted() -> None:
         ),
     ],
 )
-def test_bad_input_is_told(evaluate: Evaluate, given: list[str], sentence: str) -> None:
+def test_bad_input_is_an_error_of_one_sentence(
+    evaluate: Evaluate, given: list[str], sentence: str
+) -> None:
     result = evaluate(*given)
     assert (result.code, result.out) == (2, "")
     assert sentence in result.err

@@ -170,7 +170,7 @@ def test_without_a_recogniser_there_are_no_asr_scores(talks: list[Talk], tmp_pat
         ]
 
 
-def test_a_language_that_nothing_speaks_has_no_own_error(
+def test_a_language_without_a_voice_has_no_error_of_its_own(
     talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(talk: Talk, target: Language) -> list[Tensor]:
@@ -201,7 +201,7 @@ def test_ill_speech_is_flagged(slow: int, flag: str, talks: list[Talk], tmp_path
     assert slow or row.scores["SpeechWER"] == 100.0
 
 
-def test_a_replayed_log_is_heard_again(talks: list[Talk], tmp_path: Path) -> None:
+def test_a_replayed_log_is_transcribed_again(talks: list[Talk], tmp_path: Path) -> None:
     (row,) = evaluator(talks, tmp_path / "run", Ear(), upper_bound=False).run(
         system(TurnTaker(), synthesizer=Pronouncer())
     )
@@ -221,9 +221,7 @@ def test_a_replayed_log_is_heard_again(talks: list[Talk], tmp_path: Path) -> Non
         assert again.scores[name] == pytest.approx(row.scores[name], abs=1e-6), name
 
 
-def test_systems_and_oracles_that_do_not_speak_pay_nothing(
-    talks: list[Talk], tmp_path: Path
-) -> None:
+def test_text_systems_and_oracles_load_no_recogniser(talks: list[Talk], tmp_path: Path) -> None:
     ear = Ear()
     evaluated = evaluator(talks, tmp_path, ear)
     silent = system(TurnTaker())
@@ -305,7 +303,7 @@ def test_naturalness(talks: list[Talk], tmp_path: Path) -> None:
     assert Listeners.found({}, "nowhere.pt").judge is None, "nobody speaks"
 
 
-def test_listeners_load_what_was_found(tmp_path: Path) -> None:
+def test_recognisers_load_the_folders_found(tmp_path: Path) -> None:
     there, gone = Ear(), Ear(found=False)
     listeners = Listeners.found({"de": there, "es": gone}, None)
     listeners.load(torch.device("cpu"))
@@ -344,7 +342,9 @@ def test_a_recogniser_by_name_from_the_command_to_the_report(
     assert str(tmp_path) not in json.dumps(row["signatures"])
 
 
-def test_what_is_not_scored_is_said(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
+def test_scores_that_are_left_out_are_reported(
+    evaluate: Evaluate, mustc: list[str], here: Path
+) -> None:
     done = evaluate(*mustc, *SPEAKING, "evaluation.recogniser=null")
     assert done.code == 0, done.err
     note = "Speech is not scored by its words: evaluation.recogniser is null."
@@ -370,7 +370,7 @@ def test_what_is_not_scored_is_said(evaluate: Evaluate, mustc: list[str], here: 
         ),
     ],
 )
-def test_missing_listeners_are_told_before_weights_load(
+def test_missing_recognisers_are_an_error_before_weights_load(
     given: tuple[str, ...], sentence: str, evaluate: Evaluate, mustc: list[str], here: Path
 ) -> None:
     result = evaluate(*mustc, *SPEAKING, *given, "backbone.checkpoint=/nowhere")
@@ -379,7 +379,9 @@ def test_missing_listeners_are_told_before_weights_load(
     assert list(here.iterdir()) == []
 
 
-def test_nobody_is_looked_for_where_nobody_speaks(evaluate: Evaluate, mustc: list[str]) -> None:
+def test_no_recogniser_is_loaded_without_speech_output(
+    evaluate: Evaluate, mustc: list[str]
+) -> None:
     missing = ("recogniser=named", "recogniser.name=/nowhere/ears", "evaluation.utmos=/nowhere.pt")
     assert evaluate(*mustc, *SPEAKING[1:], *missing).code == 0
 

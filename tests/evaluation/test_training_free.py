@@ -77,7 +77,7 @@ def test_a_model_from_a_folder_is_evaluated(
 
 
 @pytest.mark.parametrize("given", MISFITS)
-def test_what_does_not_fit_is_refused_at_once(
+def test_incompatible_options_are_refused_at_construction(
     given: str, evaluate: Evaluate, here: Path, mustc: list[str]
 ) -> None:
     refused = evaluate(*given.split(), *mustc, "logger=csv", tiny=False)

@@ -115,12 +115,12 @@ def test_empty_prediction(tmp_path: Path) -> None:
         ([], "is empty"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, records: list[Any], message: str) -> None:
+def test_errors_name_their_cause(tmp_path: Path, records: list[Any], message: str) -> None:
     with pytest.raises(ZooError, match=message):
         read_log(log(tmp_path, *records), language=DE)
 
 
-def test_what_is_no_log(tmp_path: Path) -> None:
+def test_other_files_are_no_log(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="There is no file"):
         read_log(tmp_path / "none.log", language=DE)
     path = tmp_path / "x.log"
@@ -168,14 +168,14 @@ def simulation(**values: Any) -> Instance:
         simulation(chunks=(), chunk_indices=(), convention="cumulative"),
     ],
 )
-def test_what_we_write_we_read(tmp_path: Path, stream: Instance) -> None:
+def test_our_log_is_read_back(tmp_path: Path, stream: Instance) -> None:
     write_log(tmp_path / "instances.log", [stream])
     assert read_log(tmp_path / "instances.log", language=ZH if stream.unit == "char" else DE) == [
         stream
     ]
 
 
-def test_what_we_write_is_simulevals(tmp_path: Path) -> None:
+def test_our_log_is_simulevals(tmp_path: Path) -> None:
     write_log(tmp_path / "instances.log", [simulation()])
     record = json.loads((tmp_path / "instances.log").read_text(encoding="utf-8"))
     assert record["delays"] == [1000.0, 3000.0]
@@ -265,7 +265,9 @@ def test_simulstream_counts_spaces_between_characters(tmp_path: Path) -> None:
         ([chunk(4.0, ["a"])], "client 9 before its metadata"),
     ],
 )
-def test_simulstream_mistakes(tmp_path: Path, lines: list[Any], message: str) -> None:
+def test_broken_simulstream_logs_are_refused(
+    tmp_path: Path, lines: list[Any], message: str
+) -> None:
     with pytest.raises(ZooError, match=message):
         read_log(log(tmp_path, *lines), language=DE, format="simulstream")
 
@@ -282,7 +284,7 @@ def test_a_log_of_another_format(tmp_path: Path, given: Any, message: str) -> No
         read_log(log(tmp_path, RECORD), language=DE, format=given)
 
 
-def test_values_that_are_none(tmp_path: Path) -> None:
+def test_values_outside_their_range_are_refused(tmp_path: Path) -> None:
     one_chunk = changed(chunks=[[1000, 1]], chunk_of=[1] * len(RECORD["delays"]))
     for record in (
         changed(source_length="long"),

@@ -48,7 +48,7 @@ def test_reference_files(tmp_path: Path) -> None:
         ("- {duration: 1, offset: -1, wav: a.wav}\n", "they must be seconds"),
     ],
 )
-def test_a_segment_file_that_is_none(tmp_path: Path, content: str, message: str) -> None:
+def test_a_broken_segment_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "s.yaml").write_text(content, encoding="utf-8")
     (tmp_path / "r.txt").write_text("eins\n", encoding="utf-8")
     with pytest.raises(ZooError, match=message):

@@ -64,7 +64,7 @@ def written(folder: Path, instance: Instance, talk: Talk) -> Path:
     return folder / "instances.log"
 
 
-def test_what_was_said_is_read_again(tmp_path: Path, instance: Instance, talk: Talk) -> None:
+def test_logged_speech_is_read_back(tmp_path: Path, instance: Instance, talk: Talk) -> None:
     [again] = read_log(written(tmp_path, instance, talk), language=DE)
     assert again == instance
     assert [piece.samples.numel() for piece in again.speech] == [12_000, 1001, 1600]
@@ -117,7 +117,7 @@ def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, t
         read_log(tmp_path / "speech" / "instances.log", language=DE)
 
 
-def test_speech_that_is_gone_or_too_short_is_told(
+def test_missing_or_short_speech_files_are_an_error(
     tmp_path: Path, instance: Instance, talk: Talk
 ) -> None:
     log = written(tmp_path, instance, talk)

@@ -59,7 +59,7 @@ def heard_spans(
 
 
 @pytest.mark.parametrize("chunk", [FRAME, 700, 5 * FRAME, 40 * FRAME])
-def test_every_segment_is_heard_and_no_gap(chunk: int) -> None:
+def test_every_segment_is_decoded_and_no_gap(chunk: int) -> None:
     *segments, rest = heard_spans(frames((2, 5), (5, 9.5), (20, 23), (24.5, 30)), 40 * FRAME, chunk)
     assert len(segments) == 4
     for (begin, end), (first, last) in zip(
@@ -90,6 +90,6 @@ def test_a_gap_is_forgotten_while_it_lasts() -> None:
         assert stream.kept_frames == 0
 
 
-def test_a_stream_without_segments_is_a_mistake() -> None:
+def test_a_stream_without_segments_is_an_error() -> None:
     with pytest.raises(ZooError, match="stream 'talk' has none; choose another history"):
         HISTORY.onset(session(3))

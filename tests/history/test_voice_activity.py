@@ -110,7 +110,7 @@ def test_an_onset_is_rounded_down_to_a_frame(frame_samples: int) -> None:
     assert onset == 5 * WINDOW // frame_samples
 
 
-def test_within_a_segment_silence_is_heard_and_kept() -> None:
+def test_within_a_segment_silence_is_kept() -> None:
     history = activity()
     stream = listening(history, [0.9, 0.0, 0.0])
     assert history.onset(stream) == 0
@@ -136,7 +136,7 @@ def test_silence_between_segments_leaves_only_the_padding() -> None:
     assert loud - 4 * WINDOW <= begin <= loud - WINDOW  # the padding is still there
 
 
-def test_a_segment_is_not_closed_within_what_was_looked_at() -> None:
+def test_a_segment_is_not_closed_within_the_audio_already_scored() -> None:
     history = activity()
     stream = listening(history, [0.9] * 4 + [0.1, 0.9])
     assert history.boundary(stream) is None
@@ -224,7 +224,7 @@ def test_silero_leaves_the_threads_of_the_process_alone(monkeypatch: pytest.Monk
         torch.set_num_threads(before)
 
 
-def test_silero_hears_no_speech_in_silence_and_streams_do_not_mix() -> None:
+def test_silero_detects_no_speech_in_silence_and_streams_do_not_mix() -> None:
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(10, WINDOW, generator=generator) * 0.1
     alone = silero()

@@ -44,7 +44,9 @@ def in_the_class(backbone: Phi4Multimodal, features: Tensor, padding: Tensor) ->
 
 
 @torch.no_grad()
-def test_the_class_hears_padding(backbone: Phi4Multimodal, features: Tensor) -> None:
+def test_the_class_of_transformers_encodes_padding(
+    backbone: Phi4Multimodal, features: Tensor
+) -> None:
     alone = audio_part(backbone.model).encoder(features[None], None)[0]
     silent, loud = (
         in_the_class(backbone, features, torch.full((1, 80), value).double())
@@ -55,7 +57,7 @@ def test_the_class_hears_padding(backbone: Phi4Multimodal, features: Tensor) -> 
 
 
 @torch.no_grad()
-def test_ours_hears_each_as_if_it_were_alone(backbone: Phi4Multimodal, features: Tensor) -> None:
+def test_our_encoder_ignores_padding(backbone: Phi4Multimodal, features: Tensor) -> None:
     loud = torch.full((LONGEST, 80), 20.0, dtype=torch.float64)
     alone = audio_part(backbone.model).encoder(features[None], None)[0]
     for others in ([], [loud], [loud, features + 1, loud[:7]]):
@@ -67,7 +69,7 @@ def test_ours_hears_each_as_if_it_were_alone(backbone: Phi4Multimodal, features:
 
 
 @pytest.mark.parametrize("task", [Task.TRANSCRIPTION, Task.TRANSLATION])
-def test_ours_says_the_same_in_a_batch_as_alone(backbone: Phi4Multimodal, task: Task) -> None:
+def test_our_decoder_gives_the_same_tokens_in_a_batch(backbone: Phi4Multimodal, task: Task) -> None:
     needs = frozenset({Capability.ALIGNMENT})
     lengths, request = (20_480, 30_720, 20_480, 41_000), Request(task=task)
     batch = backbone.decode(

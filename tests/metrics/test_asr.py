@@ -91,14 +91,14 @@ def test_pieces_end_at_gaps_where_they_can() -> None:
     assert lengths(said((1.0, "a"), (1.6, "b")), 9.0) == [1.1], "a shorter gap as it is"
 
 
-def test_a_gap_inside_a_word_is_none() -> None:
+def test_a_gap_inside_a_word_is_no_pause() -> None:
     talk = said((1.0, "a"), (3.0, "Haus"), (5.0, "tür"))
     assert lengths(talk, 1.25) == [1.2, 0.5]
     assert lengths(replace(talk, text="a Haustür"), 1.25) == [0.5, 1.2]
     assert lengths(said((1.0, "你"), (3.0, "好"), (5.0, "吗"), target=ZH), 1.25, ZH) == [1.2, 0.5]
 
 
-def test_hearing_is_piece_by_piece() -> None:
+def test_audio_is_encoded_piece_by_piece() -> None:
     recogniser = Table("Eins", "zwei", "drei")
     assert (
         transcribe_speech(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE)
@@ -108,7 +108,7 @@ def test_hearing_is_piece_by_piece() -> None:
     assert recogniser.asked == [1], "silence is not heard"
 
 
-def test_bleu_of_what_was_heard_is_normalised_and_re_segmented() -> None:
+def test_asr_bleu_is_normalised_and_resegmented() -> None:
     transcripts = ["das ist ein haus und das ist keine katze"]
     references = [["Das ist ein Haus.", "Und das ist (leider) eine Katze!"]]
     scores = score_transcripts(transcripts, references, language=DE, recogniser="table")

@@ -110,7 +110,7 @@ def test_speech_that_does_not_fit_its_text() -> None:
     assert flags([chinese], {}, speaking=True) == []
 
 
-def test_a_recogniser_that_mishears_clean_speech() -> None:
+def test_a_recogniser_with_errors_on_clean_speech_is_flagged() -> None:
     assert flags([HEALTHY], scores(ASR_WER=10.0)) == []
     assert "mishears clean speech (12 % WER)" in flags([HEALTHY], scores(ASR_WER=12.0))[0]
 

@@ -46,7 +46,7 @@ def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ZooError,
         match=r"none\.pt of evaluation\.utmos does not exist, and weights are not downloaded; save",

@@ -170,7 +170,7 @@ def test_recorded_log_signs_its_own_convention() -> None:
         ),
     ],
 )
-def test_mistakes_are_named(
+def test_errors_name_their_cause(
     instances: list[Instance], references: list[list[ReferenceSegment]], message: str
 ) -> None:
     with pytest.raises(ZooError, match=message):

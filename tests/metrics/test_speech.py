@@ -113,7 +113,7 @@ def test_computation_aware_intervals_are_those_of_elapsed_times() -> None:
 
 
 @pytest.mark.parametrize("kind", [*SPEECH_METRICS.values(), SpeechATD])
-def test_a_stream_that_says_nothing_is_left_out(kind: type[SpeechMetric]) -> None:
+def test_a_stream_without_speech_is_left_out(kind: type[SpeechMetric]) -> None:
     metric, alone = kind(), kind()
     metric.update(SpeechTiming.of(stream()))
     assert math.isnan(float(metric.compute()))

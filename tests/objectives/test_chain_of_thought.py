@@ -13,7 +13,7 @@ from zoo.objectives.chain_of_thought import ChainOfThought
 TALK = Talk("talk", None, 2.0, "en", ())
 
 
-def test_it_takes_thoughts_and_trains_what_thinks() -> None:
+def test_it_takes_chains_of_thought_and_refuses_other_backbones() -> None:
     assert ChainOfThought.takes is Thought
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
     with pytest.raises(

@@ -67,7 +67,7 @@ def test_every_label_has_its_own_prediction(
     assert objective.losses(backbone, shifted)["words"] > 1
 
 
-def test_the_top_layer_tells_the_time_of_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_top_layer_predicts_the_time_of_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
     objective, backbone = (
         FrameLabels(hidden_size=8, labels_per_frame=2, places=[0.32, 4.0], place_weight=3.0),

@@ -43,7 +43,7 @@ def excerpts(tmp_path: Path) -> list[Excerpt]:
     ]
 
 
-def test_positions_know_the_frames_of_the_word_they_predict(
+def test_positions_have_the_frames_of_the_word_they_predict(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
 ) -> None:
     objective = GuidedOffline(layer=0, own=0.0)
@@ -142,7 +142,7 @@ def test_without_spans_there_is_no_guide(
     assert losses["loss"] == losses["translation"]
 
 
-def test_who_is_refused(speaking: SeamlessM4TSpeech) -> None:
+def test_other_backbones_are_refused(speaking: SeamlessM4TSpeech) -> None:
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
     with pytest.raises(ZooError, match="trains a SeamlessM4T that speaks, not InfiniSST"):
         GuidedOffline().prepare([], backbone)

@@ -68,7 +68,7 @@ def prepared(**options: object) -> tuple[Recognition, CTC]:
     return objective, backbone
 
 
-def test_the_label_of_a_frame_is_what_sounds_in_its_middle() -> None:
+def test_the_label_of_a_frame_is_the_phoneme_at_its_middle() -> None:
     """Frames of 400 samples every 320: their middles are 200, 520, 840, ... samples."""
     phonemes = [
         Word("a", 521 / SAMPLE_RATE, 1160 / SAMPLE_RATE),
@@ -98,7 +98,7 @@ def test_a_batch_holds_letters_and_phonemes() -> None:
     assert row.std(dim=0) == pytest.approx(1.0, abs=0.05)
 
 
-def test_equal_clips_make_equal_batches_and_others_are_spoiled_otherwise() -> None:
+def test_equal_clips_make_equal_batches_and_other_clips_are_augmented_differently() -> None:
     objective, _ = prepared(spoiling=Spoiling(share=1.0))
     first, again = objective.batch(CLIPS, 1), objective.batch(CLIPS, 1)
     assert torch.equal(first.values, again.values)
@@ -106,7 +106,7 @@ def test_equal_clips_make_equal_batches_and_others_are_spoiled_otherwise() -> No
     assert not torch.equal(first.values[0], swapped.values[2])
 
 
-def test_what_spoiling_does() -> None:
+def test_augmentation_by_hand() -> None:
     samples = CLIPS[2].samples
     assert torch.equal(CLEAN(samples, np.random.default_rng(0)), samples)
     louder = Spoiling(share=0.0, gain=6.0)(samples, np.random.default_rng(0))
@@ -164,7 +164,7 @@ def test_weights_of_the_losses() -> None:
     )
 
 
-def test_mistakes() -> None:
+def test_errors() -> None:
     with pytest.raises(ZooError, match="phoneme_layer is one of 1 to 2, not 3"):
         prepared(phoneme_layer=3)
     with pytest.raises(ZooError, match="trains CTC recognisers, not Other"):

@@ -55,7 +55,7 @@ def test_the_loss_is_the_cross_entropy_of_the_labels(
         assert losses["token_accuracy"].item() == accuracy
 
 
-def test_a_row_that_is_padded_costs_what_it_costs_alone(
+def test_the_loss_of_a_padded_batch_is_the_mean_of_its_rows(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
     objective = TextCopy()

@@ -65,7 +65,7 @@ def test_a_token_has_two_states() -> None:
         TextToUnit(state=1)  # type: ignore[arg-type]
 
 
-def test_texts_are_open_or_closed_and_heard_or_read(
+def test_texts_are_open_or_closed_and_come_from_speech_or_text(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
     for speech in (0.0, 1.0):
@@ -81,7 +81,7 @@ def test_texts_are_open_or_closed_and_heard_or_read(
             assert [token == speaking.end for token in last] == [open == 0.0] * 2
 
 
-def test_speech_is_heard_beyond_the_words_as_far_as_the_talk_goes(
+def test_source_audio_extends_beyond_the_words_up_to_the_end_of_the_talk(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
     """Of a talk of 2 s the excerpts hear 0.2 to 1.5 s: 64 features of 20 ms, 89 up to its end."""
@@ -161,7 +161,7 @@ def test_the_loss_of_units_is_the_cross_entropy_of_the_labels(
         assert losses["unit_accuracy"].item() == accuracy
 
 
-def test_a_batch_of_padded_clips_costs_what_they_cost_alone(
+def test_the_loss_of_a_padded_batch_is_the_mean_of_its_clips(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
     objective = TextToUnit(speech=1.0, ahead=0.0, open=0.0, label_smoothing=0.0, noise=0.0)

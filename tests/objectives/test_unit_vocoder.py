@@ -91,7 +91,7 @@ def test_units_of_silence_become_quieter_and_units_of_sound_louder(
         assert others == [0.0] * 6
 
 
-def test_pieces_line_up_with_what_was_spoken(
+def test_pieces_line_up_with_the_target_speech(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
     """A vocoder that says each unit's number, on speech that says it too, has nothing to learn."""
@@ -145,7 +145,7 @@ def test_distances_are_those_of_spectra() -> None:
     )
 
 
-def test_durations_are_learned_in_the_logarithm(speaking: SeamlessM4TSpeech) -> None:
+def test_the_loss_of_durations_is_squared_in_the_logarithm(speaking: SeamlessM4TSpeech) -> None:
     vocoder = speaking.speaker.vocoder
     with torch.no_grad():
         vocoder.dur_predictor.proj.weight.zero_()
@@ -169,7 +169,9 @@ def test_only_a_backbone_with_units_of_its_own_is_trained(speaking: SeamlessM4TS
         UnitVocoder(mel=-1)
 
 
-def test_the_codebook_stays_beside_its_vocoder(speaking: SeamlessM4TSpeech, tmp_path: Path) -> None:
+def test_the_codebook_is_saved_with_its_vocoder(
+    speaking: SeamlessM4TSpeech, tmp_path: Path
+) -> None:
     folder = tmp_path / "saved"
     speaking.save(folder)
     loaded = SeamlessM4TSpeech(name=str(folder), alignment=AlignmentConfig(layer=0))

@@ -35,7 +35,7 @@ def test_alignatt_reads_the_rows_of_new_tokens_only() -> None:
     assert decide(AlignAtt(frames=2), answer, session())[1].write == 2
 
 
-def test_alignatt_counts_frames_from_the_end_of_what_is_heard() -> None:
+def test_alignatt_counts_frames_from_the_end_of_the_received_audio() -> None:
     answer = hypothesis("ww", attended=[0, 4], frames=5, finished=True)
     assert decide(AlignAtt(frames=1), answer, session(frames=5))[1].write == 1
 
@@ -120,7 +120,7 @@ def test_without_a_flush_the_end_of_the_source_is_like_any_other_moment() -> Non
         ([5, 1, 2, 3], 2, 2),  # among written tokens it is too late
     ],
 )
-def test_a_rewind_voids_the_look(attended: list[int], prefix: int, write: int) -> None:
+def test_a_rewind_discards_the_hypothesis(attended: list[int], prefix: int, write: int) -> None:
     answer = hypothesis("wwww", attended=attended, prefix=prefix, finished=True)
     assert decide(AlignAtt(frames=1, rewind=2), answer, session())[1].write == write
 

@@ -7,7 +7,7 @@ from zoo.policies.local_agreement import LocalAgreement
 from zoo.types import Hypothesis
 
 
-def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_what_was_said() -> None:
+def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_the_hypothesis() -> None:
     policy = LocalAgreement(n=2)
     state = policy.open()
 

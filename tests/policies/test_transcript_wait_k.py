@@ -64,7 +64,7 @@ def test_leading_silence_is_dropped_without_a_word() -> None:
     assert [text for *_, text, _ in stream.asked if text] == ["a b c"]
 
 
-def test_words_that_three_looks_no_longer_hear_count_as_said_only_where_some_are_written() -> None:
+def test_words_absent_from_three_hypotheses_count_as_spoken_only_after_a_write() -> None:
     lost = {**growing("a b", "", "", ""), **growing("c", cut=4)}
     stream = streamed(paper(k=3), lost)
     assert [*stream.run(4), stream.step(final=True)] == ["", "", "", "", "C"]
@@ -78,7 +78,7 @@ def test_words_that_three_looks_no_longer_hear_count_as_said_only_where_some_are
     ) in stream.asked  # finished by the look that heard them, and all four chunks are cut
 
 
-def test_a_sentence_is_cut_one_chunk_back_and_the_tail_heard_anew() -> None:
+def test_a_sentence_is_cut_one_chunk_back_and_the_tail_is_decoded_again() -> None:
     script = {**growing("A b", "A b c.", "A b c. D"), **growing("D", "D e f", cut=2)}
     stream = streamed(paper(k=2), script)
     assert stream.run(2) == ["", "A"]
@@ -101,7 +101,7 @@ def test_the_generation_policy_goes_on_with_the_tail_at_once() -> None:
     assert stream.asked[-2:] == [(1, 2, None, None), (1, 2, "B c d", 2)]
 
 
-def test_a_sentence_is_cut_two_chunks_back_and_both_later_looks_are_made_anew() -> None:
+def test_a_sentence_is_cut_two_chunks_back_and_both_later_hypotheses_are_decoded_again() -> None:
     script = {**growing("A b.", "A b", "A b. C d"), **growing("C", "C d", "C d", "C d", cut=1)}
     stream = streamed(paper(k=5), script)
     assert stream.run(3) == ["", "", "A B."]
@@ -131,7 +131,7 @@ def test_a_second_truncation_in_the_same_chunk_comes_to_an_end() -> None:
     assert stream.cut == 2
 
 
-def test_a_sentence_that_ends_between_two_looks_is_not_cut_and_relaxed_does_not_help() -> None:
+def test_a_sentence_that_ends_between_two_hypotheses_is_not_cut_even_when_relaxed() -> None:
     for policy in (paper(k=9), paper(k=9, relaxed=True)):
         stream = streamed(policy, growing("A", "A b", "A b. C"))
         assert (stream.run(3), stream.cut) == (["", "", ""], 0)
@@ -188,7 +188,7 @@ def test_an_empty_last_transcript_loses_nothing() -> None:
         assert streamed(policy, growing("", "")).run(2, final=True) == ["", ""]
 
 
-def test_an_end_without_new_audio_is_no_new_look() -> None:
+def test_an_end_without_new_audio_causes_no_new_hypothesis() -> None:
     stream = streamed(paper(k=3), growing("a", "a"))
     assert stream.run(2) == ["", ""]
     assert stream.step(0, final=True) == "A"
@@ -220,7 +220,7 @@ def test_segments_of_a_history_are_flushed_and_the_next_begins_afresh(truncate: 
     assert stream.session.policy_state.transcripts == []
 
 
-def test_a_flush_hears_nothing_behind_its_boundary() -> None:
+def test_a_flush_uses_no_audio_after_its_boundary() -> None:
     halves = {(0, 0): "a", (0, 1): "b"}  # whole chunks that were heard of each half of the only one
     assert (
         streamed(paper(k=9), halves, ReferenceSegments(), segments=[0, 0.5, 0.5, 1]).step() == "A B"
@@ -235,7 +235,7 @@ class Trimming(History):
         return Cut(tokens=1, frames=frames) if frames else Cut()
 
 
-def test_a_history_that_cuts_voids_the_looks_and_what_it_forgot_is_not_counted() -> None:
+def test_a_cut_by_the_history_discards_earlier_hypotheses_and_the_words_it_removed() -> None:
     script = {**growing("a", "a b", "a b c"), (1, 2): "b", (1, 3): "b c", (1, 4): "b c d"}
     stream = streamed(paper(), script, Trimming())
     assert stream.run(3) == ["", "A", "B"]
@@ -273,7 +273,7 @@ def batches(size: int) -> Iterator[list[str]]:
         yield from texts
 
 
-def test_a_batch_writes_what_each_writes_alone() -> None:
+def test_a_batch_writes_the_words_of_each_stream_alone() -> None:
     assert (
         list(batches(2))
         == list(batches(1))
@@ -300,7 +300,7 @@ def test_released_keeps_leading_silence_up_to_the_cap() -> None:
     assert (stream.run(4), stream.cut) == (["", "", "", ""], 4)
 
 
-def test_released_silence_ignores_case_and_empty_looks_and_keeps_the_newest_chunk() -> None:
+def test_released_silence_ignores_case_and_empty_hypotheses_and_keeps_the_newest_chunk() -> None:
     script = {**growing("a B", "", "A b", "", "a b"), **growing("", "", cut=3)}
     stream = streamed(released(k=9), script)
     assert stream.run(5) == ["", "", "", "", "A B"]
@@ -313,7 +313,7 @@ def test_released_silence_ignores_case_and_empty_looks_and_keeps_the_newest_chun
     assert stream.cut == 3
 
 
-def test_released_cuts_after_the_last_look_before_another_sentence() -> None:
+def test_released_cuts_after_the_last_hypothesis_before_another_sentence() -> None:
     script = {**growing("a", "a b", "a b. C"), **growing("b. C", cut=2), **growing("C", cut=2)}
     stream = streamed(released(k=9), script)
     assert (stream.run(3), stream.cut) == (["", "", "A B"], 2)

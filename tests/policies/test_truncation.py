@@ -30,7 +30,7 @@ def test_strong_punctuation_ends_a_sentence(mark: str) -> None:
 
 
 @pytest.mark.parametrize("mark", [",", ":", " -", ""])
-def test_weak_punctuation_ends_none(mark: str) -> None:
+def test_weak_punctuation_ends_no_sentence(mark: str) -> None:
     assert parts(f"He left{mark} she stayed") == [f"He left{mark} she stayed"]
 
 
@@ -135,7 +135,7 @@ def released(*texts: str) -> int | None:
     return released_truncation(texts, COLON)
 
 
-def test_three_equal_looks_are_silence() -> None:
+def test_three_equal_hypotheses_are_silence() -> None:
     assert is_silence(["b", "a", "a", "a"])
     assert not is_silence(["a", "a"])
     assert not is_silence(["a", "a", "b"])
@@ -145,7 +145,7 @@ def test_three_equal_looks_are_silence() -> None:
     assert released("A b", "a b", "A b") == -2  # and keeps the newest chunk
 
 
-def test_the_paper_cuts_after_a_complete_look_one_or_two_chunks_back() -> None:
+def test_the_papers_form_cuts_after_a_complete_hypothesis_one_or_two_chunks_back() -> None:
     assert paper("A b.", "A b. C") == -2
     assert paper("A", "A b.", "A b. C") == -2
     assert paper("A b.", "A b", "A b. C") == -3
@@ -163,7 +163,7 @@ def test_relaxed_adds_revised_sentences_and_takes_nothing_away() -> None:
     assert paper("A b.", "A d. See.", relaxed=True) is None
 
 
-def test_the_released_code_cuts_after_the_last_look_before_another_sentence() -> None:
+def test_the_released_form_cuts_after_the_last_hypothesis_before_another_sentence() -> None:
     assert released("A", "A b", "A b. C") == -2  # ended or not
     assert released("A b", "a B.", "A b. C") == -2
     assert released("A", "A b. C", "A b. C d") == -3  # was not asked with two looks
@@ -175,7 +175,7 @@ def test_the_released_code_cuts_after_the_last_look_before_another_sentence() ->
     assert paper("A", "A b:", "A b: C") is None
 
 
-def test_mistakes_of_the_released_code_are_not_copied() -> None:
+def test_errors_of_the_released_code_are_not_copied() -> None:
     assert released("It", "It took", "It took 3.5 years") is None
     assert released("I", "I met", "I met mr. smith") is None
     chinese = SentenceDetector(language("zh"), colon=True)

@@ -39,7 +39,7 @@ def test_every_language_has_its_voice(tmp_path: Path) -> None:
     assert len(chinese) > 4000
 
 
-def test_what_cannot_be_spoken_is_told(tmp_path: Path) -> None:
+def test_text_without_a_voice_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="'talk' has no Spanish references"):
         clean_speech(talk("Das Haus."), language("es"), cache=tmp_path)
     assert [len(wave) for wave in clean_speech(talk("?", "!"), language("de"), cache=tmp_path)] == [

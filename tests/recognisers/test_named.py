@@ -50,7 +50,7 @@ def collapsed(folder: Path, samples: Tensor) -> str:
 
 
 @pytest.mark.parametrize("kind", ["masked", "unmasked"])
-def test_a_ctc_model_says_its_best_path(kind: str, request: pytest.FixtureRequest) -> None:
+def test_a_ctc_model_returns_its_best_path(kind: str, request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(kind)
     samples = wave(1.3)
     [text] = loaded(folder).transcribe([samples])
@@ -58,7 +58,7 @@ def test_a_ctc_model_says_its_best_path(kind: str, request: pytest.FixtureReques
     assert text == collapsed(folder, samples)
 
 
-def test_a_wav2vec2_bert_hears_its_filterbanks(bert: Path) -> None:
+def test_a_wav2vec2_bert_receives_its_filterbanks(bert: Path) -> None:
     samples = wave(1.3)
     processor = AutoProcessor.from_pretrained(bert)
     given = processor(samples.numpy(), sampling_rate=SAMPLE_RATE, return_tensors="pt")
@@ -80,7 +80,7 @@ def test_company_changes_nothing(kind: str, request: pytest.FixtureRequest) -> N
     assert len(set(together)) > 2
 
 
-def test_whisper_is_told_its_language(whisper: Path) -> None:
+def test_whisper_receives_its_language(whisper: Path) -> None:
     samples = wave(2.0)
     network = WhisperForConditionalGeneration.from_pretrained(whisper)
     processor: WhisperProcessor = AutoProcessor.from_pretrained(whisper)
@@ -99,7 +99,9 @@ def test_whisper_is_told_its_language(whisper: Path) -> None:
 
 
 @pytest.mark.parametrize(("language", "separator"), [(None, " "), ("de", " "), ("zh", "")])
-def test_long_speech_is_heard_in_pieces(masked: Path, language: str | None, separator: str) -> None:
+def test_long_speech_is_recognised_in_pieces(
+    masked: Path, language: str | None, separator: str
+) -> None:
     samples = torch.cat([wave(1.2, 1), torch.zeros(SAMPLE_RATE // 2), wave(1.5, 2)])
     recogniser = loaded(masked, piece_seconds=2.0, language=language)
     first, second = split_at_pauses(samples, 2 * SAMPLE_RATE)
@@ -108,7 +110,7 @@ def test_long_speech_is_heard_in_pieces(masked: Path, language: str | None, sepa
     ]
 
 
-def test_silence_says_nothing(masked: Path) -> None:
+def test_silence_gives_an_empty_transcript(masked: Path) -> None:
     assert loaded(masked).transcribe([torch.zeros(0), torch.zeros(SAMPLE_RATE), wave(0.5)])[:2] == [
         "",
         "",
@@ -116,7 +118,7 @@ def test_silence_says_nothing(masked: Path) -> None:
     assert loaded(masked).transcribe([]) == []
 
 
-def test_one_that_may_be_missing_says_what_goes_without_it(tmp_path: Path) -> None:
+def test_an_optional_recogniser_that_is_missing_is_reported(tmp_path: Path) -> None:
     name = str(tmp_path / "recogniser_minitalks_es")
     told = NamedRecogniser(name=name, optional=True).unavailable_reason()
     assert told is not None
@@ -125,7 +127,7 @@ def test_one_that_may_be_missing_says_what_goes_without_it(tmp_path: Path) -> No
         NamedRecogniser(name=name).unavailable_reason()
 
 
-def test_what_is_no_recogniser_is_told(tmp_path: Path, whisper: Path) -> None:
+def test_other_models_are_refused_as_recognisers(tmp_path: Path, whisper: Path) -> None:
     with pytest.raises(ZooError, match=r"no readable config\.json"):
         NamedRecogniser(name=str(tmp_path)).unavailable_reason()
     (tmp_path / "config.json").write_text(

@@ -40,7 +40,7 @@ def test_the_longer_pause_is_chosen() -> None:
     assert 4.0 < cuts(split_at_pauses(wave, 5 * SAMPLE_RATE))[0] < 4.5
 
 
-def test_what_is_short_stays_whole() -> None:
+def test_short_audio_is_not_split() -> None:
     wave = bursts([(0.2, 0.8)], 1.0)
     [piece] = split_at_pauses(wave, SAMPLE_RATE)
     assert torch.equal(piece, wave)

@@ -211,7 +211,9 @@ def test_audio_is_the_talk_s_part_of_its_file_and_small(
     assert len(packed) < 6.3 * 24_000 / 8
 
 
-def test_page_stays_under_its_limit_and_says_so(tmp_path: Path, stream: ReportStream) -> None:
+def test_the_page_stays_under_its_size_limit_and_notes_omissions(
+    tmp_path: Path, stream: ReportStream
+) -> None:
     other = replace(stream, talk=replace(stream.talk, name="second"))
     bare = written(tmp_path / "bare.html", [row()], [stream, other], audio_talks=0)
     assert [talk["audio"] for talk in bare.data["talks"]] == [False, False]
@@ -281,7 +283,7 @@ def speaking(stream: ReportStream) -> ReportStream:
     return replace(stream, instance=replace(stream.instance, talk="talk <1>", speech=speech))
 
 
-def test_target_speech_is_played_from_files_beside_the_page(
+def test_target_speech_is_played_from_files_next_to_the_page(
     tmp_path: Path, speaking: ReportStream
 ) -> None:
     there = replace(row(), instances="instances/00-simulu f2/instances.log")
@@ -362,7 +364,7 @@ addEventListener("load", async () => {
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-def test_speech_is_heard_and_drawn_in_a_browser(tmp_path: Path, speaking: ReportStream) -> None:
+def test_speech_is_played_and_drawn_in_a_browser(tmp_path: Path, speaking: ReportStream) -> None:
     path = tmp_path / "report.html"
     there = replace(row(), instances="instances/00-simulu f2/instances.log")
     written(path, [there], [speaking])

@@ -117,7 +117,7 @@ def test_test_sets_are_never_mixed() -> None:
     assert places == sorted(places)
 
 
-def test_columns_of_speech_stand_only_where_a_system_speaks() -> None:
+def test_speech_columns_appear_only_for_speech_output() -> None:
     spoken = row("simulu", 4, ASR_BLEU=71.26, ASR_WER=2.5, StartOffset=1.875)
     text = printed(100, (*ROWS, spoken))
     assert max(map(len, text.splitlines())) <= 100

@@ -69,7 +69,7 @@ def test_recorded_log_keeps_its_own_times() -> None:
     assert with_convention(recorded, "queue") == recorded
 
 
-def test_unknown_convention_and_wrong_counts() -> None:
+def test_an_unknown_convention_and_wrong_counts_are_refused() -> None:
     with pytest.raises(ZooError, match="queue, cumulative, chunk"):
         with_convention(stream(), "wall")  # type: ignore[arg-type]
     with pytest.raises(ZooError, match=r"'t'.*3 units.*2 chunk"):

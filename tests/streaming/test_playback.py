@@ -42,7 +42,7 @@ def test_intervals_when_speech_must_be_computed_first() -> None:
 
 
 @pytest.mark.parametrize(("aware", "length"), [(False, 6.5), (True, 10.0)])
-def test_the_timeline_has_what_the_intervals_say_and_silence_elsewhere(
+def test_the_timeline_has_speech_in_its_intervals_and_silence_elsewhere(
     aware: bool, length: float
 ) -> None:
     wave = timeline(instance(*PIECES), aware=aware)
@@ -52,7 +52,7 @@ def test_the_timeline_has_what_the_intervals_say_and_silence_elsewhere(
     assert torch.equal(wave, expected)
 
 
-def test_no_sample_is_lost_or_heard_twice_whatever_the_moments() -> None:
+def test_no_sample_is_lost_or_played_twice_at_any_timing() -> None:
     generator = torch.Generator().manual_seed(1)
     for _ in range(20):
         sizes = torch.randint(1, 9000, (12,), generator=generator).tolist()

@@ -59,7 +59,7 @@ def test_forgotten_audio_is_released() -> None:
 @pytest.mark.parametrize(
     ("horizon", "audio_end", "samples"), [(None, None, 10), (None, 1, 4), (2, None, 8), (2, 9, 8)]
 )
-def test_a_look_ends_at_the_horizon(
+def test_a_hypothesis_uses_audio_up_to_the_horizon(
     horizon: int | None, audio_end: int | None, samples: int
 ) -> None:
     stream = session(10)
@@ -75,6 +75,6 @@ def test_a_horizon_ends_the_source_and_moves_with_what_is_forgotten() -> None:
     assert (stream.segment_end, stream.visible_frames, stream.kept_frames) == (1, 1, 3)
 
 
-def test_sessions_are_told_apart_by_identity() -> None:
+def test_sessions_compare_by_identity() -> None:
     first, second = session(5), session(5)
     assert [first, second].index(second) == 1

@@ -123,7 +123,7 @@ def test_elapsed_follows_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     assert instance.convention == "queue"
 
 
-def test_speech_keeps_the_clock_of_the_text_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speech_has_the_delay_of_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     waves = [None, torch.ones(SECOND), torch.zeros(0), torch.full((SECOND // 2,), 2.0)]
     system = Script(
         {"talk": ["", "Guten Tag", " so", " allerseits"]},
@@ -145,7 +145,7 @@ def test_a_system_that_only_writes_has_no_speech() -> None:
     assert one(Script({"talk": ["ja"]}), [1]).speech == ()
 
 
-def test_a_batch_shares_its_compute_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_shares_its_compute_time_and_flags_it(monkeypatch: pytest.MonkeyPatch) -> None:
     system = Script({"a": ["x", "y"], "b": ["z"]}, compute=[0.5, 0.25])
     monkeypatch.setattr(time, "perf_counter", lambda: system.now)
     sources = [source([1, 1], "a"), source([1], "b")]

@@ -82,7 +82,7 @@ def test_weights_of_half_precision_and_of_zero_are_scored() -> None:
     assert monotone_assignment(scores).tolist() == [0, 1, 2]
 
 
-def test_monotone_overrules_a_unit_that_looks_back() -> None:
+def test_monotone_overrules_a_unit_that_attends_backwards() -> None:
     attention = looks(0, 0, 2, 0, 1, 1, 3, among=4)
     scores = unit_token_scores(attention, opening=0, tokens=4, offset=0, normalisation="none")
     assert assign_units(scores, assignment="argmax").tolist() == [0, 0, 2, 0, 1, 1, 3]

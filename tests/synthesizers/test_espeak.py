@@ -19,14 +19,14 @@ def test_text_is_spoken_and_punctuation_is_silent() -> None:
     assert 0.1 < float(waves[0].abs().max()) <= 1
 
 
-def test_a_batch_says_what_each_text_says_alone() -> None:
+def test_a_batch_equals_its_texts_alone() -> None:
     espeak = Espeak()
     both = espeak.synthesize(texts("Guten Tag", "der Wind"))
     alone = [espeak.synthesize(texts(text))[0] for text in ("Guten Tag", "der Wind")]
     assert all(torch.equal(left, right) for left, right in zip(both, alone, strict=True))
 
 
-def test_rate_pitch_and_voice_are_heard() -> None:
+def test_rate_pitch_and_voice_change_the_speech() -> None:
     usual, fast, high, female = (
         espeak.synthesize(texts("Guten Tag"))[0]
         for espeak in (Espeak(), Espeak(rate=300), Espeak(pitch=90), Espeak(voice="de+f2"))
@@ -43,7 +43,7 @@ def test_every_language_has_a_voice() -> None:
     assert len(wave) > 4_000
 
 
-def test_what_cannot_be_spoken_is_refused_first() -> None:
+def test_text_without_a_voice_is_refused_first() -> None:
     with pytest.raises(
         ZooError, match=r"no voice 'klingon'; set synthesizer.voice to one of: .*\bde\b"
     ):

@@ -100,18 +100,18 @@ def voiced(backbone: Speaker, **options: Any) -> SimulU:
     return synthesizer
 
 
-def test_the_script_speaks() -> None:
+def test_the_script_synthesises_speech() -> None:
     assert isinstance(Speaker(), Speaking)
 
 
 @pytest.mark.parametrize("assignment", ["argmax", "monotone"])
-def test_only_the_new_tokens_are_heard(assignment: str) -> None:
+def test_only_the_new_tokens_are_synthesised(assignment: str) -> None:
     simulu = voiced(Speaker(), assignment=assignment)
     waves = simulu.synthesize([write([5, 8], [4, 7], waiting=[9]), write([], [6]), write([3], [2])])
     assert [wave.tolist() for wave in waves] == [spoken([4, 7]), spoken([6]), spoken([2])]
 
 
-def test_a_token_is_looked_for_where_it_is_predicted() -> None:
+def test_alignment_is_read_at_the_position_that_predicts_the_token() -> None:
     [wave] = voiced(Speaker(predicting=True), offset=-1).synthesize([write([5, 8], [4, 7])])
     assert wave.tolist() == spoken([4, 7])
     [wave] = voiced(Speaker(predicting=True), offset=0).synthesize([write([5, 8], [4, 7])])
@@ -132,7 +132,7 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
     ]
 
 
-def test_discarded_units_times_320_is_what_the_paper_says() -> None:
+def test_the_units_discarded_equal_the_papers_formula() -> None:
     ids = torch.tensor([5, 5, 5, 4, 4])  # three units of history, which last two frames each
     [wave] = voiced(Speaker(), counting="units").synthesize([write([5], [4])])
     assert wave.tolist() == sound(ids).samples[3 * 4 :].tolist()

@@ -80,7 +80,9 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
         {"context": "none", "close": "never"},
     ],
 )
-def test_a_batch_speaks_as_each_stream_alone(folder: str, options: dict[str, object]) -> None:
+def test_a_batch_synthesises_what_each_stream_does_alone(
+    folder: str, options: dict[str, object]
+) -> None:
     both = stream(folder, [1, 2], **options)
     alone = [stream(folder, [seed], **options)[0] for seed in (1, 2)]
     speech = [action.speech for actions in both for action in actions]

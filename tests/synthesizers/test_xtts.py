@@ -33,7 +33,7 @@ def test_a_language_it_does_not_speak_is_refused() -> None:
         XTTS().check(language("ro"))
 
 
-def test_what_is_missing_is_said_in_one_sentence(
+def test_missing_parts_are_an_error_of_one_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(
@@ -53,7 +53,7 @@ def test_what_is_missing_is_said_in_one_sentence(
     XTTS(name=str(tmp_path), reference=str(tmp_path / "voice.wav")).check(language("de"))
 
 
-def test_a_package_that_cannot_be_imported_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_broken_package_names_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "TTS", None)
     with pytest.raises(ZooError, match=r"coqui-tts cannot be imported \(.*TTS.*\); or choose"):
         XTTS(name="folder", reference="voice.wav").load(Scripted())

@@ -110,7 +110,7 @@ def test_a_boundary_of_no_frames_ends_nothing() -> None:
     assert steps(system, session, [speak([1]), speak([2])]) == ["", "w1en"]
 
 
-def test_looking_again_ends_when_the_audio_does() -> None:
+def test_repeated_requests_end_with_the_audio() -> None:
     class Nibble(Policy):
         """Cuts a frame at every look."""
 
@@ -192,7 +192,7 @@ def test_the_alignment_a_history_sees_begins_with_the_kept_prefix() -> None:
     assert hypothesis.attended_frames.tolist() == [3, 3, 7, 7]
 
 
-def test_a_hypothesis_that_does_not_follow_the_kept_prefix_is_a_mistake() -> None:
+def test_a_hypothesis_that_does_not_continue_the_prefix_is_an_error() -> None:
     class Forgetful(Scripted):
         """Answers as if nothing had been written."""
 
@@ -291,7 +291,7 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
     assert [action.speech.numel() for action in actions if action.speech is not None] == [4, 2]
 
 
-def test_streams_of_one_step_keep_their_own_number_of_looks() -> None:
+def test_streams_of_one_step_count_their_own_requests() -> None:
     system = build(policy=AlignAtt(frames=1))
     sessions = [system.open(talk) for talk in "abc"]
     chunks = [

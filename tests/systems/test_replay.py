@@ -30,7 +30,7 @@ def test_plays_a_log_back(tmp_path: Path) -> None:
     )
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_errors(tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="There is no file"):
         list(replay(tmp_path / "none.log").instances())
     with pytest.raises(ZooError, match=r"needs system\.log, the path"):

@@ -71,7 +71,7 @@ def test_checkpoint_carries_the_id(tmp_path: Path) -> None:
     assert resumed.id == run.id
 
 
-def test_checkpoint_without_id_is_known_by_its_folder(tmp_path: Path) -> None:
+def test_a_checkpoint_without_id_is_identified_by_its_folder(tmp_path: Path) -> None:
     run = open_run(tmp_path / "run", kind="train")
     (run.folder / "checkpoints").mkdir()
     path = run.folder / "checkpoints" / "last.ckpt"

@@ -37,7 +37,7 @@ def _export(folder: Path) -> Path:
     return folder
 
 
-def test_offline_run_says_everything(tmp_path: Path, wandb_records: Reader) -> None:
+def test_offline_decoding_writes_every_word(tmp_path: Path, wandb_records: Reader) -> None:
     run = open_run(tmp_path / "launch" / "0", kind="evaluate", multirun=True)
     config = {"system": {"name": "infinisst"}, "seed": 3}
     export = _export(tmp_path / "export")

@@ -69,7 +69,7 @@ def test_unreachable_server_means_offline(
     wandb.teardown()
 
 
-def test_broken_wandb_means_none(
+def test_a_broken_wandb_disables_its_logger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(**_: Any) -> None:

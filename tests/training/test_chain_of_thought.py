@@ -73,7 +73,7 @@ def test_every_stage_has_its_own_losses(run: Path) -> None:
         assert len([row for row in rows if row[f"train/{stage}/{name}"]]) == 2
 
 
-def test_its_tokenizer_knows_both_languages_and_its_own_prompt(exported: ChainOfThought) -> None:
+def test_its_tokenizer_covers_both_languages_and_its_own_prompt(exported: ChainOfThought) -> None:
     words = {exported.tokenizer.tokenize(word)[0] for word in ("the", "die", "separator")}
     assert words == {"Ġthe", "Ġdie", "Ġseparator"}
     assert len(exported.prompt.separator) == 1
@@ -83,7 +83,9 @@ def test_its_tokenizer_knows_both_languages_and_its_own_prompt(exported: ChainOf
     )
 
 
-def test_its_encoder_hears_by_statistics_of_the_training_audio(exported: ChainOfThought) -> None:
+def test_its_encoder_normalises_by_statistics_of_the_training_audio(
+    exported: ChainOfThought,
+) -> None:
     buffers = dict(exported.model.named_buffers())
     [mean] = [buffer for name, buffer in buffers.items() if name.endswith("global_mean")]
     assert mean.min() > 1  # of log mel energies; 0 where nobody looked

@@ -91,7 +91,7 @@ def test_a_checkpoint_runs_no_code(tmp_path: Path) -> None:
 
 
 @needs_deepspeed
-def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints" / "last.ckpt" / "checkpoint"
     folder.mkdir(parents=True)
     (folder / "zero_pp_rank_0_mp_rank_00_optim_states.pt").write_bytes(b"cut short")

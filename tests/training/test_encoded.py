@@ -66,7 +66,7 @@ def test_frames_are_those_of_streaming_the_whole_talk(
 
 
 @pytest.mark.parametrize(("start", "end"), [(0.0, 1.0), (1.93, 2.51), (6.995, 7.008)])
-def test_an_excerpt_hears_the_frames_that_it_touches(
+def test_an_excerpt_has_the_frames_that_it_overlaps(
     encoder: StreamingEncoder, talks: list[Talk], tmp_path: Path, start: float, end: float
 ) -> None:
     words = (Word("hello", 0.0, 0.5),)

@@ -35,7 +35,7 @@ def test_the_card_repeats_what_an_evaluation_needs() -> None:
     assert "`python evaluate.py backbone.checkpoint=<this folder>`" in made(evaluated=[])
 
 
-def test_the_card_tells_synthetic_speech_from_a_corpus_of_ones_own() -> None:
+def test_the_card_distinguishes_synthetic_speech_from_a_users_corpus() -> None:
     assert "built-in corpus minitalks: synthetic speech" in made()
     assert "\n\non mine. Evaluate it" in made(corpus="mine")
     assert "synthetic" not in made(corpus="mine")

@@ -52,14 +52,14 @@ JOBS = {
 
 
 @pytest.mark.parametrize("given", SETTINGS)
-def test_settings_are_checked_when_they_are_made(given: str) -> None:
+def test_settings_are_checked_at_construction(given: str) -> None:
     with pytest.raises(ZooError) as refusal:
         build(compose("train", [given]).training)
     assert SETTINGS[given] in str(refusal.value)
 
 
 @pytest.mark.parametrize("given", EXCERPTS)
-def test_settings_of_excerpts_are_checked_when_they_are_made(given: str) -> None:
+def test_settings_of_excerpts_are_checked_at_construction(given: str) -> None:
     with pytest.raises(ZooError) as refusal:
         build(compose("train", ["experiment=offline_minitalks", given]).training)
     assert EXCERPTS[given] in str(refusal.value)
@@ -94,7 +94,7 @@ def test_a_run_is_resumed_with_what_it_was_started_with(tmp_path: Path) -> None:
         check_same(tmp_path / "nowhere", config)
 
 
-def test_what_lightning_refuses_is_one_sentence() -> None:
+def test_an_error_of_lightning_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*nope"):
         make_trainer({"accelerator": "cpu", "nope": 1})
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*precision"):

@@ -82,9 +82,7 @@ def test_greedy_words_are_those_of_transformers(
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("written", ["prompt", "answer", "both"])
-def test_a_batch_says_what_each_says_alone(
-    written: str, beams: int, make: Make, live: Live
-) -> None:
+def test_a_batch_equals_its_streams_alone(written: str, beams: int, make: Make, live: Live) -> None:
     backbone = make(written=written)
     backbone.search = backbone.search.__class__(beams=beams)
     pairs = list(zip(LEVELS, WRITTEN, strict=True))
@@ -116,7 +114,9 @@ def test_transcripts_are_the_transcribers(make: Make, live: Live) -> None:
     )
 
 
-def test_a_look_is_transcribed_once_and_only_what_may_be_seen(make: Make, live: Live) -> None:
+def test_audio_is_transcribed_once_per_chunk_and_only_up_to_its_limit(
+    make: Make, live: Live
+) -> None:
     backbone = make()
     session = live(backbone, [1, 2, 3])
     for request in (
@@ -142,7 +142,7 @@ def test_a_given_transcript_is_translated_instead(make: Make, live: Live) -> Non
         translated(backbone, [session], transcript_ids=torch.tensor([9, 9]))
 
 
-def test_where_no_word_was_said_nothing_is(make: Make, live: Live) -> None:
+def test_without_spoken_words_the_text_is_empty(make: Make, live: Live) -> None:
     backbone = make()
     silent, spoken = live(backbone, [0, 0], "Julia"), live(backbone, [4])
     [silence, words] = translated(backbone, [silent, spoken])
@@ -169,7 +169,7 @@ def test_audio_that_goes_is_forgotten_by_both(make: Make, live: Live) -> None:
         translated(backbone, [session], transcript_ids=answer.token_ids)
 
 
-def test_the_transcriber_is_told_the_source_or_the_target(make: Make, live: Live) -> None:
+def test_the_transcriber_receives_the_source_or_the_target_language(make: Make, live: Live) -> None:
     assert live(make(), [1]).backbone_state.listening.backbone_state == ["en", "en"]
     assert live(make(transcriber_target="target"), [1]).backbone_state.listening.backbone_state == [
         "en",
@@ -242,7 +242,9 @@ def test_an_answer_that_has_no_end_is_truncated(make: Make, live: Live) -> None:
     assert (hypothesis.finished, hypothesis.truncated) == (True, True)
 
 
-def test_saved_and_loaded_it_says_the_same(make: Make, live: Live, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_decodes_the_same_tokens(
+    make: Make, live: Live, tmp_path: Path
+) -> None:
     backbone = make()
     backbone.save(tmp_path)
     again = make(name=str(tmp_path), config=None, tokenizer=None, seed=1)

@@ -37,7 +37,7 @@ def test_the_choices_are_all_that_transcribe() -> None:
     assert set(TRANSCRIBERS) == fitting
 
 
-def test_alignments_are_not_told() -> None:
+def test_no_alignment_is_returned() -> None:
     backbone = Cascade(transcriber=Ears(), name="somewhere")
     with pytest.raises(ZooError, match="needs alignment, which backbone Cascade does not expose"):
         bind(backbone, AlignAtt(frames=1), KeepAll())

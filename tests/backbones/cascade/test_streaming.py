@@ -57,7 +57,7 @@ def said(instances: list[Instance]) -> list[tuple[str, tuple[float, ...]]]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_batch_of_talks_says_what_each_says_alone(policy: str, make: Make) -> None:
+def test_a_batch_of_talks_equals_its_talks_alone(policy: str, make: Make) -> None:
     backbone = make(max_tokens=8)
     streaming = system(backbone, POLICIES[policy]())
     waves = [

@@ -64,7 +64,7 @@ def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
     }
 
 
-def test_forced_words_are_not_learned(make: Make) -> None:
+def test_forced_words_have_no_label(make: Make) -> None:
     told = turns(make(written="both"), excerpts(40))
     written = [
         text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in told
@@ -79,7 +79,7 @@ def test_forced_words_are_not_learned(make: Make) -> None:
 
 
 @pytest.mark.parametrize("written", ["prompt", "both"])
-def test_words_that_are_given_are_written_and_not_learned(written: str, make: Make) -> None:
+def test_forced_words_are_in_the_prompt_without_labels(written: str, make: Make) -> None:
     told = turns(make(written=written), excerpts(20, given=2))
     assert all("German translation: Julia hat" in text for text, _ in told)
     assert not any("Julia" in learned for _, learned in told)

@@ -55,7 +55,7 @@ def test_only_layers_whose_whole_path_matches_are_adapted(adapted: Network) -> N
     assert all(name.startswith("text.") for name in names)
 
 
-def test_merged_weights_fit_the_network_without_an_adapter_and_say_the_same(
+def test_merged_weights_load_without_an_adapter_and_give_the_same_scores(
     adapted: Network,
 ) -> None:
     hidden = torch.randn(5, 3, dtype=torch.float64)
@@ -80,7 +80,7 @@ def test_without_scaling_the_base_weights_come_back(adapted: Network) -> None:
     ("options", "message"),
     [({"rank": 0}, "rank"), ({"dropout": 1.0}, "dropout"), ({"save": "both"}, "merged or adapter")],
 )
-def test_mistakes_are_one_sentence(options: dict[str, object], message: str) -> None:
+def test_errors_are_one_sentence(options: dict[str, object], message: str) -> None:
     with pytest.raises(ZooError, match=message):
         LoraConfig(**options)  # type: ignore[arg-type]
 

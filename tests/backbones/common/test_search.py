@@ -120,7 +120,7 @@ def test_a_beam_overtakes_the_greedy_answer() -> None:
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-def test_ids_that_are_never_said_at_all_or_first(beams: int) -> None:
+def test_suppressed_ids_are_never_generated_at_all_or_first(beams: int) -> None:
     """The end would come at once, and 1 after that; each stream has rules of its own for the first id."""
     scores = [9.0, 5.0, 4.0, 0.0]
     script: Script = {(): scores} | {(token,): scores for token in range(4)}
@@ -138,7 +138,7 @@ def test_ids_that_are_never_said_at_all_or_first(beams: int) -> None:
     assert [answer.tokens for answer in answers] == [[2], [], [2]]
 
 
-def test_controls_look_at_what_stands_before_and_at_the_answer() -> None:
+def test_repetition_controls_count_prefix_and_hypothesis() -> None:
     log_probs = torch.full((1, 6), -1.0)
     config = SearchConfig(no_repeat_ngram=2, repetition_penalty=3.0)
     scores = config.scores(log_probs, [Context(earlier=[4, 5], prompt=[1])], [[2, 4]])

@@ -48,7 +48,7 @@ def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> 
     return made
 
 
-def test_a_batch_says_what_each_says_alone(make: Make) -> None:
+def test_a_batch_equals_its_streams_alone(make: Make) -> None:
     backbone = make()
     streams = [
         session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))
@@ -61,7 +61,7 @@ def test_a_batch_says_what_each_says_alone(make: Make) -> None:
     assert together[0].transcript != together[1].transcript
 
 
-def test_what_was_written_is_not_said_again(make: Make) -> None:
+def test_words_of_the_prefix_are_not_generated_again(make: Make) -> None:
     backbone = make()
     samples = wave(16_000)
     [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
@@ -130,7 +130,7 @@ def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
     assert AutoModelForCTC.from_pretrained(halved).config.vocab_size == 8
 
 
-def test_forward_hears_what_decode_hears(make: Make) -> None:
+def test_forward_and_decode_encode_the_same_frames(make: Make) -> None:
     backbone = make()
     waves = [wave(8_000), wave(6_000, 1)]
     given = backbone.extractor(
@@ -154,7 +154,7 @@ def test_the_loss_is_that_of_all_paths_per_letter(make: Make) -> None:
     assert float(loss) == pytest.approx(-math.log(0.3 * 0.2 + 0.5 * 0.6 + 0.3 * 0.6))
 
 
-def test_what_a_frame_hears(make: Make) -> None:
+def test_the_receptive_field_of_a_frame(make: Make) -> None:
     """Two spectra: that many frames fit into a wave, and a sample less has one less."""
     backbone = make()
     heard, hop = backbone.span
@@ -163,7 +163,7 @@ def test_what_a_frame_hears(make: Make) -> None:
         assert int(given["attention_mask"].sum()) == frames
 
 
-def test_phases_are_not_heard(make: Make) -> None:
+def test_phases_of_the_recording_do_not_matter(make: Make) -> None:
     backbone = make()
     samples = wave(16_000)
     said = [
@@ -173,7 +173,7 @@ def test_phases_are_not_heard(make: Make) -> None:
     assert said[0].transcript == said[1].transcript
 
 
-def test_mistakes(make: Make, tmp_path: Path) -> None:
+def test_errors(make: Make, tmp_path: Path) -> None:
     with pytest.raises(ZooError, match="different letters in lower case, not 'aab'"):
         make(letters="aab")
     with pytest.raises(ZooError, match=r"Unknown field of backbone\.config 'layers'"):

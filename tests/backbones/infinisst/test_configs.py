@@ -46,7 +46,7 @@ from zoo.errors import ZooError
         (Template, {"latency": "{latency}"}, "no other braces"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_contradictory_options_are_refused(
     kind: Callable[..., object], wrong: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(ZooError, match=sentence):

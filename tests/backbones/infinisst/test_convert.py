@@ -339,7 +339,7 @@ def test_logits_are_those_of_the_released_network(
 @pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize(("angles", "kind", "close"), ANGLES)
 @torch.no_grad()
-def test_a_stream_hears_as_in_the_released_network(
+def test_a_stream_is_encoded_as_by_the_released_network(
     converted: Path,
     weights: Weights,
     noise: Callable[..., Tensor],

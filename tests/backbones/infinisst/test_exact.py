@@ -119,7 +119,7 @@ def plainly(
         ("tokens", 3, False, 1),
     ],
 )
-def test_talks_in_lockstep_say_what_plain_streams_say(
+def test_talks_in_lockstep_equal_plain_streams(
     make: Make,
     make_system: MakeSystem,
     noise: Noise,

@@ -68,7 +68,7 @@ ENDS: list[bool] = []
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])
-def test_training_loss_is_what_streaming_saw(
+def test_the_training_loss_equals_the_loss_of_streaming(
     make: Make, make_system: MakeSystem, noise: Noise, multiplier: int
 ) -> None:
     search = Recording(beams=1, no_repeat_ngram=0, repetition_penalty=1.0, tokens_per_chunk=4)
@@ -226,7 +226,7 @@ def test_audio_short_of_a_chunk_waits_and_the_last_piece_is_filled_up(
     assert pieces.backbone_state.encoder.cache.equal(exact.backbone_state.encoder.cache)
 
 
-def test_a_stream_without_audio_says_nothing_beside_one_that_has_some(
+def test_a_stream_without_audio_writes_nothing_in_a_batch_with_audio(
     make: Make, make_system: MakeSystem, noise: Noise
 ) -> None:
     backbone, signal = make(), noise(0.96)
@@ -309,7 +309,7 @@ def test_frames_of_an_encoder_that_has_been_run_stand_for_samples(make: Make) ->
 
 
 @pytest.mark.parametrize("parts", [["encoder", "adapter"], ["adapter", "decoder"]])
-def test_only_the_named_parts_learn(make: Make, parts: list[str]) -> None:
+def test_only_the_named_parts_are_trained(make: Make, parts: list[str]) -> None:
     backbone = make()
     backbone.trainable(parts)
     batch = small_batch(backbone)

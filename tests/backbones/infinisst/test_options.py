@@ -84,7 +84,7 @@ def test_a_batch_without_its_instruction_gives_each_stream_its_words_alone(
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3])
-def test_the_instruction_says_m_whatever_is_heard_first(
+def test_the_instruction_names_the_multiplier_for_any_first_chunk(
     make: Make, make_system: MakeSystem, noise: Noise, chunks: int
 ) -> None:
     backbone = make(template=COUNTED)
@@ -101,7 +101,7 @@ class NeverEnding(TurnSearchConfig):
 
 
 @pytest.mark.parametrize(("chunks", "limit"), [(1, 20), (2, 20), (4, 40)])
-def test_a_turn_may_have_10_m_ids_and_more_where_more_is_heard(
+def test_the_token_limit_of_a_turn_grows_with_its_audio(
     make: Make, make_system: MakeSystem, noise: Noise, chunks: int, limit: int
 ) -> None:
     backbone = make(search=NeverEnding(beams=1))
@@ -128,7 +128,7 @@ class Speech(TurnSearchConfig):
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-def test_what_is_suppressed_and_the_mark_of_speech_are_never_said(
+def test_suppressed_tokens_and_the_speech_token_are_never_generated(
     make: Make, make_system: MakeSystem, noise: Noise, beams: int
 ) -> None:
     plain = make(search=Speech(beams=beams))
@@ -158,7 +158,7 @@ def test_a_stream_cannot_begin_at_an_m_that_has_no_token(
         make_system(backbone, 10).open("talk")
 
 
-def test_a_late_start_hears_all_that_has_come(
+def test_a_late_start_receives_all_earlier_audio(
     make: Make, make_system: MakeSystem, noise: Noise
 ) -> None:
     backbone, signal = make(), noise(0.96 * 4)

@@ -221,7 +221,9 @@ def test_search_under_controls_is_hugging_faces(
 
 @pytest.mark.filterwarnings("ignore:Passing")
 @pytest.mark.parametrize("beams", [1, 4])
-def test_what_is_never_said_is_hugging_faces(make: Callable[..., InfiniSST], beams: int) -> None:
+def test_suppressed_tokens_equal_those_of_transformers(
+    make: Callable[..., InfiniSST], beams: int
+) -> None:
     backbone, config = make(seed=1), dataclasses.replace(PLAIN, beams=beams)
     changed = 0
     for seed in range(6):

@@ -56,7 +56,7 @@ def named(folder: Path | str, *more: str) -> LST:
     return backbone.eval()
 
 
-def test_the_folder_says_what_the_network_is(
+def test_the_folder_defines_the_network(
     make: Make, exported: Path, live: Callable[..., Session]
 ) -> None:
     backbone, origin = named(exported), make()
@@ -81,7 +81,7 @@ def test_the_folder_says_what_the_network_is(
     assert torch.equal(said.require_alignment(), expected.require_alignment())
 
 
-def test_what_is_told_beside_the_name_wins(exported: Path) -> None:
+def test_options_override_the_named_checkpoint(exported: Path) -> None:
     backbone = named(
         exported, "backbone.alignment.layer=2", "backbone.block_chunks=0", "backbone.template=lean"
     )
@@ -99,7 +99,7 @@ def test_a_name_on_the_hub_is_brought_here(exported: Path, monkeypatch: pytest.M
     assert asked == ["somebody/lst"] * 2
 
 
-def test_a_folder_that_is_none_says_so(exported: Path, tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(exported: Path, tmp_path: Path) -> None:
     with pytest.raises(
         ZooError, match=r"no trained LST in .*experiment=lst_minitalks .* backbone\.name="
     ):

@@ -67,7 +67,7 @@ def folder(
 
 
 @torch.inference_mode()
-def test_a_look_is_that_of_the_released_network(
+def test_a_hypothesis_equals_the_released_networks(
     theirs: ModuleType, weights: dict[str, Tensor], folder: Path, live: Callable[..., Session]
 ) -> None:
     """Half-way through an embedding; log-probabilities of the next id after instruction, speech and kept text."""
@@ -97,7 +97,7 @@ def test_a_look_is_that_of_the_released_network(
     assert hypothesis.num_frames == len(speech)
 
 
-def test_the_folder_says_what_their_scripts_say(folder: Path) -> None:
+def test_the_folder_has_the_settings_of_the_released_scripts(folder: Path) -> None:
     backbone = LST(name=str(folder / "converted"), alignment={"layer": 1})
     backbone.load()
     encoder = backbone.encoder_config
@@ -110,7 +110,7 @@ def test_the_folder_says_what_their_scripts_say(folder: Path) -> None:
     assert "latency" not in backbone.template.instruction
 
 
-def test_the_command_says_how_to_use_it(
+def test_the_command_prints_its_usage(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     given = [

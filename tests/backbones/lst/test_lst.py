@@ -140,7 +140,7 @@ def test_a_forced_prefix_is_the_same_step_by_step(make: Make, noise: Callable[..
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("block_chunks", [0, 1])
-def test_a_batch_gives_each_stream_what_it_gets_alone(
+def test_a_batch_equals_its_streams_decoded_alone(
     make: Make, live: Live, beams: int, block_chunks: int
 ) -> None:
     """Ragged audio and ragged text."""
@@ -174,7 +174,7 @@ def test_recording_attention_changes_no_word(make: Make, live: Live) -> None:
     assert torch.equal(plain.token_ids, recorded.token_ids)
 
 
-def test_speech_is_heard_once_per_look(make: Make, live: Live) -> None:
+def test_speech_is_encoded_once_per_request(make: Make, live: Live) -> None:
     backbone = make()
     session = live(backbone, seconds=2.0)
     with mock.patch.object(
@@ -255,7 +255,7 @@ def test_a_last_piece_is_filled_up_or_left_out(
     )
 
 
-def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -> None:
+def test_audio_too_short_for_an_embedding_gives_an_empty_hypothesis(make: Make, live: Live) -> None:
     backbone = make(encoder=replace(make().encoder_config, left_pad=0))
     short, long = live(backbone, seconds=0.08, prefix=PREFIX), live(backbone, seconds=1.0)
     for sessions in ([short, long], [short]):
@@ -274,7 +274,7 @@ def test_audio_too_short_for_an_embedding_says_nothing(make: Make, live: Live) -
         assert hypothesis.attended_frames.tolist() == [0] * 5
 
 
-def test_repetition_controls_look_at_text_or_prompt() -> None:
+def test_repetition_controls_count_text_or_prompt() -> None:
     context = Context(earlier=[5, 6], prompt=[1, 2, 5, 6])
     scores = torch.full((1, 10), -1.0)
     for repetition, penalised in (("text", [5, 6, 7]), ("prompt", [1, 2, 5, 6, 7])):
@@ -286,7 +286,7 @@ def test_repetition_controls_look_at_text_or_prompt() -> None:
         SearchConfig(repetition="prompt", no_repeat_ngram=1)
 
 
-def test_what_makes_no_sense_is_refused(make: Make) -> None:
+def test_contradictory_options_are_refused(make: Make) -> None:
     with pytest.raises(ZooError, match="max_tokens of at least 1, not 0"):
         make(max_tokens=0)
     with pytest.raises(ZooError, match="block_chunks of at least 0, not -1"):

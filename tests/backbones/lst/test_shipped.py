@@ -59,7 +59,7 @@ def heard(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
     return session
 
 
-def test_attention_is_where_the_words_were_said(system: StreamingSystem, talk: Talk) -> None:
+def test_attention_follows_the_spoken_words(system: StreamingSystem, talk: Talk) -> None:
     segments = talk.segments[:SENTENCES]
     sessions = [heard(system, talk, segment) for segment in segments]
     answers = system.backbone.decode(

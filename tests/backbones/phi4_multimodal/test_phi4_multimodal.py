@@ -78,7 +78,7 @@ def test_encodes_one_token_per_80_ms_and_trains_the_encoder(backbone: Phi4Multim
     backbone.zero_grad()
 
 
-def test_features_are_fitted_to_what_is_heard(folder: Path) -> None:
+def test_feature_statistics_are_fitted_to_the_training_audio(folder: Path) -> None:
     backbone = Phi4Multimodal(config=CONFIG, tokenizer=str(folder), dtype="float64")
     backbone.load()
     waves = [torch.randn(8000) * scale for scale in (0.01, 0.1, 1.0)]
@@ -120,7 +120,7 @@ def test_saves_what_transformers_reads(
         ({"config": None}, "backbone.name, or backbone.config and backbone.tokenizer"),
     ],
 )
-def test_mistakes_are_one_sentence(folder: Path, options: dict[str, Any], message: str) -> None:
+def test_errors_are_one_sentence(folder: Path, options: dict[str, Any], message: str) -> None:
     tokenizer: dict[str, Any] = {"tokenizer": str(folder)} if options else {}
     with pytest.raises(ZooError, match=message):
         Phi4Multimodal(**tokenizer, **options).load()

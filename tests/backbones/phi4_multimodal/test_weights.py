@@ -240,7 +240,7 @@ def _rename(folder: Path) -> None:
         (lambda folder: (folder / "speech-lora").mkdir(), "adapter_config.json"),
     ],
 )
-def test_mistakes_are_one_sentence(
+def test_errors_are_one_sentence(
     folder: Path, tmp_path: Path, spoil: Callable[[Path], object], message: str
 ) -> None:
     there = tmp_path / "phi4"

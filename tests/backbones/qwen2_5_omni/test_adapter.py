@@ -65,7 +65,7 @@ def test_a_new_one_adds_nothing(tiny: Maker) -> None:
     assert torch.equal(scores(tiny(lora=LORA)), scores(tiny()))
 
 
-def test_parts_tell_it_from_what_it_adapts(tiny: Maker) -> None:
+def test_adapter_and_adapted_weights_are_separate_parts(tiny: Maker) -> None:
     backbone = tiny(lora=LORA)
     backbone.trainable(["lora", "encoder", "projector"])
     names = {
@@ -78,7 +78,7 @@ def test_parts_tell_it_from_what_it_adapts(tiny: Maker) -> None:
 
 
 @pytest.mark.parametrize("save", ["merged", "adapter"])
-def test_what_is_exported_says_the_same(tiny: Maker, tmp_path: Path, save: str) -> None:
+def test_an_export_decodes_the_same_tokens(tiny: Maker, tmp_path: Path, save: str) -> None:
     lora = replace(LORA, save=save)
     backbone = adapted(tiny, lora)
     expected = scores(backbone)

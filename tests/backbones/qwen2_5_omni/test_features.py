@@ -42,7 +42,7 @@ def test_features_are_the_published_extractors(
     torch.testing.assert_close(found, told["input_features"][0].T[: len(found)], rtol=0, atol=1e-4)
 
 
-def test_chunk_by_chunk_with_cuts_is_the_same_as_what_is_kept_at_once() -> None:
+def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:
     stream, spectrogram = waveform(80_000), TokenSpectrogram(128)
     known, begin = spectrogram.open(), 0
     for end in range(5_120, 80_001, 5_120):

@@ -36,7 +36,7 @@ def loaded(name: Path, **options: Any) -> Qwen25Omni:
     return backbone
 
 
-def test_the_thinker_is_read_from_a_whole_omni(published: Path) -> None:
+def test_the_thinker_is_loaded_from_a_whole_omni(published: Path) -> None:
     there = load_file(published / WEIGHTS)
     assert {name.split(".")[0] for name in there} == {"thinker", "talker"}
     model = loaded(published).model
@@ -49,7 +49,7 @@ def test_the_thinker_is_read_from_a_whole_omni(published: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
-def test_what_is_exported_is_a_thinker_of_transformers(
+def test_an_export_loads_as_a_thinker_of_transformers(
     published: Path, tmp_path: Path, dtype: torch.dtype | None
 ) -> None:
     backbone = loaded(published)
@@ -67,7 +67,9 @@ def test_what_is_exported_is_a_thinker_of_transformers(
     )
 
 
-def test_a_small_one_is_exported_whole(tiny: Callable[..., Qwen25Omni], tmp_path: Path) -> None:
+def test_a_small_backbone_is_exported_whole(
+    tiny: Callable[..., Qwen25Omni], tmp_path: Path
+) -> None:
     backbone = tiny()
     backbone.save(tmp_path)
     again = loaded(tmp_path)
@@ -84,7 +86,7 @@ def test_angles_stay_precise(published: Path, tiny: Callable[..., Qwen25Omni]) -
         assert backbone.model.model.language_model.rotary_emb.inv_freq.dtype == torch.float32
 
 
-def test_random_ones_have_the_spread_they_are_told(tiny: Callable[..., Qwen25Omni]) -> None:
+def test_random_weights_have_the_configured_spread(tiny: Callable[..., Qwen25Omni]) -> None:
     spread = float(tiny(embedding_std=2.0).model.get_input_embeddings().weight.detach().std())
     assert 1.8 < spread < 2.2
 
@@ -123,7 +125,7 @@ def broken(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) ->
         ),
     ],
 )
-def test_what_cannot_be_loaded_is_one_sentence(
+def test_a_broken_model_is_an_error_of_one_sentence(
     tmp_path: Path, harm: Callable[[Path], object], message: str
 ) -> None:
     qwen2_5_omni(tmp_path)

@@ -56,7 +56,7 @@ def test_every_language_of_the_zoo_has_a_code() -> None:
 
 
 @pytest.mark.parametrize("kind", ["seamless_m4t", "seamless_m4t_v2"])
-def test_the_opening_tells_the_language_that_is_written(kind: str, folders: Folders) -> None:
+def test_the_opening_holds_the_target_language(kind: str, folders: Folders) -> None:
     backbone = load(folders(kind))
     session = opened(backbone, "de", "zh")
     written = [

@@ -63,7 +63,7 @@ def test_a_batch_of_texts_is_each_alone(backbone: SeamlessM4TSpeech) -> None:
     assert len({len(units.ids) for units in together}) > 1
 
 
-def test_a_limit_cuts_units_and_says_so(load: Load, backbone: SeamlessM4TSpeech) -> None:
+def test_a_limit_truncates_units_and_flags_it(load: Load, backbone: SeamlessM4TSpeech) -> None:
     whole = [units for units in spoken(backbone.speaker, *LENGTHS) if not units.truncated]
     longest = max(len(units.ids) for units in whole)
     for limit in (longest - 1, longest):
@@ -76,7 +76,7 @@ def test_a_limit_cuts_units_and_says_so(load: Load, backbone: SeamlessM4TSpeech)
             assert units.truncated == (expected.truncated or len(expected.ids) > limit)
 
 
-def test_control_symbols_are_never_said(load: Load) -> None:
+def test_control_symbols_are_never_generated(load: Load) -> None:
     """Neither padding, which would be unit -3, nor a language."""
     speaker = load().speaker
     with torch.no_grad():

@@ -34,7 +34,7 @@ def written(session: Session, hypothesis: Hypothesis, tokens: int | None = None)
 
 
 @torch.inference_mode()
-def test_a_full_utterance_is_what_generate_says(folder: Path, load: Load) -> None:
+def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
     backbone = load(max_tokens=30)
     network = SeamlessM4TForSpeechToSpeech.from_pretrained(folder, dtype=torch.float64).eval()
     extractor = SeamlessM4TFeatureExtractor.from_pretrained(folder)
@@ -107,7 +107,7 @@ def test_states_are_those_of_the_whole_text_in_one_pass(
             torch.testing.assert_close(end, expected[-1:], rtol=0, atol=1e-9)
 
 
-def test_states_cost_nothing_where_nobody_speaks(backbone: SeamlessM4TSpeech) -> None:
+def test_no_states_are_computed_without_speech_output(backbone: SeamlessM4TSpeech) -> None:
     session = opened(backbone)
     [hypothesis] = backbone.decode([session], [Request()], frozenset({Capability.ALIGNMENT}))
     assert hypothesis.decoder_states is None

@@ -32,7 +32,7 @@ def system(backbone: SeamlessM4TSpeech) -> StreamingSystem:
 
 
 @pytest.mark.parametrize("beams", [1, 2])
-def test_a_batch_speaks_what_each_stream_speaks_alone(load: Load, beams: int) -> None:
+def test_a_batch_synthesises_the_speech_of_each_stream_alone(load: Load, beams: int) -> None:
     made = system(load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_units=20))
     sources = [
         Source(f"{i}", noise(n, i).split(made.chunk_samples)) for i, n in enumerate((300, 150, 420))

@@ -51,7 +51,7 @@ def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> Non
     assert voice.speak([], GERMAN) == []
 
 
-def test_what_it_does_not_speak_is_refused_before_weights_are_read(
+def test_a_language_without_a_voice_is_refused_before_weights_are_read(
     folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())

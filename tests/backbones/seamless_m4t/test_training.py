@@ -137,7 +137,7 @@ def test_rows_of_a_batch_equal_each_alone_in_training_too(
     assert float(together) == pytest.approx(float(mean), rel=1e-9)
 
 
-def test_an_excerpt_is_heard_as_a_stream_is(make: Make, excerpts: list[Excerpt]) -> None:
+def test_an_excerpt_is_encoded_as_a_stream_is(make: Make, excerpts: list[Excerpt]) -> None:
     backbone = make()
     batch = backbone.collator()(excerpts[:2])
     with torch.no_grad():
@@ -151,7 +151,7 @@ def test_an_excerpt_is_heard_as_a_stream_is(make: Make, excerpts: list[Excerpt])
     torch.testing.assert_close(memory[1, : len(heard)], heard)
 
 
-def test_a_batch_is_made_in_a_worker_and_given_words_are_not_learned(
+def test_a_batch_is_collated_in_a_worker_and_forced_words_have_no_label(
     make: Make, excerpts: list[Excerpt]
 ) -> None:
     backbone = make()
@@ -168,7 +168,7 @@ def test_a_batch_is_made_in_a_worker_and_given_words_are_not_learned(
     assert forced.labels[0, 1 + given :].equal(free.labels[0, 1 + given :])
 
 
-def test_each_label_of_20_ms_has_a_frame_and_statistics_are_learned_there_alone(
+def test_each_label_of_20_ms_has_a_frame_and_only_frame_training_updates_batch_statistics(
     make: Make, excerpts: list[Excerpt]
 ) -> None:
     backbone = make().train()
@@ -189,7 +189,9 @@ def test_each_label_of_20_ms_has_a_frame_and_statistics_are_learned_there_alone(
     torch.testing.assert_close(again[:1], backbone.encode_training(samples[:1], 1)[0])
 
 
-def test_parts_are_apart_and_only_the_named_ones_learn(make: Make, excerpts: list[Excerpt]) -> None:
+def test_parts_are_disjoint_and_only_the_named_parts_are_trained(
+    make: Make, excerpts: list[Excerpt]
+) -> None:
     backbone = make()
     parts = {name: set(parameters) for name, parameters in backbone.parts().items()}
     assert set(parts) == {"encoder", "adaptor", "decoder", "reader", "t2u", "vocoder"}
@@ -263,7 +265,7 @@ def test_pieces_give_the_text_back_and_none_has_a_word_and_its_punctuation() -> 
         train_pieces([TEXT], size=200, source="en", target="xx")
 
 
-def test_fields_that_make_no_network_are_told(make: Make) -> None:
+def test_fields_that_make_no_network_are_refused(make: Make) -> None:
     tokenizer = make().tokenizer
     with pytest.raises(ZooError, match=r"field of backbone\.config"):
         random_network({**SHAPE, "layers": 3}, tokenizer, dtype=torch.float32)

@@ -69,7 +69,7 @@ def test_transcripts_have_most_words(system: StreamingSystem, talk: Talk) -> Non
     assert right / words > 0.85
 
 
-def test_attention_is_where_the_words_were_said(system: StreamingSystem, talk: Talk) -> None:
+def test_attention_follows_the_spoken_words(system: StreamingSystem, talk: Talk) -> None:
     segments, excerpts = talk.segments[:SENTENCES], sentences(talk)
     sessions = [heard(system, excerpt) for excerpt in excerpts]
     for session, excerpt in zip(

@@ -63,7 +63,7 @@ def test_rows_of_a_batch_equal_each_alone(make: Make, excerpts: list[Excerpt]) -
     assert together["loss"] == pytest.approx(together["translation"] + together["transcript"])
 
 
-def test_a_batch_is_made_in_a_worker_and_says_what_is_real(
+def test_a_batch_is_collated_in_a_worker_and_masks_its_padding(
     make: Make, excerpts: list[Excerpt]
 ) -> None:
     batch = pickle.loads(pickle.dumps(make().collator()))(excerpts)
@@ -79,7 +79,7 @@ def test_a_batch_is_made_in_a_worker_and_says_what_is_real(
     assert batch.to(torch.device("cpu")).inputs.equal(batch.inputs)
 
 
-def test_given_words_are_fed_but_not_learned(make: Make, excerpts: list[Excerpt]) -> None:
+def test_forced_words_are_inputs_without_labels(make: Make, excerpts: list[Excerpt]) -> None:
     collate = make().collator()
     free, forced = collate(excerpts[:1]), collate([replace(excerpts[0], given=2)])
     assert forced.inputs.equal(free.inputs)
@@ -198,7 +198,7 @@ def test_source_words_are_spelled_alike(tmp_path: Path) -> None:
         ({"tokenizer": "nowhere"}, "nowhere"),
     ],
 )
-def test_mistakes_are_one_sentence(make: Make, options: dict[str, object], message: str) -> None:
+def test_errors_are_one_sentence(make: Make, options: dict[str, object], message: str) -> None:
     with pytest.raises(ZooError) as refusal:
         make(**options)
     assert message in str(refusal.value)

@@ -117,7 +117,7 @@ def test_voices() -> None:
     assert not set(VOICES) & set(UNSEEN_VOICES)
 
 
-def test_talks_are_what_they_say(talks: list[Talk]) -> None:
+def test_talks_equal_their_manifest(talks: list[Talk]) -> None:
     for talk in talks:
         assert audio.duration(talk.audio) == pytest.approx(talk.duration, abs=0.001)
         assert 60 < talk.duration < 240

@@ -29,7 +29,7 @@ def same(one: Utterance, other: Utterance) -> bool:
     return one.samples.tobytes() == other.samples.tobytes() and one.words == other.words
 
 
-def test_equal_arguments_give_equal_bytes_whatever_was_said_before(speaker: Speaker) -> None:
+def test_equal_arguments_give_equal_bytes_after_any_earlier_synthesis(speaker: Speaker) -> None:
     first = speak(speaker)
     speak(speaker, ["Hello."], voice="en-us+m3", seed=2)
     again = speak(speaker)

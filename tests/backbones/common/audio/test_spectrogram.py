@@ -77,7 +77,7 @@ def test_a_centred_spectrogram_is_that_of_whispers_feature_extractor(
 
 
 @pytest.mark.parametrize("spectrogram", [Filterbank(80), CentredSpectrogram(80, SPAN)])
-def test_piece_by_piece_with_cuts_is_the_same_as_what_is_kept_at_once(
+def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
     spectrogram: Spectrogram,
 ) -> None:
     stream, choose = waveform(SPAN), torch.Generator().manual_seed(1)

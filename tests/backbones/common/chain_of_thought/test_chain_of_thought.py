@@ -158,7 +158,7 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
 
 
 @torch.inference_mode()
-def test_a_look_is_transcribed_once(make: Make, live: Live) -> None:
+def test_audio_is_transcribed_once_per_chunk(make: Make, live: Live) -> None:
     """A translation without a transcript goes by it, another one is fed anew; too little audio says nothing."""
     backbone = make()
     session = live(backbone, seconds=1.0, prefix=PREFIX)

@@ -25,7 +25,9 @@ def alone(backbone: ChainOfThought, embeddings: Tensor, ids: list[int]) -> tuple
 
 
 @torch.inference_mode()
-def test_only_what_greedy_search_would_say_is_accepted(make: Callable[..., ChainOfThought]) -> None:
+def test_only_drafted_tokens_of_greedy_search_are_accepted(
+    make: Callable[..., ChainOfThought],
+) -> None:
     backbone = make()
     random = torch.Generator().manual_seed(0)
     prompts = [

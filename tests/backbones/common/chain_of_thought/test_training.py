@@ -124,7 +124,7 @@ def test_only_named_parts_are_trained(make: Make) -> None:
         backbone.trainable(["adapter"])
 
 
-def test_what_is_saved_is_of_transformers(make: Make, tmp_path: Path) -> None:
+def test_saved_folders_load_in_transformers(make: Make, tmp_path: Path) -> None:
     backbone = make()
     backbone.save(tmp_path, torch.bfloat16)
     again = type(backbone.model).from_pretrained(tmp_path, dtype=torch.float64)
@@ -157,7 +157,7 @@ def test_a_batch_moves(make: Make) -> None:
     }
 
 
-def test_what_does_not_fit_is_said(make: Make) -> None:
+def test_incompatible_options_are_an_error(make: Make) -> None:
     with pytest.raises(ZooError, match="no other braces"):
         Template(instruction="{source}")
     with pytest.raises(ZooError, match="no single token"):

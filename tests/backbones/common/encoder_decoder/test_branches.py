@@ -111,7 +111,7 @@ def test_beams_share_memory_and_prompt(speech_to_text: Any, memory: Remember) ->
     assert texts._cache.length == 7 + 3
 
 
-def test_finished_streams_stay_within_a_learned_table(
+def test_finished_streams_stay_within_the_position_table(
     make_family: Callable[[str], Any], memory: Remember
 ) -> None:
     """One stream is near the end of Whisper's table when the other has far to go."""

@@ -92,7 +92,7 @@ def test_a_table_of_sines_grows(memory: Remember, make_family: Callable[[str], A
         assert grown.decoder.module.embed_positions.weights.dtype == torch.float64
 
 
-def test_a_learned_table_has_an_end(make_family: Callable[[str], Any]) -> None:
+def test_a_position_table_has_a_last_position(make_family: Callable[[str], Any]) -> None:
     assert make_family("whisper").decoder.room == 64
 
 

@@ -212,7 +212,7 @@ def test_a_ragged_batch_is_each_request_alone(make: Make) -> None:
     assert together[5].transcript == ""
 
 
-def test_audio_without_a_frame_says_nothing(make: Make) -> None:
+def test_audio_without_a_frame_gives_an_empty_hypothesis(make: Make) -> None:
     backbone = make()
     session = make_session(backbone, 0.4, prefix=[10, 12])
     (answer,) = backbone.decode([session], [Request()], ALIGNED)
@@ -226,7 +226,7 @@ def test_audio_without_a_frame_says_nothing(make: Make) -> None:
     assert answer.word_starts.tolist() == [True, False]
 
 
-def test_the_same_audio_is_heard_once(make: Make) -> None:
+def test_the_same_audio_is_encoded_once(make: Make) -> None:
     backbone = make()
     session = make_session(backbone, 6)
     backbone.decode([session], [Request()], PLAIN)
@@ -239,7 +239,7 @@ def test_the_same_audio_is_heard_once(make: Make) -> None:
     assert backbone.heard[2:] == [[7 * FRAME, 2 * FRAME]]
 
 
-def test_cut_audio_is_heard_anew(make: Make) -> None:
+def test_cut_audio_is_encoded_again(make: Make) -> None:
     backbone = make()
     session = make_session(backbone, 6)
     backbone.decode([session], [Request()], PLAIN)
@@ -299,7 +299,7 @@ def test_enough_words_are_enough(make: Make) -> None:
                 assert begun[-1:] == [True] * (words > 0)
 
 
-def test_a_learned_table_limits_prefix_and_answer(
+def test_a_position_table_limits_prefix_and_hypothesis(
     make: Make, make_family: Callable[[str], Any]
 ) -> None:
     backbone = make(
@@ -316,7 +316,7 @@ def test_a_learned_table_limits_prefix_and_answer(
         backbone.decode([session], [Request()], PLAIN)
 
 
-def test_what_is_never_said(make: Make) -> None:
+def test_suppressed_tokens(make: Make) -> None:
     backbone = make(search=SearchConfig(suppress=["w1"]))
     assert backbone.never == [PAD, *(number for piece, number in pieces().items() if "w1" in piece)]
     backbone.never_first = [token for token in range(40) if token != 20]
@@ -353,7 +353,7 @@ def test_text_keeps_its_spaces_piece_by_piece(make: Make) -> None:
         ({"search": SearchConfig(suppress=["nowhere"])}, "No token contains 'nowhere'"),
     ],
 )
-def test_what_does_not_fit_is_told_at_the_latest_when_weights_are_there(
+def test_incompatible_parts_are_refused_at_the_latest_after_loading(
     make: Make, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ZooError, match=message):

@@ -55,7 +55,7 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (refusal(RepositoryNotFoundError), "neither a folder here nor a model on the hub"),
     ],
 )
-def test_what_the_hub_refuses_is_said(
+def test_a_refusal_of_the_hub_is_reported(
     monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
 ) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(error))
@@ -64,7 +64,7 @@ def test_what_the_hub_refuses_is_said(
     assert "\n" not in str(told.value)
 
 
-def test_what_can_be_no_name_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_hub_name_is_not_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(AssertionError("asked")))
     with pytest.raises(
         ZooError, match=r"No tokenizer could be loaded from /no/such folder; it must be a folder or"

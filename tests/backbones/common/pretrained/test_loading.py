@@ -141,9 +141,7 @@ def closed(hypothesis: Hypothesis, end: int) -> list[int]:
 
 @pytest.mark.parametrize("beams", [1, 4])
 @pytest.mark.parametrize("kind", ALL)
-def test_one_look_at_all_audio_is_what_generate_says(
-    kind: str, beams: int, folders: Folders
-) -> None:
+def test_one_request_for_all_audio_equals_generate(kind: str, beams: int, folders: Folders) -> None:
     control = 0 if kind == "whisper" else 3
     backbone = load(kind, folders(kind), search=SearchConfig(beams=beams, no_repeat_ngram=control))
     texts = []
@@ -160,7 +158,7 @@ def test_one_look_at_all_audio_is_what_generate_says(
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_batch_hears_and_writes_what_each_stream_does_alone(kind: str, folders: Folders) -> None:
+def test_a_batch_equals_its_streams_decoded_alone(kind: str, folders: Folders) -> None:
     backbone = load(kind, folders(kind))
     made = system(backbone, ALL[kind].direction)
     sources = [
@@ -236,7 +234,7 @@ def test_a_cut_is_as_if_the_stream_began_there(kind: str, folders: Folders) -> N
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("samples", [1, 399, 700])
-def test_a_moment_of_audio_is_no_mistake(kind: str, samples: int, folders: Folders) -> None:
+def test_a_few_samples_of_audio_are_no_error(kind: str, samples: int, folders: Folders) -> None:
     session = heard(load(kind, folders(kind)), ALL[kind].direction, waveform(samples))
     assert look(load(kind, folders(kind)), session).num_frames >= 1
 
@@ -296,7 +294,7 @@ def test_missing_and_damaged_weights_are_named(kind: str, broken: Folders) -> No
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_only_16_khz_is_heard(kind: str, broken: Folders) -> None:
+def test_only_16_khz_is_accepted(kind: str, broken: Folders) -> None:
     folder = broken(kind)
     settings = json.loads((folder / "processor_config.json").read_text())
     settings["feature_extractor"]["sampling_rate"] = 8000

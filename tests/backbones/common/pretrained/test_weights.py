@@ -61,7 +61,7 @@ def test_only_what_is_equal_can_be_shared(pair: tuple[Net, Path, Path], tmp_path
     assert (tmp_path / "other" / weights.WEIGHTS).read_bytes() == before
 
 
-def test_a_folder_that_left_is_told(pair: tuple[Net, Path, Path]) -> None:
+def test_a_removed_folder_is_an_error(pair: tuple[Net, Path, Path]) -> None:
     _, first, second = pair
     (first / weights.WEIGHTS).unlink()
     with pytest.raises(
@@ -71,7 +71,7 @@ def test_a_folder_that_left_is_told(pair: tuple[Net, Path, Path]) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"encoder": 1})])
-def test_a_damaged_list_is_told(pair: tuple[Net, Path, Path], text: str) -> None:
+def test_a_damaged_list_is_refused(pair: tuple[Net, Path, Path], text: str) -> None:
     _, _, second = pair
     (second / weights.SHARED).write_text(text)
     with pytest.raises(ZooError, match="must name a folder per part"):

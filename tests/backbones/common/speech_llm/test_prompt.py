@@ -88,7 +88,7 @@ def released_tokenizer(tmp_path_factory: pytest.TempPathFactory):
     return AutoTokenizer.from_pretrained(folder)
 
 
-def test_released_dialogue_says_m_with_a_token(released_tokenizer) -> None:
+def test_the_released_dialogue_marks_the_multiplier_with_a_token(released_tokenizer) -> None:
     assert RELEASED_TOKENS == [
         "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<latency_1>", "<|eot_id|>", "<latency_2>",
         "<sp_patch>",

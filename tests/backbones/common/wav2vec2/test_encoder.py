@@ -37,7 +37,7 @@ def test_a_chunk_is_48_frames(left_pad: int, chunks: int) -> None:
 
 
 @pytest.mark.parametrize("left_pad", [80, 399])
-def test_frames_of_a_chunk_do_not_hear_the_next(left_pad: int) -> None:
+def test_frames_of_a_chunk_do_not_depend_on_the_next(left_pad: int) -> None:
     encoder, first = make(left_pad=left_pad), audio(2)
     second = first.clone()
     second[:, CHUNK_SAMPLES] += 1

@@ -28,7 +28,7 @@ def opened(encoder: StreamingEncoder) -> Analysed:
 
 
 @torch.inference_mode()
-def test_two_streams_that_grow_and_are_cut_hear_what_they_would_hear_anew(
+def test_caches_of_streams_that_grow_and_are_cut_equal_a_new_encoding(
     encoder: StreamingEncoder,
 ) -> None:
     audio = torch.randn(2, 40 * FRAME, dtype=torch.float64)
@@ -69,7 +69,7 @@ def test_only_what_is_new_goes_through_the_convolutions(
 
 
 @torch.inference_mode()
-def test_a_shorter_look_forgets_nothing_and_too_little_audio_has_no_frame(
+def test_a_shorter_request_keeps_the_cache_and_too_little_audio_has_no_frame(
     encoder: StreamingEncoder,
 ) -> None:
     wave, known = torch.randn(10 * FRAME, dtype=torch.float64), opened(encoder)

@@ -140,7 +140,7 @@ def test_the_backbone_starts_from_them_in_its_own_type(make: Make, tmp_path: Pat
         ({"hidden_act": "relu"}, "GELU"),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_incompatible_options_are_refused(
     tmp_path: Path, changed: dict[str, object], sentence: str
 ) -> None:
     folder = saved(tmp_path, Wav2Vec2Model, **changed)
@@ -163,7 +163,7 @@ def test_another_network_and_missing_weights_are_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("source", ["/nowhere", "nobody/no-such-model"])
-def test_what_cannot_be_found_is_said_in_one_sentence(
+def test_a_missing_model_is_an_error_of_one_sentence(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
