@@ -70,7 +70,7 @@ def test_loops() -> None:
 
 def test_clocks_that_cannot_be() -> None:
     assert "elapsed below delay" in flags([stream("a b", [10, 20], [11, 19])], {})[0]
-    assert "backwards" in flags([stream("a b", [20, 10])], {})[0]
+    assert "delays decrease" in flags([stream("a b", [20, 10])], {})[0]
 
 
 def test_scores_that_cannot_be() -> None:
@@ -92,7 +92,7 @@ def test_speech_that_is_empty() -> None:
     assert flags([speaking(1.2)], {}, speaking=True) == []
     for mute in (speaking(0.0), speaking(1.2, level=1e-4)):
         assert flags([speaking(1.2), mute], {}, speaking=True) == [
-            "says nothing for 1 of 2 streams (talk)"
+            "has no audible speech for 1 of 2 streams (talk)"
         ]
     assert flags([speaking(0.0)], {}) == [], "a system that does not speak"
 
@@ -101,10 +101,10 @@ def test_speech_that_does_not_fit_its_text() -> None:
     """16 characters take 0.32 to 4 s; the stretch may be one second longer."""
     assert flags([speaking(4.9)], {}, speaking=True) == []
     assert flags([speaking(5.1)], {}, speaking=True) == [
-        "speaks 5.1 s for a text of 16 characters (talk)"
+        "has 5.1 s of speech for a text of 16 characters (talk)"
     ]
     assert flags([speaking(0.3)], {}, speaking=True) == [
-        "speaks 0.3 s for a text of 16 characters (talk)"
+        "has 0.3 s of speech for a text of 16 characters (talk)"
     ]
     chinese = replace(speaking(5.1), unit="char")
     assert flags([chinese], {}, speaking=True) == []
@@ -112,7 +112,7 @@ def test_speech_that_does_not_fit_its_text() -> None:
 
 def test_a_recogniser_with_errors_on_clean_speech_is_flagged() -> None:
     assert flags([HEALTHY], scores(ASR_WER=10.0)) == []
-    assert "mishears clean speech (12 % WER)" in flags([HEALTHY], scores(ASR_WER=12.0))[0]
+    assert "makes 12 % word errors on clean speech" in flags([HEALTHY], scores(ASR_WER=12.0))[0]
 
 
 def test_compute_can_close_gaps() -> None:

@@ -10,7 +10,7 @@ from zoo.languages import language
 from zoo.metrics.moses import moses_tokens
 from zoo.metrics.resegment import mwer_segment
 from zoo.metrics.rules import RULES
-from zoo.metrics.soft import similarity, soft_segment
+from zoo.metrics.soft_segmenter import similarity, soft_segment
 
 DE, ZH, EN = language("de"), language("zh"), language("en")
 

@@ -106,9 +106,9 @@ def test_a_gap_below_a_sample_is_rounding() -> None:
 def test_computation_aware_intervals_are_those_of_elapsed_times() -> None:
     """Here 0.5 s late throughout, but the second is 1 s late and the third follows it at once."""
     late = stream((1.0, 0.5, 1.5), (2.0, 1.5, 3.0), (3.0, 0.5, 3.5), (5.0, 0.25, 5.5))
-    sounding = SpeechTiming.of(late, aware=True)
-    assert sounding.stretches == ((1.5, 0.5), (3.0, 1.5), (4.5, 0.5), (5.5, 0.25))
-    assert sounding.gaps == [1.0, 0.5]
+    timing = SpeechTiming.of(late, aware=True)
+    assert timing.intervals == ((1.5, 0.5), (3.0, 1.5), (4.5, 0.5), (5.5, 0.25))
+    assert timing.gaps == [1.0, 0.5]
     assert SpeechTiming.of(late) == SpeechTiming.of(TALK)
 
 
@@ -124,7 +124,7 @@ def test_a_stream_without_speech_is_left_out(kind: type[SpeechMetric]) -> None:
 
 def test_negative_starts_are_left_out() -> None:
     metric = SpeechStartOffset()
-    for case in (replace(SpeechTiming.of(TALK), stretches=((-2.0, 1.0),)), SpeechTiming.of(TALK)):
+    for case in (replace(SpeechTiming.of(TALK), intervals=((-2.0, 1.0),)), SpeechTiming.of(TALK)):
         metric.update(case)
     assert float(metric.compute()) == 1.0
 

@@ -1,8 +1,9 @@
-"""How good target speech is to a speech recogniser: ASR-BLEU, ASR-chrF, word and character error rates.
+"""Quality of target speech as measured with a speech recogniser.
 
-SimulU, section 3.2: transcripts of the translated speech, Whisper's text normaliser, BLEU. (SimulEval's ``ASR_BLEU``
-and ``WHISPER_ASR_BLEU`` transcribe its wav files, gaps included, and leave case and punctuation in.) Knows no network:
-a recogniser is handed in.
+ASR-BLEU and ASR-chrF compare transcripts of the target speech with the references; word and
+character error rates compare them with the written text. As in SimulU (section 3.2), texts are
+normalised with Whisper's normaliser. (SimulEval's ``ASR_BLEU`` and ``WHISPER_ASR_BLEU`` transcribe
+whole wav files with their gaps, and keep case and punctuation.)
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from transformers.models.whisper.english_normalizer import (
 
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.metrics.longform import cut, cut_name, glued, spacing
+from zoo.metrics.longform import join_units, resegment, resegmentation_name, spacing
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
@@ -29,54 +30,78 @@ from zoo.types import Instance
 
 
 class Recogniser(Protocol):
-    """What is asked of ``zoo/recognisers``. name: hub id or folder."""
+    """A speech recogniser; ``zoo/recognisers`` implements it.
+
+    Attributes:
+        name: Hub id or folder of the model.
+    """
 
     name: str
 
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
-        """What is said in each (n,) waveform at 16 kHz."""
+        """Transcribe (n,) waveforms at 16 kHz."""
 
 
 def transcribe_speech(instance: Instance, recogniser: Recogniser, *, language: Language) -> str:
-    """What ``recogniser`` understands of the speech of a stream, piece by piece (``zoo/metrics/speech_pieces.py``)."""
-    said = split_speech(instance, language=language)
-    return language.join(text for text in recogniser.transcribe(said) if text) if said else ""
+    """Transcribe the target speech of a stream piece by piece (``zoo/metrics/speech_pieces.py``).
+
+    Args:
+        instance: Stream with target speech.
+        recogniser: Recogniser of the target language.
+        language: Target language.
+    """
+    pieces = split_speech(instance, language=language)
+    if not pieces:
+        return ""
+    return language.join(text for text in recogniser.transcribe(pieces) if text)
 
 
 @dataclass(frozen=True, slots=True)
 class Normaliser:
-    """Whisper's text normaliser. clean: text to lower-case words without punctuation. name: as in signatures."""
+    """Text normaliser of Whisper.
+
+    Attributes:
+        name: Name in signatures.
+        clean: Converts a text to lower-case words without punctuation.
+    """
 
     name: str
     clean: Callable[[str], str]
 
     @classmethod
     def of(cls, language: Language) -> "Normaliser":
-        """English has its own, which also spells contractions out and turns numbers into digits.
+        """Return the normaliser of a language.
 
-        Its list of British spellings comes with Whisper's weights, not with the package: it is not used.
+        The English normaliser also expands contractions and writes numbers as digits. Its list of
+        British spellings is part of Whisper's weights and not used.
         """
         if language.code == "en":
             return cls("whisper-english", EnglishTextNormalizer({}))
         return cls("whisper-basic", BasicTextNormalizer())
 
     def text(self, text: str) -> str:
-        """Normalised, without white space around it."""
+        """Normalise a text and strip white space."""
         return self.clean(text).strip()
 
     def words(self, text: str, language: Language) -> list[str]:
-        """Normalised, in words; where there are none, in letters (grapheme clusters), as Whisper splits Chinese."""
-        return (
-            self.text(text).split() if language.unit == "word" else split_letters(self.text(text))
-        )
+        """Normalise a text and split it into words, or into letters in a language without spaces.
+
+        Letters are grapheme clusters, into which Whisper splits Chinese.
+        """
+        text = self.text(text)
+        return text.split() if language.unit == "word" else split_letters(text)
 
     def characters(self, text: str, language: Language) -> list[str]:
-        """Normalised, in characters; spaces between words are some, as in jiwer and torchmetrics."""
-        return list(self.text(text)) if language.unit == "word" else split_letters(self.text(text))
+        """Normalise a text and split it into characters.
+
+        Spaces between words are characters, as in jiwer and torchmetrics.
+        """
+        text = self.text(text)
+        return list(text) if language.unit == "word" else split_letters(text)
 
 
 def split_letters(text: str) -> list[str]:
-    """Grapheme clusters without white space."""
+    """Split a text into grapheme clusters without white space."""
     return str(BasicTextNormalizer(split_letters=True)(text)).split()
 
 
@@ -90,54 +115,67 @@ def score_transcripts(
     rules: str = "zoo",
     sync: bool = False,
 ) -> dict[str, Score]:
-    """ASR_BLEU and ASR_chrF of what was heard of each stream against its reference segments, and ASR_DocBLEU.
+    """Score transcripts of target speech against reference segments.
 
-    Transcripts and references are normalised; then a transcript is re-segmented as text is, where a stream has more
-    than one reference segment. ASR_DocBLEU: a whole stream as one segment. recogniser: its name, for signatures.
-    Raises ZooError where the numbers of streams differ.
+    Transcripts and references are normalised. A transcript is re-segmented like text if its stream
+    has more than one reference segment.
+
+    Args:
+        transcripts: One transcript per stream.
+        references: Reference segments of each stream.
+        language: Target language.
+        recogniser: Name of the recogniser, for signatures.
+        resegmentation: Method that assigns units to segments.
+        rules: Name of the counting rules (``zoo.metrics.rules``).
+        sync: Sum over ranks.
+
+    Returns:
+        ASR_BLEU, ASR_chrF and ASR_DocBLEU (each stream as one segment) by name.
+
+    Raises:
+        ZooError: Transcripts and references differ in number.
     """
     if len(transcripts) != len(references):
         raise ZooError(
-            f"There are {len(transcripts)} transcripts but references for {len(references)} streams."
+            f"There are {len(transcripts)} transcripts but references for {len(references)} "
+            f"streams."
         )
     normaliser = Normaliser.of(language)
-    heard = [normaliser.text(transcript) for transcript in transcripts]
-    wanted = [[normaliser.text(segment) for segment in segments] for segments in references]
+    hypotheses = [normaliser.text(transcript) for transcript in transcripts]
+    segments = [[normaliser.text(text) for text in stream] for stream in references]
+
     facts = _facts(recogniser, normaliser)
-    whole = Scorer(
-        language, find_rules(rules), ElapsedInfo(False, "", False), facts, {"sync_on_compute": sync}
-    )
-    alone = all(len(segments) == 1 for segments in wanted)
-    parted = replace(
-        whole, facts=facts if alone else {**facts, "reseg": cut_name(resegmentation, whole.rules)}
-    )
+    no_times = ElapsedInfo(available=False, convention="", batched=False)
+    documents = Scorer(language, find_rules(rules), no_times, facts, {"sync_on_compute": sync})
+    if any(len(stream) != 1 for stream in segments):
+        facts = {**facts, "reseg": resegmentation_name(resegmentation, documents.rules)}
+    sentences = replace(documents, facts=facts)
+
     parts: list[str] = []
-    for text, segments in zip(heard, wanted, strict=True):
-        parts += _cut(text, segments, resegmentation, whole)
+    for hypothesis, stream in zip(hypotheses, segments, strict=True):
+        parts += _resegment_text(hypothesis, stream, resegmentation, documents)
+    texts = [text for stream in segments for text in stream]
+    joined = [language.join(filter(None, stream)) for stream in segments]
     scores = [
-        *parted.quality(
-            parts, [segment for segments in wanted for segment in segments], prefix="ASR_"
-        ),
-        *whole.quality(
-            heard, [language.join(filter(None, segments)) for segments in wanted], prefix="ASR_Doc"
-        )[:1],
+        *sentences.quality(parts, texts, prefix="ASR_"),
+        *documents.quality(hypotheses, joined, prefix="ASR_Doc")[:1],
     ]
     return {score.name: score for score in scores}
 
 
-def _cut(
+def _resegment_text(
     transcript: str, references: Sequence[str], resegmentation: Resegmentation, scorer: Scorer
 ) -> list[str]:
-    """The part of a transcript that falls to each reference segment."""
+    """Split a transcript into the parts that belong to each reference segment."""
     if len(references) == 1:
         return [transcript]
     language = scorer.language
     units = language.units(transcript)
-    glue = spacing(units, transcript, language.unit)
-    segments = cut(
+    spaces = spacing(units, transcript, language.unit)
+    segments = resegment(
         units, references, language=language, resegmentation=resegmentation, rules=scorer.rules
     )
-    return [glued(units, glue, segment) for segment in segments]
+    return [join_units(units, spaces, segment) for segment in segments]
 
 
 def speech_errors(
@@ -148,47 +186,73 @@ def speech_errors(
     recogniser: str,
     sync: bool = False,
 ) -> dict[str, Score]:
-    """SpeechWER and SpeechCER in percent: what was heard of each stream against the text that it wrote.
+    """Compare transcripts of target speech with the text that the system wrote.
 
-    Text that was never spoken counts as deleted. The recogniser's own mistakes are in it: see ASR_WER.
+    Text without speech counts as deleted. The result includes the errors of the recogniser; see
+    :func:`recogniser_errors`.
+
+    Args:
+        transcripts: One transcript per stream.
+        texts: The written text of each stream.
+        language: Target language.
+        recogniser: Name of the recogniser, for signatures.
+        sync: Sum over ranks.
+
+    Returns:
+        SpeechWER and SpeechCER in percent by name.
     """
-    scorer = _Errors(language, recogniser, sync)
+    scorer = _ErrorScorer(language, recogniser, sync)
     return {name: scorer.score(name, transcripts, texts) for name in ("SpeechWER", "SpeechCER")}
 
 
 def recogniser_errors(
     transcripts: Sequence[str], texts: Sequence[str], *, language: Language, recogniser: str
 ) -> dict[str, Score]:
-    """ASR_WER in percent: the recogniser's own error on clean speech of ``texts``; one without a word is left out."""
+    """Measure the errors of a recogniser on clean speech.
+
+    Args:
+        transcripts: Transcript of each text.
+        texts: The spoken texts; a text without words is ignored.
+        language: Target language.
+        recogniser: Name of the recogniser, for the signature.
+
+    Returns:
+        ASR_WER in percent by name.
+    """
     normaliser = Normaliser.of(language)
-    pairs = [pair for pair in zip(transcripts, texts, strict=True) if normaliser.text(pair[1])]
-    columns = [heard for heard, _ in pairs], [text for _, text in pairs]
-    return {"ASR_WER": _Errors(language, recogniser, False).score("ASR_WER", *columns)}
+    pairs = [
+        (transcript, text)
+        for transcript, text in zip(transcripts, texts, strict=True)
+        if normaliser.text(text)
+    ]
+    hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    scorer = _ErrorScorer(language, recogniser, sync=False)
+    return {"ASR_WER": scorer.score("ASR_WER", hypotheses, references)}
 
 
 @dataclass(frozen=True, slots=True)
-class _Errors:
-    """Error rates of normalised texts, summed over all pairs."""
+class _ErrorScorer:
+    """Computes error rates of normalised texts over all pairs."""
 
     language: Language
     recogniser: str
     sync: bool
 
     def score(self, name: str, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+        """Compute the word error rate if ``name`` ends with WER, else the character error rate."""
         normaliser = Normaliser.of(self.language)
-        words = name.endswith("WER")
-        split = normaliser.words if words else normaliser.characters
+        by_word = name.endswith("WER")
+        split = normaliser.words if by_word else normaliser.characters
         metric = ErrorRate(sync_on_compute=self.sync)
         for hypothesis, reference in zip(hypotheses, references, strict=True):
             metric.update(split(hypothesis, self.language), split(reference, self.language))
-        facts = {
-            "unit": self.language.unit if words else "char",
-            **_facts(self.recogniser, normaliser),
-        }
+
+        unit = self.language.unit if by_word else "char"
+        facts = {"unit": unit, **_facts(self.recogniser, normaliser)}
         return Score(name, value_of(metric), signature(name, **facts))
 
 
 def _facts(recogniser: str, normaliser: Normaliser) -> dict[str, str | None]:
-    """A folder goes by its last part: the signature is the same on every machine."""
+    """Return the settings for signatures; a folder is named by its last part on every machine."""
     name = Path(recogniser).name if Path(recogniser).is_absolute() else recogniser
     return {"asr": name, "normalizer": normaliser.name}

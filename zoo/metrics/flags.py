@@ -1,72 +1,80 @@
-"""Says why a row of results must not be trusted. Knows no model; judges only what was written and when."""
+"""Flags: reasons why a row of results must not be trusted."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
 from zoo.types import Instance, Seconds, SpeechOutput, UnitKind
 
-END_SHARE = 0.95  # of the source: what is written later is written at the end
-LATE_SHARE = 0.9  # of all units
-SHORT_SHARE, LONG_SHARE = 0.2, 2.0  # of the reference's length
-EITHER_WAY = (
-    "DiscontinuitySum",
-    "DiscontinuityAve",
-    "DiscontinuityNum",
-    "SpeechOverlap",
-)  # compute can lower them
-LATE_CHUNKS = 2  # a stream of no more chunks has nowhere else to write
-LOOP_SPAN = 30  # longest n-gram looked for: whole sentences
-LOOP_TIMES = 6  # repetitions in a row that no text of ours has
-LOOP_UNITS = 12  # and units they cover
+END_SHARE = 0.95  # of the source: output after this share counts as written at the end
+LATE_SHARE = 0.9  # of all units: maximum share written at the end
+LATE_CHUNKS = 2  # a stream of at most this many chunks can only write at the end
+SHORT_SHARE, LONG_SHARE = 0.2, 2.0  # of the reference length: bounds of the output length
+LOOP_SPAN = 30  # units: longest repeated phrase that is detected
+LOOP_TIMES = 6  # more consecutive repetitions than any text of the corpora contains
+LOOP_UNITS = 12  # units that the repetitions must cover
 TOLERANCE: Seconds = 1e-6
+
+# Seconds of speech per character of text: shortest and longest plausible value.
 SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {
     "word": (0.02, 0.25),
     "char": (0.06, 0.75),
-}  # per character
-SPEECH_PAUSE: Seconds = 1.0  # each stretch may be this much longer
-SILENCE = 1e-3  # no sample of full scale 1 is louder
-DEAF = 10.0  # percent: WER of a recogniser whose scores say little
-END_EFFECT: Seconds = (
-    0.1  # AL and LAAL stop at the first unit after the end: compute can take late units out of them
-)
+}
+SPEECH_PAUSE: Seconds = 1.0  # additional duration allowed per output
+SILENCE = 1e-3  # largest sample magnitude of a silent waveform (full scale is 1)
+MAX_ASR_WER = 10.0  # percent: above it, ASR-based scores measure the recogniser
+
+# AL and LAAL end at the first unit after the end of the source, so compute can remove late units
+# from their mean and make the computation-aware value smaller by up to this much.
+END_EFFECT: Seconds = 0.1
+# Compute time can lower these scores as well as raise them.
+NOT_MONOTONIC = ("DiscontinuitySum", "DiscontinuityAve", "DiscontinuityNum", "SpeechOverlap")
 
 
 def flags(
     instances: Sequence[Instance], scores: Mapping[str, Score], *, speaking: bool = False
 ) -> list[str]:
-    """One short sentence per finding; an empty list for a healthy row. speaking: there must be target speech too."""
+    """Check a row of results.
+
+    Args:
+        instances: The streams of the row.
+        scores: The scores of the row.
+        speaking: The system must also produce target speech.
+
+    Returns:
+        One short sentence per problem; empty if there is none.
+    """
     findings = [
-        _empty(instances),
-        _length(instances),
-        _late(instances),
-        _loops(instances),
-        _impossible_times(instances),
+        _flag_empty(instances),
+        _flag_length(instances),
+        _flag_late(instances),
+        _flag_loops(instances),
+        _flag_times(instances),
         *(flag_speech(instances) if speaking else []),
-        _deaf(scores),
-        *_impossible_scores(scores),
+        _flag_recogniser(scores),
+        *_flag_scores(scores),
     ]
     return [finding for finding in findings if finding]
 
 
-def _empty(instances: Sequence[Instance]) -> str:
-    silent = [instance.talk for instance in instances if not instance.units]
-    return (
-        f"writes nothing for {len(silent)} of {len(instances)} streams ({silent[0]})"
-        if silent
-        else ""
-    )
+def _flag_empty(instances: Sequence[Instance]) -> str:
+    empty = [instance.talk for instance in instances if not instance.units]
+    if not empty:
+        return ""
+    return f"writes nothing for {len(empty)} of {len(instances)} streams ({empty[0]})"
 
 
-def _length(instances: Sequence[Instance]) -> str:
+def _flag_length(instances: Sequence[Instance]) -> str:
     known = [instance for instance in instances if instance.reference]
-    asked = sum(plain_length(instance.reference, instance.unit) for instance in known)
+    expected = sum(plain_length(instance.reference, instance.unit) for instance in known)
     written = sum(len(instance.units) for instance in known)
-    healthy = SHORT_SHARE * asked <= written <= LONG_SHARE * asked
-    return "" if healthy else f"writes {written} units where the references have {asked}"
+    if SHORT_SHARE * expected <= written <= LONG_SHARE * expected:
+        return ""
+    return f"writes {written} units where the references have {expected}"
 
 
-def _late(instances: Sequence[Instance]) -> str:
+def _flag_late(instances: Sequence[Instance]) -> str:
     streams = [
         stream for stream in instances if not stream.chunks or len(stream.chunks) > LATE_CHUNKS
     ]
@@ -74,27 +82,32 @@ def _late(instances: Sequence[Instance]) -> str:
     late = sum(
         delay >= END_SHARE * stream.source_length for stream in streams for delay in stream.delays
     )
-    return (
-        f"writes {100 * late / units:.0f} % of its {units} units at the end"
-        if late > LATE_SHARE * units
-        else ""
-    )
+    if late <= LATE_SHARE * units:
+        return ""
+    return f"writes {100 * late / units:.0f} % of its {units} units at the end"
 
 
-def _loops(instances: Sequence[Instance]) -> str:
+def _flag_loops(instances: Sequence[Instance]) -> str:
     for instance in instances:
-        loop = longest_loop(instance.units)
-        if loop:
+        if loop := longest_loop(instance.units):
             phrase, times = loop
-            joined = ("" if instance.unit == "char" else " ").join(phrase)
-            return f"repeats {joined!r} {times} times in a row ({instance.talk})"
+            text = ("" if instance.unit == "char" else " ").join(phrase)
+            return f"repeats {text!r} {times} times in a row ({instance.talk})"
     return ""
 
 
 def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
-    """The phrase (1 to LOOP_SPAN units) said most often in a row, and how often; None if none is said too often.
+    """Find the phrase with the most consecutive repetitions.
 
-    Counting is one pass per length: ``run`` is how many units in a row equal the one ``span`` before them.
+    Each phrase length takes one pass: ``run`` counts the consecutive units that equal the unit
+    ``span`` positions before.
+
+    Args:
+        units: Words or characters of a text.
+
+    Returns:
+        The phrase (1 to LOOP_SPAN units) and how often it occurs in a row. None if no phrase
+        occurs LOOP_TIMES in a row.
     """
     best: tuple[tuple[str, ...], int] | None = None
     for span in range(1, LOOP_SPAN + 1):
@@ -102,79 +115,84 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
         for position in range(span, len(units)):
             run = run + 1 if units[position] == units[position - span] else 0
             times = run // span + 1
-            if (
-                times >= LOOP_TIMES
-                and times * span >= LOOP_UNITS
-                and (best is None or times > best[1])
-            ):
+            is_loop = times >= LOOP_TIMES and times * span >= LOOP_UNITS
+            if is_loop and (best is None or times > best[1]):
                 best = (tuple(units[position - span + 1 : position + 1]), times)
     return best
 
 
 def flag_speech(instances: Sequence[Instance]) -> list[str]:
-    """What is wrong with target speech, as far as the text tells that it says: none of it, far too much or little."""
-    return [finding for finding in (_mute(instances), _pace(instances)) if finding]
+    """Check that target speech exists and that its duration is plausible for its text.
+
+    Returns:
+        One short sentence per problem.
+    """
+    findings = (_flag_silence(instances), _flag_pace(instances))
+    return [finding for finding in findings if finding]
 
 
-def _mute(instances: Sequence[Instance]) -> str:
-    mute = [one.talk for one in instances if one.units and not any(map(_audible, one.speech))]
-    return f"says nothing for {len(mute)} of {len(instances)} streams ({mute[0]})" if mute else ""
+def _flag_silence(instances: Sequence[Instance]) -> str:
+    silent = [
+        instance.talk
+        for instance in instances
+        if instance.units and not any(map(_is_audible, instance.speech))
+    ]
+    if not silent:
+        return ""
+    return f"has no audible speech for {len(silent)} of {len(instances)} streams ({silent[0]})"
 
 
-def _audible(spoken: SpeechOutput) -> bool:
-    return bool(spoken.samples.abs().max() > SILENCE) if spoken.samples.numel() else False
+def _is_audible(output: SpeechOutput) -> bool:
+    return bool(output.samples.abs().max() > SILENCE) if output.samples.numel() else False
 
 
-def _pace(instances: Sequence[Instance]) -> str:
-    """Speech that its text cannot take so long to say (a runaway), or not so short (most of it was not spoken)."""
+def _flag_pace(instances: Sequence[Instance]) -> str:
+    """Flag speech that is too long for its text (a runaway) or too short (text is missing)."""
     for instance in instances:
-        seconds = sum(spoken.duration for spoken in instance.speech)
+        seconds = sum(output.duration for output in instance.speech)
         characters = len("".join(instance.text.split()))
         shortest, longest = (pace * characters for pace in SPEECH_PACE[instance.unit])
-        if instance.speech and not shortest <= seconds <= longest + SPEECH_PAUSE * len(
-            instance.speech
-        ):
-            return f"speaks {seconds:.1f} s for a text of {characters} characters ({instance.talk})"
+        longest += SPEECH_PAUSE * len(instance.speech)
+        if instance.speech and not shortest <= seconds <= longest:
+            return (
+                f"has {seconds:.1f} s of speech for a text of {characters} characters "
+                f"({instance.talk})"
+            )
     return ""
 
 
-def _deaf(scores: Mapping[str, Score]) -> str:
+def _flag_recogniser(scores: Mapping[str, Score]) -> str:
     error = scores["ASR_WER"].value if "ASR_WER" in scores else None
-    clean = error is None or error <= DEAF
+    if error is None or error <= MAX_ASR_WER:
+        return ""
     return (
-        ""
-        if clean
-        else f"the recogniser mishears clean speech ({error:.0f} % WER): ASR scores say little"
+        f"the recogniser makes {error:.0f} % word errors on clean speech: ASR scores are unreliable"
     )
 
 
-def _impossible_times(instances: Sequence[Instance]) -> str:
+def _flag_times(instances: Sequence[Instance]) -> str:
     for instance in instances:
-        if any(
-            after < before
-            for before, after in zip(instance.delays, instance.delays[1:], strict=False)
-        ):
-            return f"delays go backwards ({instance.talk})"
+        if any(after < before for before, after in pairwise(instance.delays)):
+            return f"delays decrease ({instance.talk})"
         if instance.elapsed and any(
             aware < ideal - TOLERANCE
             for aware, ideal in zip(instance.elapsed, instance.delays, strict=True)
         ):
-            return f"writes before it has heard: elapsed below delay ({instance.talk})"
+            return (
+                f"writes before it has received the source: elapsed below delay ({instance.talk})"
+            )
     return ""
 
 
-def _impossible_scores(scores: Mapping[str, Score]) -> list[str]:
+def _flag_scores(scores: Mapping[str, Score]) -> list[str]:
     findings: list[str] = []
     for name, score in scores.items():
-        twin = scores.get(name.removesuffix("_CA"))
-        if (
-            name.endswith("_CA")
-            and score.value is not None
-            and twin is not None
-            and twin.value is not None
-        ):
-            if twin.name not in EITHER_WAY and score.value < twin.value - END_EFFECT:
-                findings.append(f"{name} {score.value:.3f} is below {twin.name} {twin.value:.3f}")
+        if name.endswith("_CA"):
+            ideal = scores.get(name.removesuffix("_CA"))
+            if score.value is None or ideal is None or ideal.value is None:
+                continue
+            if ideal.name not in NOT_MONOTONIC and score.value < ideal.value - END_EFFECT:
+                findings.append(f"{name} {score.value:.3f} is below {ideal.name} {ideal.value:.3f}")
         elif name == "StreamLAAL" and score.value is not None and score.value < 0:
             findings.append(f"StreamLAAL {score.value:.3f} s is negative")
         elif name in ("StreamLAAL", "LAAL") and score.value is None:

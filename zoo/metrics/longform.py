@@ -1,4 +1,4 @@
-"""Scores of whole talks: one hypothesis per talk, many reference segments (METRICS, Long-form). Knows no model."""
+"""Scores of whole talks, each with one hypothesis and many reference segments."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from zoo.metrics.resegment import Resegmentation, mwer_segment
 from zoo.metrics.rules import Rules, find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score, package_version
-from zoo.metrics.soft import soft_segment
+from zoo.metrics.soft_segmenter import soft_segment
 from zoo.types import Convention, Instance, Seconds, UnitKind
 
 LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": AP, "DAL": DAL}
@@ -21,10 +21,21 @@ LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": A
 
 @dataclass(frozen=True, slots=True)
 class ScoredSegment:
-    """One reference segment and the words that fell to it.
+    """A reference segment and the units assigned to it.
 
-    delays, elapsed: seconds from the segment's start, ideal and as LongYAAL_CA sees them; not clamped.
-    stream_delays, stream_elapsed: the same as StreamLAAL and StreamLAAL_CA see them. elapsed times may be absent.
+    Times of units are seconds from the start of the segment.
+
+    Attributes:
+        talk: Name of the talk.
+        offset: Start of the segment in seconds from the start of the talk.
+        duration: Duration of the segment in seconds.
+        reference: Reference text.
+        hypothesis: Text of the assigned units.
+        delays: Ideal time of each unit, for the Long metrics.
+        elapsed: Computation-aware time of each unit, for the Long metrics; may be empty.
+        stream_delays: Ideal time of each unit, for StreamLAAL.
+        stream_elapsed: Computation-aware time of each unit, for StreamLAAL; may be empty.
+        recording_end: End of the recording in seconds from the start of the segment.
     """
 
     talk: str
@@ -41,7 +52,12 @@ class ScoredSegment:
 
 @dataclass(frozen=True, slots=True)
 class LongFormScores:
-    """scores: by name, times in seconds. segments: in the order of the references, talk after talk."""
+    """Result of :func:`score_talks`.
+
+    Attributes:
+        scores: Scores by name; times are seconds.
+        segments: All segments in the order of the references, talk after talk.
+    """
 
     scores: dict[str, Score]
     segments: list[ScoredSegment]
@@ -59,33 +75,46 @@ def score_talks(
     speaking: bool = False,
     sync: bool = False,
 ) -> LongFormScores:
-    """Score talks against the segments of each (``references[i]`` belongs to ``instances[i]``).
+    """Score talks against their reference segments.
 
-    language: the target. convention: how elapsed times follow from chunk times; a recorded log without chunk times
-    keeps its own. rules: whose counting (``zoo.metrics.rules``). repair: read cumulative elapsed times as FBK
-    (StreamLAAL_CA) and OmniSTEval (Long..._CA) do, else as they are. speaking: StartOffset and EndOffset are those of
-    the target speech, and its gaps and overlap are scored. sync: add up over ranks (then every rank calls, each with a
-    talk in which something was written).
-    Raises ZooError for a talk without reference, twice in the list, or with unequal numbers of units and times.
+    Args:
+        instances: One stream per talk.
+        references: The segments of each talk; ``references[i]`` belongs to ``instances[i]``.
+        language: Target language.
+        resegmentation: Method that assigns units to segments.
+        convention: Elapsed convention; a recorded log without chunk times keeps its own.
+        rules: Name of the counting rules (``zoo.metrics.rules``).
+        repair: Correct cumulative elapsed times as FBK (StreamLAAL_CA) and OmniSTEval (Long..._CA)
+            do. False: use them as they are.
+        speaking: Compute StartOffset and EndOffset from the target speech, and also its gaps and
+            overlap.
+        sync: Sum over ranks; then every rank must call this function with at least one talk that
+            has output.
+
+    Raises:
+        ZooError: A talk has no reference, occurs twice, or has unequal numbers of units and times.
     """
     if resegmentation not in get_args(Resegmentation):
         raise unknown_choice("re-segmentation", resegmentation, get_args(Resegmentation))
     counting = find_rules(rules)
     check_talks(instances, references)
     talks = prepare_instances(instances, convention, counting)
-    aware = ElapsedInfo.of(talks)
-    repaired = repair and aware.convention == "cumulative"
+    elapsed = ElapsedInfo.of(talks)
+    repaired = repair and elapsed.convention == "cumulative"
+
     segments: list[ScoredSegment] = []
     for talk, reference in zip(talks, references, strict=True):
         texts = [segment.text for segment in reference]
-        pieces = cut(
+        pieces = resegment(
             talk.units, texts, language=language, resegmentation=resegmentation, rules=counting
         )
         segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
-    facts: dict[str, str | None] = {"reseg": cut_name(resegmentation, counting)}
-    scorer = Scorer(language, counting, aware, facts, {"sync_on_compute": sync})
+
+    facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
+    scorer = Scorer(language, counting, elapsed, facts, {"sync_on_compute": sync})
+    hypotheses = [segment.hypothesis for segment in segments]
     scores = [
-        *scorer.quality([s.hypothesis for s in segments], [s.reference for s in segments]),
+        *scorer.quality(hypotheses, [segment.reference for segment in segments]),
         *_latencies(scorer, segments, repaired=repaired),
         *_documents(scorer, talks, references),
         *scorer.streams(talks, speaking=speaking),
@@ -93,14 +122,14 @@ def score_talks(
     return LongFormScores({score.name: score for score in scores}, segments)
 
 
-def cut_name(resegmentation: Resegmentation, rules: Rules) -> str:
-    """How a signature names the re-segmentation."""
+def resegmentation_name(resegmentation: Resegmentation, rules: Rules) -> str:
+    """Return the name of the re-segmentation in signatures."""
     if resegmentation == "soft":
         return "soft"
     return f"mwer({package_version('mweralign')}, {'cased' if rules.cased else 'lower-cased'})"
 
 
-def cut(
+def resegment(
     units: Sequence[str],
     references: Sequence[str],
     *,
@@ -108,7 +137,11 @@ def cut(
     resegmentation: Resegmentation,
     rules: Rules,
 ) -> list[list[int]]:
-    """Per reference segment the positions in ``units`` that belong to it, in order."""
+    """Assign units to reference segments.
+
+    Returns:
+        For each segment the positions of its units in ascending order.
+    """
     if resegmentation == "soft":
         return soft_segment(units, references, language=language)
     return [
@@ -124,12 +157,14 @@ def _segments(
     rules: Rules,
     repaired: bool,
 ) -> Iterator[ScoredSegment]:
+    """Yield the segments of a talk with the times of their units."""
     end = max(segment.offset + segment.duration for segment in reference)
-    glue = spacing(talk.units, talk.text, talk.unit)
+    spaces = spacing(talk.units, talk.text, talk.unit)
     long_elapsed = omnisteval_elapsed(talk.delays, talk.elapsed) if repaired else list(talk.elapsed)
     stream_elapsed = (
         _repaired_stream(talk, reference, pieces) if repaired and talk.elapsed else None
     )
+
     for segment, piece in zip(reference, pieces, strict=True):
         delays = relative_times(segment.offset, [talk.delays[unit] for unit in piece])
         elapsed = (
@@ -138,12 +173,13 @@ def _segments(
             else ()
         )
         aware = tuple(stream_elapsed[unit] for unit in piece) if stream_elapsed else elapsed
+
         yield ScoredSegment(
             talk=talk.talk,
             offset=segment.offset,
             duration=segment.duration,
             reference=rules.reference(segment.text, talk.unit),
-            hypothesis=glued(talk.units, glue, piece),
+            hypothesis=join_units(talk.units, spaces, piece),
             delays=delays,
             elapsed=elapsed,
             stream_delays=_clamped(delays) if rules.clamp else delays,
@@ -153,10 +189,10 @@ def _segments(
 
 
 def relative_times(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, ...]:
-    """Seconds from ``offset``, subtracted in milliseconds as the tools do.
+    """Return times in seconds from ``offset``, subtracted in milliseconds as the tools do.
 
-    A unit written exactly at a segment's end must compare as such: 33.66 - 27.4 is not 6.26, but
-    33660 - 27400 is 6260.
+    A unit written exactly at the end of a segment must compare as equal to the end: in floating
+    point 33.66 - 27.4 is not 6.26, but 33660 - 27400 is 6260.
     """
     start = offset * MS
     return tuple((round(time * MS, 6) - start) / MS for time in times)
@@ -169,7 +205,7 @@ def _clamped(times: Sequence[Seconds]) -> tuple[Seconds, ...]:
 def _repaired_stream(
     talk: Instance, reference: Sequence[ReferenceSegment], pieces: Sequence[Sequence[int]]
 ) -> dict[int, Seconds]:
-    """FBK's elapsed times by unit, seconds from the start of the unit's segment."""
+    """Return the elapsed time that FBK computes for each unit, from the start of its segment."""
     order = [
         (unit, segment.offset)
         for segment, piece in zip(reference, pieces, strict=True)
@@ -183,60 +219,104 @@ def _repaired_stream(
     return {unit: time for (unit, _), time in zip(order, times, strict=True)}
 
 
-def glued(units: Sequence[str], glue: Sequence[str], piece: Sequence[int]) -> str:
-    """The text of some of the units, with the white space before each (:func:`spacing`)."""
-    return "".join(glue[position] + units[position] for position in piece).strip()
+def join_units(units: Sequence[str], spaces: Sequence[str], positions: Sequence[int]) -> str:
+    """Join some units to a text.
+
+    Args:
+        units: All units.
+        spaces: White space before each unit (:func:`spacing`).
+        positions: Positions of the units to join.
+    """
+    return "".join(spaces[position] + units[position] for position in positions).strip()
 
 
 def spacing(units: Sequence[str], text: str, unit: UnitKind) -> list[str]:
-    """White space before each unit: always one space between words; between characters where the text has some."""
+    """Return the white space before each unit.
+
+    Words are separated by one space, characters only where ``text`` has white space.
+    """
     if unit == "word":
         return [" "] * len(units)
-    glue: list[str] = []
+
+    spaces: list[str] = []
     position = 0
-    for one in units:
-        start = text.find(one, position)
+    for character in units:
+        start = text.find(character, position)
         gap = text[position:start] if start >= 0 else ""
-        glue.append(" " if gap and gap.isspace() else "")
-        position = start + len(one) if start >= 0 else position
-    return glue
+        spaces.append(" " if gap and gap.isspace() else "")
+        position = start + len(character) if start >= 0 else position
+    return spaces
 
 
 def _latencies(
     scorer: Scorer, segments: Sequence[ScoredSegment], *, repaired: bool
 ) -> Iterator[Score]:
+    """Yield StreamLAAL and the Long metrics, ideal and computation-aware."""
+    yield from _latencies_of(
+        scorer,
+        segments,
+        suffix="",
+        times=[segment.delays for segment in segments],
+        stream_times=[segment.stream_delays for segment in segments],
+    )
+    if scorer.elapsed.available:
+        yield from _latencies_of(
+            scorer,
+            segments,
+            suffix="_CA",
+            times=[segment.elapsed for segment in segments],
+            stream_times=[segment.stream_elapsed for segment in segments],
+            repaired=repaired,
+        )
+
+
+def _latencies_of(
+    scorer: Scorer,
+    segments: Sequence[ScoredSegment],
+    *,
+    suffix: str,
+    times: Sequence[tuple[Seconds, ...]],
+    stream_times: Sequence[tuple[Seconds, ...]],
+    repaired: bool = False,
+) -> Iterator[Score]:
+    """Yield StreamLAAL and the Long metrics.
+
+    Args:
+        scorer: Computes the scores.
+        segments: All segments.
+        suffix: Appended to the names of the scores.
+        times: Times of the units of each segment, for the Long metrics.
+        stream_times: Times of the units of each segment, for StreamLAAL.
+        repaired: Elapsed times were corrected, which signatures state.
+    """
+    unit, options = scorer.language.unit, scorer.options
     timings = [
         Timing(
-            segment.delays,
-            segment.duration,
-            scorer.rules.length(segment.reference, scorer.language.unit),
-            segment.recording_end,
+            times=segment_times,
+            source_length=segment.duration,
+            reference_length=scorer.rules.length(segment.reference, unit),
+            recording_end=segment.recording_end,
         )
-        for segment in segments
+        for segment, segment_times in zip(segments, times, strict=True)
     ]
-    streams = [replace(t, times=s.stream_delays) for t, s in zip(timings, segments, strict=True)]
+    stream_timings = [
+        replace(timing, times=segment_times)
+        for timing, segment_times in zip(timings, stream_times, strict=True)
+    ]
+
     clamp = {"clamp": scorer.rules.clamp}
-    yield scorer.latency("StreamLAAL", LAAL(**scorer.options), streams, **clamp)
-    yield scorer.latency("LongYAAL", YAAL(long_form=True, **scorer.options), timings)
-    for name, metric in LONG_METRICS.items():
-        yield scorer.latency(f"Long{name}", metric(**scorer.options), timings)
-    if not scorer.aware.available:
-        return
-    streams = [replace(t, times=s.stream_elapsed) for t, s in zip(timings, segments, strict=True)]
-    timings = [replace(t, times=s.elapsed) for t, s in zip(timings, segments, strict=True)]
     fbk, omnisteval = ({"repair": name} if repaired else {} for name in ("fbk", "omnisteval"))
-    yield scorer.latency("StreamLAAL_CA", LAAL(**scorer.options), streams, **clamp, **fbk)
-    yield scorer.latency(
-        "LongYAAL_CA", YAAL(long_form=True, **scorer.options), timings, **omnisteval
-    )
+    laal, yaal = LAAL(**options), YAAL(long_form=True, **options)
+    yield scorer.latency(f"StreamLAAL{suffix}", laal, stream_timings, **clamp, **fbk)
+    yield scorer.latency(f"LongYAAL{suffix}", yaal, timings, **omnisteval)
     for name, metric in LONG_METRICS.items():
-        yield scorer.latency(f"Long{name}_CA", metric(**scorer.options), timings, **omnisteval)
+        yield scorer.latency(f"Long{name}{suffix}", metric(**options), timings, **omnisteval)
 
 
 def _documents(
     scorer: Scorer, talks: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
 ) -> list[Score]:
-    """BLEU with a whole talk as one segment: no re-segmentation can move it."""
+    """Compute BLEU with each talk as one segment, which does not depend on re-segmentation."""
     joined = [
         scorer.language.join(segment.text.strip() for segment in segments)
         for segments in references

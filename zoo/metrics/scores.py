@@ -1,6 +1,6 @@
-"""Shared by long-form and sentence scoring: values, computation-aware twins and their signatures. Knows no segment."""
+"""Scores with signatures, ideal and computation-aware, for sentences and whole talks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -19,14 +19,20 @@ from zoo.types import Convention, Instance
 
 
 def value_of(metric: Metric) -> float | None:
-    """The computed number; None where it is not defined."""
+    """Return the computed value of a metric, or None if it is not finite."""
     value = float(metric.compute())
     return value if isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ElapsedInfo:
-    """What the computation-aware scores of a run rest on. available: elapsed times are known."""
+    """How the elapsed times of a run were measured.
+
+    Attributes:
+        available: The instances have elapsed times.
+        convention: Elapsed convention of all instances.
+        batched: Streams shared the compute.
+    """
 
     available: bool
     convention: str
@@ -34,24 +40,37 @@ class ElapsedInfo:
 
     @classmethod
     def of(cls, instances: Sequence[Instance]) -> "ElapsedInfo":
-        """Raises ZooError where streams of one run disagree about their elapsed times."""
+        """Collect the information from all instances of a run.
+
+        Raises:
+            ZooError: Only some instances have elapsed times, or their conventions differ.
+        """
         written = [instance for instance in instances if instance.units]
         timed = [instance for instance in written if instance.elapsed]
         if timed and len(timed) != len(written):
             missing = next(instance.talk for instance in written if not instance.elapsed)
-            raise ZooError(f"Talk {missing!r} has no elapsed times, others have.")
+            raise ZooError(f"Talk {missing!r} has no elapsed times, but other talks have.")
+
         conventions = sorted({instance.convention for instance in timed})
         if len(conventions) > 1:
             raise ZooError(f"One run mixes elapsed conventions: {', '.join(conventions)}.")
         return cls(
-            bool(timed), "".join(conventions), any(instance.batched for instance in instances)
+            available=bool(timed),
+            convention="".join(conventions),
+            batched=any(instance.batched for instance in instances),
         )
 
 
 def prepare_instances(
     instances: Sequence[Instance], convention: Convention, rules: Rules
 ) -> list[Instance]:
-    """The instances under ``convention``, where chunk times allow it, and without units that do not count."""
+    """Prepare instances for scoring.
+
+    Args:
+        instances: Streams of a run.
+        convention: Elapsed convention; recorded logs without chunk times keep their own.
+        rules: Counting rules, which may ignore units of white space.
+    """
     return [
         with_convention(instance if rules.spaces else _without_spaces(instance), convention)
         for instance in instances
@@ -59,8 +78,10 @@ def prepare_instances(
 
 
 def _without_spaces(instance: Instance) -> Instance:
+    """Return an instance without units of white space."""
     if not any(unit.isspace() for unit in instance.units):
         return instance
+
     kept = [position for position, unit in enumerate(instance.units) if not unit.isspace()]
 
     def pick(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -77,18 +98,26 @@ def _without_spaces(instance: Instance) -> Instance:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Makes scores with signatures. facts: what each signature of this run says; options: for every metric."""
+    """Computes scores with signatures.
+
+    Attributes:
+        language: Target language.
+        rules: Counting rules.
+        elapsed: How elapsed times were measured.
+        facts: Settings that are part of every signature.
+        options: Keyword arguments for every metric.
+    """
 
     language: Language
     rules: Rules
-    aware: ElapsedInfo
+    elapsed: ElapsedInfo
     facts: dict[str, str | None]
     options: dict[str, Any]
 
     def quality(
         self, hypotheses: Sequence[str], references: Sequence[str], *, prefix: str = ""
     ) -> list[Score]:
-        """BLEU and chrF; ``prefix`` goes before the name."""
+        """Compute BLEU and chrF; ``prefix`` is added to their names."""
         scores: list[Score] = []
         metrics = {"BLEU": BLEU(self.language, **self.options), "chrF": ChrF(**self.options)}
         for name, metric in metrics.items():
@@ -100,23 +129,39 @@ class Scorer:
     def latency(
         self, name: str, metric: SegmentLatency, timings: Iterable[Timing], **facts: Any
     ) -> Score:
-        """One latency score; names that end in _CA say on which elapsed times they stand."""
+        """Compute one latency score.
+
+        Args:
+            name: Name of the score. A name that ends with _CA is computation-aware, and its
+                signature contains the elapsed convention.
+            metric: The metric, without updates.
+            timings: Timing of each segment.
+            **facts: Additional settings for the signature.
+        """
         for timing in timings:
             metric.update(timing)
-        whole = isinstance(metric, StartOffset | EndOffset)
-        counted = {} if whole else {"unit": self.language.unit, "length": self.rules.name}
-        return Score(name, value_of(metric), self._timed(name, **(counted | self.facts | facts)))
+        counting = {"unit": self.language.unit, "length": self.rules.name}
+        if isinstance(metric, StartOffset | EndOffset):
+            counting = {}  # offsets do not depend on the number of units
+        return Score(name, value_of(metric), self._sign(name, **(counting | self.facts | facts)))
 
-    def _timed(self, name: str, **facts: Any) -> str:
+    def _sign(self, name: str, **facts: Any) -> str:
+        """Return the signature, with the elapsed convention if the name ends with _CA."""
         if name.endswith("_CA"):
-            facts |= {
-                "elapsed": self.aware.convention,
-                "batched_": "batched" if self.aware.batched else None,
-            }
+            facts |= {"elapsed": self.elapsed.convention, "batched_": self._batched}
         return signature(name, **facts)
 
+    @property
+    def _batched(self) -> str | None:
+        return "batched" if self.elapsed.batched else None
+
     def streams(self, instances: Sequence[Instance], *, speaking: bool = False) -> list[Score]:
-        """StartOffset, EndOffset and RTF over whole streams; speaking: of their speech, with its gaps and overlap."""
+        """Compute StartOffset, EndOffset and RTF of whole streams.
+
+        Args:
+            instances: The streams.
+            speaking: Compute the offsets from the target speech, with its gaps and overlap.
+        """
         whole = replace(self, facts={})
         scores = whole.speech(SPEECH_METRICS, instances) if speaking else whole._offsets(instances)
         return scores + self._real_time_factor(instances)
@@ -124,30 +169,27 @@ class Scorer:
     def speech(
         self, metrics: Mapping[str, type[SpeechMetric]], instances: Sequence[Instance]
     ) -> list[Score]:
-        """Scores of when target speech sounds, ideal and computation-aware."""
+        """Compute metrics of target speech, ideal and computation-aware."""
         scores: list[Score] = []
-        for aware in (False, True) if self.aware.available else (False,):
-            soundings = [SpeechTiming.of(instance, aware=aware) for instance in instances]
+        for aware in (False, True) if self.elapsed.available else (False,):
+            timings = [SpeechTiming.of(instance, aware=aware) for instance in instances]
             for plain, kind in metrics.items():
                 name, metric = f"{plain}_CA" if aware else plain, kind(**self.options)
-                for sounding in soundings:
-                    metric.update(sounding)
-                scores.append(Score(name, value_of(metric), self._timed(name, of="speech")))
+                for timing in timings:
+                    metric.update(timing)
+                scores.append(Score(name, value_of(metric), self._sign(name, of="speech")))
         return scores
 
     def _offsets(self, instances: Sequence[Instance]) -> list[Score]:
-        kinds: dict[str, Callable[..., SegmentLatency]] = {
-            "StartOffset": StartOffset,
-            "EndOffset": EndOffset,
-        }
+        """Compute StartOffset and EndOffset of the text of whole streams."""
+        ideal = [Timing(instance.delays, instance.source_length, 0) for instance in instances]
+        aware = [Timing(instance.elapsed, instance.source_length, 0) for instance in instances]
         scores: list[Score] = []
-        for name, kind in kinds.items():
-            ideal = [Timing(instance.delays, instance.source_length, 0) for instance in instances]
+        kinds: tuple[type[SegmentLatency], ...] = (StartOffset, EndOffset)
+        for kind in kinds:
+            name = kind.__name__
             scores.append(self.latency(name, kind(**self.options), ideal))
-            if self.aware.available:
-                aware = [
-                    Timing(instance.elapsed, instance.source_length, 0) for instance in instances
-                ]
+            if self.elapsed.available:
                 scores.append(self.latency(f"{name}_CA", kind(**self.options), aware))
         return scores
 
@@ -155,8 +197,9 @@ class Scorer:
         timed = [instance for instance in instances if instance.chunks]
         if not timed:
             return []
+
         metric = RTF(**self.options)
         for instance in timed:
             metric.update([chunk.compute for chunk in instance.chunks], instance.source_length)
-        tag = "batched" if self.aware.batched else None
-        return [Score("RTF", value_of(metric), signature("RTF", compute="all/audio", batched_=tag))]
+        facts = {"compute": "all/audio", "batched_": self._batched}
+        return [Score("RTF", value_of(metric), signature("RTF", **facts))]

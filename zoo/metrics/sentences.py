@@ -1,4 +1,4 @@
-"""Scores of single sentences, one stream each, as SimulEval gives them. Knows no re-segmentation."""
+"""Scores of single sentences, one stream per sentence, as SimulEval computes them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,22 +24,35 @@ def score_sentences(
     speaking: bool = False,
     sync: bool = False,
 ) -> dict[str, Score]:
-    """BLEU, chrF, AL, LAAL, AP, DAL, ATD, YAAL, StartOffset, EndOffset (each also _CA) and RTF by name, in seconds.
+    """Score sentences.
 
-    references: one text per stream (None: each stream's own). speaking: StartOffset and EndOffset are those of the
-    target speech, whose gaps, overlap and token delay (``SpeechATD``) are scored too. The rest as in
-    ``zoo.metrics.longform.score_talks``.
-    Raises ZooError for a stream without reference or with unequal numbers of units and times.
+    Args:
+        instances: One stream per sentence.
+        references: One text per stream. None: the references of the instances.
+        language: Target language.
+        convention: Elapsed convention; a recorded log without chunk times keeps its own.
+        rules: Name of the counting rules (``zoo.metrics.rules``).
+        speaking: Compute StartOffset and EndOffset from the target speech, and also its gaps,
+            overlap and token delay (``SpeechATD``).
+        sync: Sum over ranks; then every rank must call this function.
+
+    Returns:
+        BLEU, chrF, RTF and the latency metrics AL, LAAL, AP, DAL, ATD, YAAL, StartOffset and
+        EndOffset, each latency metric also computation-aware (_CA), by name. Times are seconds.
+
+    Raises:
+        ZooError: A stream has no reference or unequal numbers of units and times.
     """
-    texts = (
-        [instance.reference for instance in instances] if references is None else list(references)
-    )
+    if references is None:
+        references = [instance.reference for instance in instances]
+    texts = list(references)
     if len(texts) != len(instances):
         raise ZooError(f"There are {len(instances)} streams to score but {len(texts)} references.")
     for instance, text in zip(instances, texts, strict=True):
         check_units(instance)
         if not text.strip():
             raise ZooError(f"Talk {instance.talk!r} (index {instance.index}) has no reference.")
+
     counting = find_rules(rules)
     streams = prepare_instances(instances, convention, counting)
     scorer = Scorer(language, counting, ElapsedInfo.of(streams), {}, {"sync_on_compute": sync})
@@ -47,13 +60,14 @@ def score_sentences(
         Timing(stream.delays, stream.source_length, counting.length(text, language.unit))
         for stream, text in zip(streams, texts, strict=True)
     ]
+
     scores = scorer.quality([stream.text.strip() for stream in streams], texts)
     for name, metric in SENTENCE_METRICS.items():
         scores.append(scorer.latency(name, metric(**scorer.options), timings))
-        if scorer.aware.available:
+        if scorer.elapsed.available:
             aware = [
-                replace(t, times=s.elapsed, ideal=t.times)
-                for t, s in zip(timings, streams, strict=True)
+                replace(timing, times=stream.elapsed, ideal=timing.times)
+                for timing, stream in zip(timings, streams, strict=True)
             ]
             scores.append(scorer.latency(f"{name}_CA", metric(**scorer.options), aware))
     if speaking:

@@ -1,17 +1,19 @@
-"""When target speech sounds: offsets, gaps and overlap of whole streams. Knows no word, no wave and no network.
+"""Latency metrics of target speech: offsets, gaps and overlap of whole streams.
 
-Conventions of SimulEval (git main), which these numbers agree with, in seconds where it has milliseconds:
+The values agree with SimulEval (git main), in seconds instead of milliseconds, with these notes:
 
-- A stretch of speech sounds from max(when it was made, end of the stretch before it); ``zoo.streaming.playback``.
-- A discontinuity is a gap *between* two stretches; the silence before the first one is none. Gaps are counted and
-  summed per stream, and the corpus value is the unweighted mean over streams; a stream without a gap has an average
-  of 0, a stream without speech is left out of everything.
-- Its ``StartOffset`` is the first delay; negative ones are left out here, as in IWSLT 2023 and in SimulU (section 3.2).
-  SimulU's do not move with its word history (its Table 1): they are those of whole talks, where none can be negative.
-- Its intervals come from ideal delays only. So computation-aware ``EndOffset`` and discontinuities are the ideal ones
-  there; here (``_CA``) the intervals are those of the elapsed times. A replayed log loses its intervals for all but
-  ``EndOffset``, and its ``ATD`` then counts as text.
-- It has no score for overlap. ``SpeechOverlap`` is our own.
+- A piece of speech plays from max(its computation, end of the previous piece); see
+  ``zoo/streaming/playback.py``.
+- A discontinuity is a gap *between* two pieces; silence before the first piece does not count.
+  Gaps are counted and summed per stream, and the corpus value is the unweighted mean over streams.
+  A stream without gaps has an average of 0, a stream without speech is ignored.
+- ``StartOffset`` of SimulEval is the first delay. Negative values are ignored here, as in IWSLT
+  2023 and SimulU (section 3.2).
+- SimulEval computes playback intervals from ideal delays only, so its computation-aware
+  ``EndOffset`` and discontinuities equal the ideal ones. Here, ``_CA`` metrics use intervals of
+  elapsed times. For a replayed log SimulEval has intervals only for ``EndOffset`` and computes
+  ``ATD`` as for text.
+- SimulEval has no metric of overlap; ``SpeechOverlap`` is an addition.
 """
 
 from collections.abc import Iterator
@@ -22,130 +24,143 @@ from zoo.metrics.latency import MS, StreamMean, token_delay
 from zoo.streaming.playback import playback_intervals
 from zoo.types import SAMPLE_RATE, Instance, Seconds
 
-TARGET_TOKEN_MS = 300.0  # ATD takes a spoken target word to last this long
-SHORTEST_GAP: Seconds = 0.5 / SAMPLE_RATE  # what is less than a sample is rounding
+TARGET_TOKEN_MS = 300.0  # ATD assumes this duration of a spoken target word
+SHORTEST_GAP: Seconds = 0.5 / SAMPLE_RATE  # a shorter gap is a rounding error
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechTiming:
-    """When the speech of one stream was made and when it sounds.
+    """Timing of the target speech of one stream, in seconds since the stream began.
 
-    stretches: (start, duration) in seconds since the stream began, in order. delays: seconds of source heard when each
-    was made; made: the same, or elapsed seconds where the scores are computation-aware. source_length: seconds.
+    Attributes:
+        intervals: (start, duration) of the playback of each piece, in order.
+        delays: Source received when each piece was computed.
+        computed: Equal to ``delays``, or elapsed times for computation-aware metrics.
+        source_length: Duration of the source.
     """
 
-    stretches: tuple[tuple[Seconds, Seconds], ...]
+    intervals: tuple[tuple[Seconds, Seconds], ...]
     delays: tuple[Seconds, ...]
-    made: tuple[Seconds, ...]
+    computed: tuple[Seconds, ...]
     source_length: Seconds
 
     @classmethod
     def of(cls, instance: Instance, *, aware: bool = False) -> "SpeechTiming":
-        """aware: on elapsed times, under the instance's convention."""
+        """Create the timing of an instance.
+
+        Args:
+            instance: Stream with target speech.
+            aware: Use elapsed times under the convention of the instance.
+        """
+        speech = instance.speech
         return cls(
-            stretches=tuple(playback_intervals(instance.speech, aware=aware)),
-            delays=tuple(spoken.delay for spoken in instance.speech),
-            made=tuple(spoken.elapsed if aware else spoken.delay for spoken in instance.speech),
+            intervals=tuple(playback_intervals(speech, aware=aware)),
+            delays=tuple(output.delay for output in speech),
+            computed=tuple(output.elapsed if aware else output.delay for output in speech),
             source_length=instance.source_length,
         )
 
     @property
     def gaps(self) -> list[Seconds]:
-        """Silences between two stretches."""
-        silences = [
-            after - (start + length) for (start, length), (after, _) in pairwise(self.stretches)
+        """Duration of each gap between two pieces."""
+        gaps = [
+            after - (start + length) for (start, length), (after, _) in pairwise(self.intervals)
         ]
-        return [silence for silence in silences if silence > SHORTEST_GAP]
+        return [gap for gap in gaps if gap > SHORTEST_GAP]
 
 
 class SpeechMetric(StreamMean):
-    """Unweighted mean over the streams in which something was said; NaN if there is none."""
+    """Unweighted mean over all streams with target speech; NaN without such streams."""
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        """The value of one stream in which something was said, or None where the metric says nothing about it."""
+    def score(self, timing: SpeechTiming) -> float | None:
+        """Return the value of a stream with target speech, or None if undefined."""
         raise NotImplementedError
 
-    def update(self, sounding: SpeechTiming) -> None:
-        """Add one stream."""
-        self.add(self.score(sounding) if sounding.stretches else None)
+    def update(self, timing: SpeechTiming) -> None:
+        """Add a stream."""
+        self.add(self.score(timing) if timing.intervals else None)
 
 
 class SpeechStartOffset(SpeechMetric):
-    """Seconds of source before the first speech; negative values are left out of the mean."""
+    """Seconds of source before the first speech; negative values are ignored."""
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        start = sounding.stretches[0][0]
+    def score(self, timing: SpeechTiming) -> float | None:
+        start = timing.intervals[0][0]
         return start if start >= 0 else None
 
 
 class SpeechEndOffset(SpeechMetric):
-    """Seconds from the end of the source to the end of the last speech: how long a listener still hears."""
+    """Seconds from the end of the source to the end of the last speech."""
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        start, duration = sounding.stretches[-1]
-        return start + duration - sounding.source_length
+    def score(self, timing: SpeechTiming) -> float | None:
+        start, duration = timing.intervals[-1]
+        return start + duration - timing.source_length
 
 
 class DiscontinuitySum(SpeechMetric):
-    """Seconds of silence between the first speech and the last."""
+    """Total seconds of gaps in a stream."""
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        return sum(sounding.gaps)
+    def score(self, timing: SpeechTiming) -> float | None:
+        return sum(timing.gaps)
 
 
 class DiscontinuityAve(SpeechMetric):
-    """Seconds that a gap lasts on average in a stream; 0 where there is none."""
+    """Mean duration of the gaps in a stream in seconds; 0 without gaps."""
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        return sum(sounding.gaps) / len(sounding.gaps) if sounding.gaps else 0.0
+    def score(self, timing: SpeechTiming) -> float | None:
+        return sum(timing.gaps) / len(timing.gaps) if timing.gaps else 0.0
 
 
 class DiscontinuityNum(SpeechMetric):
     """Number of gaps in a stream."""
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        return float(len(sounding.gaps))
+    def score(self, timing: SpeechTiming) -> float | None:
+        return float(len(timing.gaps))
 
 
 class SpeechOverlap(SpeechMetric):
-    """What share of the target speech sounds before the source has ended: 1 is simultaneous, 0 consecutive."""
+    """Share of the target speech played before the end of the source.
 
-    def score(self, sounding: SpeechTiming) -> float | None:
-        end = sounding.source_length
-        during = sum(
-            max(0.0, min(start + length, end) - start) for start, length in sounding.stretches
+    1 is fully simultaneous, 0 is consecutive.
+    """
+
+    def score(self, timing: SpeechTiming) -> float | None:
+        end = timing.source_length
+        before_end = sum(
+            max(0.0, min(start + length, end) - start) for start, length in timing.intervals
         )
-        return during / sum(length for _, length in sounding.stretches)
+        return before_end / sum(length for _, length in timing.intervals)
 
 
 class SpeechATD(SpeechMetric):
-    """Average Token Delay (Kano et al. 2023) for speech in, speech out: seconds.
+    """Average Token Delay (Kano et al. 2023) of speech output: seconds.
 
-    As SimulEval has it: stretches with the same delay are one chunk; a chunk is cut into target tokens of 0.3 s and a
-    rest, and its compute is spread evenly over them. Counted in milliseconds, as for text. In sentences only: over
-    a talk the n-th token of the target has nothing to do with the n-th of the source.
+    As in SimulEval, pieces with the same delay form a chunk. A chunk is divided into target tokens
+    of 0.3 s and a shorter last one, and its compute is distributed evenly over them. Computed in
+    milliseconds, as for text. Defined for single sentences only: in a whole talk, the n-th target
+    token does not correspond to the n-th source token.
     """
 
-    def score(self, sounding: SpeechTiming) -> float | None:
+    def score(self, timing: SpeechTiming) -> float | None:
         delays: list[float] = []
         spent: list[float] = []
         lengths: list[float] = []
-        before = 0.0
-        for delay, duration, compute in _chunks(sounding):
+        previous = 0.0
+        for delay, duration, compute in _chunks(timing):
             tokens = _tokens(duration)
             delays += [delay] * len(tokens)
             lengths += tokens
             spent += [
-                before + (compute - before) * (token + 1) / len(tokens)
+                previous + (compute - previous) * (token + 1) / len(tokens)
                 for token in range(len(tokens))
             ]
-            before = compute
+            previous = compute
         return token_delay(delays, spent, lengths) / MS
 
 
-def _chunks(sounding: SpeechTiming) -> Iterator[tuple[float, float, float]]:
-    """(delay, duration, compute so far) of what was made at one moment, all in milliseconds."""
-    rows = list(zip(sounding.delays, sounding.made, sounding.stretches, strict=True))
+def _chunks(timing: SpeechTiming) -> Iterator[tuple[float, float, float]]:
+    """Yield (delay, duration, compute so far) of each chunk in milliseconds."""
+    rows = list(zip(timing.delays, timing.computed, timing.intervals, strict=True))
     for delay, group in groupby(rows, key=lambda row: row[0]):
         members = list(group)
         duration = sum(length for *_, (_, length) in members)
@@ -153,6 +168,7 @@ def _chunks(sounding: SpeechTiming) -> Iterator[tuple[float, float, float]]:
 
 
 def _tokens(duration: float) -> list[float]:
+    """Divide a duration in milliseconds into target tokens and return their durations."""
     whole, rest = divmod(duration, TARGET_TOKEN_MS)
     return [TARGET_TOKEN_MS] * int(whole) + ([rest] if rest else [])
 

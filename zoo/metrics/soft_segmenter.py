@@ -1,8 +1,9 @@
-"""Gives the units of one long hypothesis to the reference segments by likeness of words (SoftSegmenter). Knows no time.
+"""SoftSegmenter: assigns the units of a talk to its reference segments by word similarity.
 
-Polák et al. (2025), "Better Late Than Never", as OmniSTEval 0.1.10 runs it: the alignment that maximises the summed
-Jaccard likeness of character sets, gaps free, ties MATCH > DELETE > INSERT; texts are NFKC-normalised, lower-cased and
-Moses-tokenised for matching only.
+Polák et al. (2025), "Better Late Than Never", as implemented in OmniSTEval 0.1.10. The alignment
+maximises the sum of the Jaccard similarities of character sets. Gaps cost nothing, and ties are
+resolved as MATCH > DELETE > INSERT. For the alignment only, texts are NFKC-normalised, lower-cased
+and Moses-tokenised.
 """
 
 import unicodedata
@@ -21,7 +22,13 @@ MATCH, DELETE, INSERT = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a unit. owner: number of its reference segment, or of its unit in the hypothesis. first: begins it."""
+    """A token of a unit.
+
+    Attributes:
+        text: Normalised text.
+        owner: Index of the reference segment, or of the unit of the hypothesis.
+        first: The token begins its unit.
+    """
 
     text: str
     owner: int
@@ -31,7 +38,16 @@ class Token:
 def soft_segment(
     units: Sequence[str], references: Sequence[str], *, language: Language
 ) -> list[list[int]]:
-    """Per reference segment the positions in ``units`` that belong to it, in order."""
+    """Assign units to reference segments.
+
+    Args:
+        units: Units of the hypothesis.
+        references: Texts of the reference segments.
+        language: Target language.
+
+    Returns:
+        For each segment the positions of its units in ascending order.
+    """
     segments: list[list[int]] = [[] for _ in references]
     hypothesis = _tokens(list(enumerate(units)), language)
     reference = _tokens(
@@ -48,35 +64,49 @@ def soft_segment(
 
 
 def _units(text: str, language: Language) -> list[str]:
+    """Split a reference text as OmniSTEval does."""
     return text.split() if language.unit == "word" else list(text.replace(" ", "").strip())
 
 
 def _tokens(units: Sequence[tuple[int, str]], language: Language) -> list[Token]:
+    """Tokenise (owner, unit) pairs."""
     tokens: list[Token] = []
     for owner, unit in units:
         text = unicodedata.normalize("NFKC", unit).lower()
-        pieces = (
-            [text] if language.unit == "char" else (moses_tokens(text, language.code) or [text])
-        )
+        pieces = [] if language.unit == "char" else moses_tokens(text, language.code)
+        pieces = pieces or [text]
         tokens.extend(Token(piece, owner, first=index == 0) for index, piece in enumerate(pieces))
     return tokens
 
 
 def similarity(reference: str, hypothesis: str, *, exact: bool) -> float:
-    """Jaccard index of the two character sets (exact: 1 or 0); -inf between punctuation and anything else."""
+    """Return the similarity of two tokens.
+
+    Args:
+        reference: Token of the reference.
+        hypothesis: Token of the hypothesis.
+        exact: Return 1 for equal tokens and 0 otherwise, instead of the Jaccard index of the two
+            character sets.
+
+    Returns:
+        A value in [0, 1], or -inf if exactly one of the tokens is punctuation.
+    """
     if (reference in PUNCTUATION) != (hypothesis in PUNCTUATION):
         return float("-inf")
     if exact:
         return float(reference == hypothesis)
-    shared, every = len(set(reference) & set(hypothesis)), len(set(reference) | set(hypothesis))
-    return shared / every if every else 0.0
+    shared, union = set(reference) & set(hypothesis), set(reference) | set(hypothesis)
+    return len(shared) / len(union) if union else 0.0
 
 
-def _likeness_table(
+def _similarity_table(
     reference: Sequence[str], hypothesis: Sequence[str], *, exact: bool
 ) -> NDArray[np.float64]:
-    """(distinct reference, distinct hypothesis) :func:`likeness`, by counting shared characters as a matrix product."""
-    marks = np.equal.outer(
+    """Return the (reference, hypothesis) matrix of :func:`similarity` of distinct tokens.
+
+    Shared characters are counted by a matrix product.
+    """
+    same_kind = np.equal.outer(
         [text in PUNCTUATION for text in reference], [text in PUNCTUATION for text in hypothesis]
     )
     if exact:
@@ -90,12 +120,13 @@ def _likeness_table(
         }
         left, right = _characters(reference, alphabet), _characters(hypothesis, alphabet)
         shared = left @ right.T
-        every = left.sum(1)[:, None] + right.sum(1)[None, :] - shared
-        table = np.divide(shared, every, out=np.zeros_like(shared), where=every > 0)
-    return np.where(marks, table, -np.inf)
+        union = left.sum(1)[:, None] + right.sum(1)[None, :] - shared
+        table = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    return np.where(same_kind, table, -np.inf)
 
 
 def _characters(texts: Sequence[str], alphabet: dict[str, int]) -> NDArray[np.float64]:
+    """Return a (texts, alphabet) matrix with 1 for each character of each text."""
     table = np.zeros((len(texts), len(alphabet)))
     for row, text in enumerate(texts):
         table[row, [alphabet[char] for char in text]] = 1.0
@@ -105,12 +136,14 @@ def _characters(texts: Sequence[str], alphabet: dict[str, int]) -> NDArray[np.fl
 def _path(
     reference: Sequence[Token], hypothesis: Sequence[Token], language: Language
 ) -> list[tuple[int, int]]:
-    """Aligned (reference, hypothesis) positions from first to last; -1 for a gap.
+    """Return the aligned (reference, hypothesis) positions in order; -1 for a gap.
 
-    Gaps cost nothing, so a row of the table is the running maximum of its match and delete candidates.
+    Gaps cost nothing, so each row of the dynamic program is the running maximum of its match and
+    delete candidates.
     """
     rows, columns = [_numbered(tokens) for tokens in (reference, hypothesis)]
-    table = _likeness_table(rows[0], columns[0], exact=language.unit == "char")
+    table = _similarity_table(rows[0], columns[0], exact=language.unit == "char")
+
     best = np.zeros(len(hypothesis) + 1)
     steps = np.full((len(reference) + 1, len(hypothesis) + 1), INSERT, dtype=np.uint8)
     for index, row in enumerate(rows[1], start=1):
@@ -122,17 +155,18 @@ def _path(
         )
         steps[index, 0] = DELETE
         best = current
-    return _traced(steps)
+    return _trace_back(steps)
 
 
 def _numbered(tokens: Sequence[Token]) -> tuple[list[str], NDArray[np.int64]]:
-    """Distinct texts, and the number of each token's text."""
-    numbers: dict[str, int] = {}
-    return_index = [numbers.setdefault(token.text, len(numbers)) for token in tokens]
-    return list(numbers), np.array(return_index, dtype=np.int64)
+    """Return the distinct texts of the tokens and the index of each token's text."""
+    indices: dict[str, int] = {}
+    token_indices = [indices.setdefault(token.text, len(indices)) for token in tokens]
+    return list(indices), np.array(token_indices, dtype=np.int64)
 
 
-def _traced(steps: NDArray[np.uint8]) -> list[tuple[int, int]]:
+def _trace_back(steps: NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Follow the steps from the last cell to the first one."""
     row, column = steps.shape[0] - 1, steps.shape[1] - 1
     path: list[tuple[int, int]] = []
     while row > 0 or column > 0:
@@ -150,18 +184,24 @@ def _owners(
     hypothesis: Sequence[Token],
     language: Language,
 ) -> list[tuple[int, int]]:
-    """(unit, segment) for each unit's first token. A run of unaligned tokens goes to the like-minded neighbour.
+    """Assign each unit to the segment of its first token.
 
-    A token decides between the reference token before its run and the one after it; once it is the one after, the rest
-    of the run follows. Punctuation before the first aligned token that is like nothing is dropped (as in OmniSTEval).
+    Each unaligned token of the hypothesis is assigned to the more similar of two reference tokens:
+    the one before the run of unaligned tokens and the one after it. After the first token that is
+    assigned to the latter, the rest of the run follows. Punctuation before the first aligned token
+    is dropped if it is similar to neither, as in OmniSTEval.
+
+    Returns:
+        (unit, segment) pairs.
     """
     exact = language.unit == "char"
     following = _next_references(path)
     owners: list[tuple[int, int]] = []
-    before, joined_until = -1, -1
+    previous, joined_until = -1, -1
+
     for index, (row, column) in enumerate(path):
         if row >= 0:
-            owner = before = row
+            owner = previous = row
         elif index < joined_until:
             owner = following[index]
         else:
@@ -169,10 +209,10 @@ def _owners(
                 similarity(reference[other].text, hypothesis[column].text, exact=exact)
                 if other >= 0
                 else float("-inf")
-                for other in (before, following[index])
+                for other in (previous, following[index])
             ]
             takes_next = scores[1] > scores[0]
-            owner = following[index] if takes_next else before
+            owner = following[index] if takes_next else previous
             joined_until = _run_end(path, index) if takes_next else index
         if column >= 0 and owner >= 0 and hypothesis[column].first:
             owners.append((hypothesis[column].owner, reference[owner].owner))
@@ -180,6 +220,7 @@ def _owners(
 
 
 def _next_references(path: Sequence[tuple[int, int]]) -> list[int]:
+    """Return for each step of the path the next aligned reference token; -1 after the last one."""
     following, current = [0] * len(path), -1
     for index in range(len(path) - 1, -1, -1):
         current = path[index][0] if path[index][0] >= 0 else current
@@ -188,6 +229,7 @@ def _next_references(path: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _run_end(path: Sequence[tuple[int, int]], index: int) -> int:
+    """Return the end of the run of unaligned hypothesis tokens that contains ``index``."""
     while index < len(path) and path[index][0] < 0:
         index += 1
     return index
