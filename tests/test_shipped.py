@@ -7,8 +7,8 @@ import torch
 
 from zoo.config import build, compose
 from zoo.data.talks import Talk
-from zoo.evaluation.heard import Listeners
 from zoo.evaluation.runner import Evaluator, Settings
+from zoo.evaluation.speech import SpeechModels
 from zoo.languages import language
 from zoo.metrics.asr import recogniser_errors
 from zoo.recognisers.base import Recogniser
@@ -105,11 +105,11 @@ def test_speech_of_simulu_is_recognised(talks: list[Talk], tmp_path: Path) -> No
     cfg = compose("evaluate", ["system=simulu"])
     system: StreamingSystem = build(cfg.system)
     system.configure_model()
-    listeners = Listeners({"de": build(cfg.recogniser)})
-    listeners.load(torch.device("cpu"))
+    models = SpeechModels({"de": build(cfg.recogniser)})
+    models.load(torch.device("cpu"))
     settings = Settings(upper_bound=False, oracle_k=(), knob_values=[6], batch_size=2)
     evaluator = Evaluator(
-        corpus="minitalks", talks=talks, settings=settings, folder=tmp_path, listeners=listeners
+        corpus="minitalks", talks=talks, settings=settings, folder=tmp_path, models=models
     )
     [row] = evaluator.run(system)
     assert len(list(tmp_path.rglob("*.target.wav"))) == len(talks)

@@ -18,7 +18,6 @@ FILE_LINES, FUNCTION_LINES, DEPTH = 350, 50, 3
 
 LONG_FILES: set[str] = set()
 LONG_FUNCTIONS = {
-    "zoo/evaluation/job.py:evaluate",
     "zoo/training/run.py:fit",
 }
 DEEP_CLASSES: set[str] = set()

@@ -14,7 +14,7 @@ from zoo.data.corpora import MiniTalks
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.evaluation import smoke
-from zoo.evaluation.smoke import Heard
+from zoo.evaluation.smoke import Output
 from zoo.history.keep_all import KeepAll
 from zoo.languages import language
 from zoo.policies.wait_k import WaitK
@@ -49,17 +49,19 @@ def instance(text: str, *, first: float = 1.0, code: str = "de") -> Instance:
     return Instance(0, "talk", 5.0, text, units, delays, delays, unit=spoken.unit)
 
 
-def heard(*texts: str, truncated: int = 0, **options: object) -> list[Heard]:
+def heard(*texts: str, truncated: int = 0, **options: object) -> list[Output]:
     """What was written for SOURCES; by default their references."""
     written = texts or REFERENCES
     return [
-        Heard(source, reference, instance(text, **options), turns=5, truncated=truncated)
+        Output(source, reference, instance(text, **options), turns=5, truncated=truncated)
         for source, reference, text in zip(SOURCES, REFERENCES, written, strict=True)
     ]
 
 
-def wrong(found: Sequence[Heard], code: str = "de", step: float = 1.0) -> set[str]:
-    return {check.name for check in smoke.examine(found, language(code), step) if not check.ok}
+def wrong(found: Sequence[Output], code: str = "de", step: float = 1.0) -> set[str]:
+    return {
+        check.name for check in smoke.check_outputs(found, language(code), step) if not check.ok
+    }
 
 
 def test_a_correct_run_passes_the_health_checks() -> None:
@@ -88,7 +90,7 @@ def test_a_correct_run_passes_the_health_checks() -> None:
         (heard(first=5.0), {LATE}),
     ],
 )
-def test_each_check_sees_its_own(found: list[Heard], names: set[str]) -> None:
+def test_each_check_sees_its_own(found: list[Output], names: set[str]) -> None:
     assert wrong(found) == names
 
 
@@ -97,7 +99,7 @@ def test_short_sentences_cannot_be_begun_early() -> None:
 
 
 def test_synthesised_speech_is_transcribed_and_scored() -> None:
-    def said(seconds: float) -> list[Heard]:
+    def said(seconds: float) -> list[Output]:
         speech = (SpeechOutput(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
         return [replace(one, instance=replace(one.instance, speech=speech)) for one in heard()]
 
@@ -107,16 +109,16 @@ def test_synthesised_speech_is_transcribed_and_scored() -> None:
         (said(0.0), False),
         (heard(), False),
     ):
-        assert [check.ok for check in smoke.examine(found, language("de"), 1.0, speaking=True)] == [
-            True
-        ] * 8 + [healthy]
-    assert len(smoke.examine(heard(), language("de"), 1.0)) == 8
+        assert [
+            check.ok for check in smoke.check_outputs(found, language("de"), 1.0, speaking=True)
+        ] == [True] * 8 + [healthy]
+    assert len(smoke.check_outputs(heard(), language("de"), 1.0)) == 8
 
 
 def test_characters_count_and_names_may_keep_their_letters() -> None:
     references = ("这座小房子很旧了。", "我们读那封很长的信。", "David从来不睡觉也不休息。")
     found = [
-        Heard(source, reference, instance(reference, code="zh"), turns=1)
+        Output(source, reference, instance(reference, code="zh"), turns=1)
         for source, reference in zip(SOURCES, references, strict=True)
     ]
     assert wrong(found, "zh") == set()  # David: 5 of 31 letters
@@ -124,7 +126,7 @@ def test_characters_count_and_names_may_keep_their_letters() -> None:
     assert wrong(found, "zh") == {"letters that are not Chinese", DEAF}
     [pace] = [
         check
-        for check in smoke.examine(found[1:], language("zh"), 1.0)
+        for check in smoke.check_outputs(found[1:], language("zh"), 1.0)
         if "per second" in check.name
     ]
     assert (pace.name, pace.value) == ("characters per second of speech", "2.50")
@@ -190,16 +192,16 @@ def talks() -> list[Talk]:
 
 def test_speech_of_any_system_can_be_synthesised(talks: list[Talk]) -> None:
     system = offline_system(talks)
-    found = smoke.listen(system, talks)
+    found = smoke.translate(system, talks)
     assert [one.instance.text for one in found] == [
         talk.segments[0].targets["de"].text for talk in talks
     ]
     assert all(one.turns > 3 and one.truncated == 0 for one in found)
     assert "decode" not in vars(system.backbone)
     assert wrong(found, step=0.5) == set()
-    assert smoke.finite(system).ok
+    assert smoke.check_weights(system).ok
     system.backbone.weight.data[1] = torch.nan
-    bad = smoke.finite(system)
+    bad = smoke.check_weights(system)
     assert (bad.ok, bad.value) == (False, "1")
     assert "weight" in bad.causes
 
@@ -248,7 +250,9 @@ def test_random_weights_are_suspicious(evaluate: Evaluate, here: Path) -> None:
     assert result.code == 1
     assert "SUSPICIOUS" in result.out
     assert "1.92 s per step" in result.out
-    assert "closest to their own reference: often it does not hear" in result.out
+    assert (
+        "closest to their own reference: often the audio does not reach the decoder" in result.out
+    )
     assert "suspicious: " in result.out.splitlines()[-1]
     assert list(here.iterdir()) == []
 
@@ -261,7 +265,7 @@ def test_a_turn_stopped_at_its_limit_is_counted() -> None:
     ]
     system: StreamingSystem = build(compose("evaluate", limit).system)
     system.configure_model()
-    found = smoke.listen(system, smoke.chosen(MiniTalks(), "tst")[:1])
+    found = smoke.translate(system, smoke.chosen(MiniTalks(), "tst")[:1])
     written = sum(unit != "" for unit in found[0].instance.units)
     assert (found[0].turns, found[0].truncated > 0, written <= 4) == (4, True, True)
 

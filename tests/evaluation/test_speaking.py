@@ -17,10 +17,10 @@ from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
 from tests.recognisers.conftest import ctc_folder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
-from zoo.evaluation import heard
-from zoo.evaluation.heard import Listeners
+from zoo.evaluation import speech
 from zoo.evaluation.job import log_curve, network_of
 from zoo.evaluation.runner import Evaluator, Settings, speaks
+from zoo.evaluation.speech import SpeechModels
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
 from zoo.streaming.session import SpeechRequest
@@ -60,7 +60,7 @@ class Ear:
         self.loaded = 0
 
     def unavailable_reason(self) -> str | None:
-        return None if self.found else "Speech is not scored by its words: no ear."
+        return None if self.found else "Target speech has no ASR scores: no ear."
 
     def load(self, device: torch.device | None = None) -> None:
         self.loaded += 1
@@ -81,20 +81,20 @@ def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Talk]:
     def clean(talk: Talk, target: Language) -> list[Tensor]:
         return [pronounce(segment.targets[target.code].text) for segment in talk.segments]
 
-    monkeypatch.setattr(heard, "clean_speech", clean)
+    monkeypatch.setattr(speech, "clean_speech", clean)
     return [talk(tmp_path, "one"), talk(tmp_path, "two")]
 
 
 def evaluator(
     talks: Sequence[Talk], folder: Path, ear: Recogniser | None, **settings: Any
 ) -> Evaluator:
-    listeners = Listeners.found({"de": ear}, settings.get("utmos"))
+    models = SpeechModels.available({"de": ear}, settings.get("utmos"))
     return Evaluator(
         corpus="script",
         talks=talks,
         settings=Settings(**{"knob_values": [1], **settings}),
         folder=folder,
-        listeners=listeners,
+        models=models,
     )
 
 
@@ -125,7 +125,7 @@ def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
     assert row.flags == ()
     text = " ".join(f"W{word}en," for word in range(1, words + 1))
     assert (tmp_path / row.instances).with_name(
-        "heard.txt"
+        "transcripts.txt"
     ).read_text() == f"one\t{text}\ntwo\t{text}\n"
     assert ceiling.scores["ASR_BLEU"] == pytest.approx(100)
     assert not {"StartOffset", "DiscontinuitySum", "StreamLAAL"} & set(ceiling.scores)
@@ -167,8 +167,8 @@ def test_without_a_recogniser_there_are_no_asr_scores(talks: list[Talk], tmp_pat
             "SpeechWER",
             "SpeechCER",
         } & set(row.scores)
-        assert Listeners.found({"de": ear}, None).notes == [
-            f"Speech is not scored by its words: {note}"
+        assert SpeechModels.available({"de": ear}, None).notes == [
+            f"Target speech has no ASR scores: {note}"
         ]
 
 
@@ -178,12 +178,12 @@ def test_a_language_without_a_voice_has_no_error_of_its_own(
     def refuse(talk: Talk, target: Language) -> list[Tensor]:
         raise ZooError("espeak-ng has no voice 'de'.")
 
-    monkeypatch.setattr(heard, "clean_speech", refuse)
+    monkeypatch.setattr(speech, "clean_speech", refuse)
     evaluated = evaluator(talks, tmp_path, Ear(), upper_bound=False)
     (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
     assert row.scores["ASR_BLEU"] == pytest.approx(100)
     assert "ASR_WER" not in row.scores
-    (note,) = evaluated.listeners.notes
+    (note,) = evaluated.models.notes
     assert note == "The recogniser's own error in German is not known: espeak-ng has no voice 'de'."
 
 
@@ -230,7 +230,7 @@ def test_text_systems_and_oracles_load_no_recogniser(talks: list[Talk], tmp_path
     assert not speaks(silent)
     rows = [*evaluated.run(silent), *evaluated.oracles(DE, EN)]
     assert ear.asked == 0
-    assert not list(tmp_path.rglob("heard.txt"))
+    assert not list(tmp_path.rglob("transcripts.txt"))
     assert not any(
         name.startswith(("ASR", "Speech", "Disc")) for row in rows for name in row.scores
     )
@@ -301,14 +301,14 @@ def test_naturalness(talks: list[Talk], tmp_path: Path) -> None:
     assert row.scores["UTMOS"] == pytest.approx(1 + 11 / 100)
     assert row.signatures["UTMOS"].startswith("UTMOS|network:loud.pt|")
     with pytest.raises(ZooError, match="weights are not downloaded"):
-        Listeners.found({"de": None}, "nowhere.pt")
-    assert Listeners.found({}, "nowhere.pt").judge is None, "nobody speaks"
+        SpeechModels.available({"de": None}, "nowhere.pt")
+    assert SpeechModels.available({}, "nowhere.pt").utmos is None, "nobody speaks"
 
 
 def test_recognisers_load_the_folders_found(tmp_path: Path) -> None:
     there, gone = Ear(), Ear(found=False)
-    listeners = Listeners.found({"de": there, "es": gone}, None)
-    listeners.load(torch.device("cpu"))
+    models = SpeechModels.available({"de": there, "es": gone}, None)
+    models.load(torch.device("cpu"))
     assert (there.loaded, gone.loaded) == (1, 0)
     assert written(WORDS[0]) == "w1en w2en w3en w4en w5en"
 
@@ -349,7 +349,7 @@ def test_scores_that_are_left_out_are_reported(
 ) -> None:
     done = evaluate(*mustc, *SPEAKING, "evaluation.recogniser=null")
     assert done.code == 0, done.err
-    note = "Speech is not scored by its words: evaluation.recogniser is null."
+    note = "Target speech has no ASR scores: evaluation.recogniser is null."
     assert done.out.endswith(note + "\n")
     (page,) = here.rglob("report.html")
     assert note in page.read_text()

@@ -1,4 +1,4 @@
-"""evaluate.py's work: from a configuration to a run folder with results, logs, plots and a page."""
+"""The job of evaluate.py: from a configuration to a run folder with scores, logs and a report."""
 
 import shlex
 import sys
@@ -27,10 +27,10 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation import smoke
-from zoo.evaluation.heard import Listeners
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.runner import Evaluator, Settings, knob_values, speaks, viewed
 from zoo.evaluation.sources import check_talks
+from zoo.evaluation.speech import SpeechModels
 from zoo.report.page import write_report
 from zoo.report.plots import plot_curves
 from zoo.report.results import Row
@@ -42,7 +42,7 @@ from zoo.tracking.tracker import Tracker, track
 from zoo.types import SAMPLE_RATE
 
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
-# what `compare` may change
+# keys that an entry of `compare` may change
 PARTS = (
     "system",
     "backbone",
@@ -52,16 +52,21 @@ PARTS = (
     "source_language",
     "target_language",
 )
-SUSPICIOUS = 1  # exit code of a smoke test that found something
-TABLE_WIDTH = 100  # columns, where no terminal says how wide it is
+SUSPICIOUS = 1  # exit code of a smoke test with a failed check
+TABLE_WIDTH = 100  # columns, where stdout is not a terminal
+
+Choices = Mapping[StreamingSystem | InstanceSource, Config]  # configuration of each system
 
 
 def evaluate(cfg: Config) -> None:
-    """Evaluate what is configured and print the table and where everything lies. Raises ZooError on bad input."""
-    entries = chosen(cfg)  # first: building a part resolves the links of what it links to, for good
+    """Evaluate the configured systems; print the table and the paths of the results.
+
+    Raises ZooError on bad input.
+    """
+    entries = chosen(cfg)  # first: building a part resolves the links in it for good
     settings: Settings = build(cfg.evaluation)
     device, logger = machine(cfg), build(cfg.logger)
-    choices = {build(choice.system): choice for choice in entries}
+    choices: Choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
     if not isinstance(cfg.smoke, bool):
         raise unknown_choice("value of smoke", cfg.smoke, ("true", "false"))
@@ -69,9 +74,10 @@ def evaluate(cfg: Config) -> None:
         torch.manual_seed(cfg.seed)
         smoke_test(choices, corpus, settings, device)
         return
-    listeners = listening(choices, settings)
+
+    models = speech_models(choices, settings)
     talks = prepare(list(choices), corpus, settings)
-    listeners.load(device)
+    models.load(device)
     run = open_run(run_folder(), kind="evaluate", multirun=is_multirun())
     facts = {
         "corpus_hash": content_hash(talks),
@@ -82,69 +88,79 @@ def evaluate(cfg: Config) -> None:
         run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger
     ) as tracker:
         evaluator = Evaluator(
-            corpus=corpus.name,
-            talks=talks,
-            settings=settings,
-            folder=run.folder,
-            listeners=listeners,
+            corpus=corpus.name, talks=talks, settings=settings, folder=run.folder, models=models
         )
-        heard_whole: list[object] = []
-        for system, choice in choices.items():
-            torch.manual_seed(cfg.seed)
-            if isinstance(system, StreamingSystem):
-                declare_model(tracker, plain(choice)["backbone"])
-                system.to(device)
-            network = network_of(plain(choice))
-            for row in evaluator.run(system, upper_bound=network not in heard_whole):
-                log_row(tracker, row, compared=len(choices) > 1)
-            heard_whole.append(network)
-            if isinstance(system, StreamingSystem):
-                system.cpu()
-        for target, source in dict.fromkeys(
-            (system.target_language, system.source_language) for system in choices
-        ):
-            for row in evaluator.oracles(target, source):
-                log_row(tracker, row, compared=True)
-        if listeners.notes:
-            facts |= {"not scored": " ".join(listeners.notes)}
+        evaluate_systems(evaluator, choices, tracker, device=device, seed=cfg.seed)
+        if models.notes:
+            facts |= {"not scored": " ".join(models.notes)}
         publish(evaluator, tracker, run.folder, facts)
-        for note in listeners.notes:
+        for note in models.notes:
             print(note)
 
 
-def listening(
-    choices: Mapping[StreamingSystem | InstanceSource, Config], settings: Settings
-) -> Listeners:
-    """Who hears the systems that speak: a recogniser per target language, as each choice configures it.
+def evaluate_systems(
+    evaluator: Evaluator, choices: Choices, tracker: Tracker, *, device: torch.device, seed: int
+) -> None:
+    """Evaluate every system, then the oracles of every language pair, and log each row.
 
-    Reads no recogniser's weights. Raises ZooError for one that is missing and must not be.
+    Args:
+        evaluator: evaluator of the corpus.
+        choices: configuration of each system.
+        tracker: receives the scores.
+        device: where the networks run, one at a time.
+        seed: seed of each system.
     """
-    spoken = {
+    networks: list[object] = []
+    for system, choice in choices.items():
+        torch.manual_seed(seed)
+        if isinstance(system, StreamingSystem):
+            declare_model(tracker, plain(choice)["backbone"])
+            system.to(device)
+        network = network_of(plain(choice))
+        for row in evaluator.run(system, upper_bound=network not in networks):
+            log_row(tracker, row, compared=len(choices) > 1)
+        networks.append(network)
+        if isinstance(system, StreamingSystem):
+            system.cpu()
+
+    pairs = [(system.target_language, system.source_language) for system in choices]
+    for target, source in dict.fromkeys(pairs):
+        for row in evaluator.oracles(target, source):
+            log_row(tracker, row, compared=True)
+
+
+def speech_models(choices: Choices, settings: Settings) -> SpeechModels:
+    """Models that score the systems with target speech, as each choice configures its recogniser.
+
+    No recogniser weights are read. Raises ZooError for a missing model that is required.
+    """
+    speaking = {
         system.target_language.code: choice for system, choice in choices.items() if speaks(system)
     }
-    return Listeners.found(
-        {code: build(choice.evaluation).recogniser for code, choice in spoken.items()},
-        settings.utmos,
-    )
+    recognisers = {code: build(choice.evaluation).recogniser for code, choice in speaking.items()}
+    return SpeechModels.available(recognisers, settings.utmos)
 
 
 def network_of(config: Mapping[str, Any]) -> object:
-    """What decides what is said of a segment heard whole: backbone (but for its alignment), synthesizer, languages."""
+    """What the offline row depends on: backbone without alignment, synthesizer, languages."""
     backbone = {
         key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"
     }
     return backbone, config["synthesizer"], config["source_language"], config["target_language"]
 
 
-def smoke_test(
-    choices: Mapping[StreamingSystem | InstanceSource, Config],
-    corpus: Corpus,
-    settings: Settings,
-    device: torch.device,
-) -> None:
-    """A few sentences through each system at its first knob value; exit code 1 if one looks ill. Writes no file.
+def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: torch.device) -> None:
+    """Stream a few sentences through each system and print its checks; no file is written.
 
-    Raises ZooError on bad input.
+    Args:
+        choices: configuration of each system.
+        corpus: source of the sentences.
+        settings: its split; each system runs at its first knob value.
+        device: where the networks run.
+
+    Raises:
+        ZooError: bad input.
+        SystemExit: with code 1 where a system fails a check.
     """
     systems = [system for system in choices if isinstance(system, StreamingSystem)]
     if len(systems) < len(choices):
@@ -160,21 +176,18 @@ def smoke_test(
         (system.source_language, system.target_language) for system in systems
     ):
         check_talks(talks, source=source, target=target)
+
     healthy = True
     for system in systems:
         system.configure_model()
         print(smoke.title(system.to(device), plain(choices[system])["backbone"].get("checkpoint")))
-        heard = smoke.listen(system, talks)
+        outputs = smoke.translate(system, talks)
+        step = system.chunk_samples / SAMPLE_RATE
         checks = [
-            smoke.finite(system),
-            *smoke.examine(
-                heard,
-                system.target_language,
-                system.chunk_samples / SAMPLE_RATE,
-                speaking=speaks(system),
-            ),
+            smoke.check_weights(system),
+            *smoke.check_outputs(outputs, system.target_language, step, speaking=speaks(system)),
         ]
-        smoke.show(heard, checks, wide_console())
+        smoke.show(outputs, checks, wide_console())
         healthy = healthy and all(check.ok for check in checks)
         system.cpu()
     if not healthy:
@@ -182,13 +195,13 @@ def smoke_test(
 
 
 def wide_console() -> Console:
-    """A terminal as wide as it is; elsewhere wide enough for a table."""
+    """A console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
     console = Console()
     return console if console.is_terminal else Console(width=TABLE_WIDTH)
 
 
 def chosen(cfg: Config) -> list[Config]:
-    """The configuration of each system: this one, or one per entry of ``compare`` with its overrides on top."""
+    """The configuration of each system: ``cfg``, or one per entry of ``compare``."""
     entries = plain(cfg)["compare"]
     if entries is None:
         return [cfg]
@@ -198,14 +211,17 @@ def chosen(cfg: Config) -> list[Config]:
 
 
 def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
-    """One entry of ``compare``. Raises ZooError where it sets what holds for all systems: that would change nothing."""
+    """Compose one entry of ``compare``.
+
+    Raises ZooError where it sets a key that all systems share.
+    """
     choice = compose("evaluate", [*overrides(), *entry])
     choice.system.name = row_name(name, overrides(), entry)
     shared, own = plain(cfg, resolve=False), plain(choice, resolve=False)
     for key in own:
         if key not in PARTS and own[key] != shared.get(key):
             raise ZooError(
-                f"compare.{name} sets {key}, which holds for all systems; set it outside of compare."
+                f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )
     return choice
 
@@ -213,16 +229,25 @@ def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
 def prepare(
     choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings
 ) -> Sequence[Talk]:
-    """Find every mistake before long work and before anything is written; load weights and talks. Raises ZooError."""
+    """Check everything before long work and before anything is written; load weights and talks.
+
+    Args:
+        choices: systems and recorded logs.
+        corpus: source of the talks.
+        settings: how to evaluate.
+
+    Raises:
+        ZooError: any value, file or stream that does not fit.
+    """
     streaming = [system for system in choices if isinstance(system, StreamingSystem)]
     for system in streaming:
         knob_values(system, settings)
     ensure_writable(run_folder())
     talks = corpus.talks(settings.split, limit=settings.talks)
-    for source, target, heard in {
+    for source, target, streamed in {
         (s.source_language, s.target_language, s in streaming) for s in choices
     }:
-        check_talks(talks, source=source, target=target, heard=heard)
+        check_talks(talks, source=source, target=target, streamed=streamed)
     for recording in (system for system in choices if not isinstance(system, StreamingSystem)):
         matched(recording, viewed(talks, settings), all_streams=settings.talks is None)
     for system in streaming:
@@ -230,19 +255,25 @@ def prepare(
         for value in knob_values(system, settings):
             if value is not None:
                 system.turn_knob(value)
-            system.open("")  # a stream that cannot begin at this value is told now
+            system.open("")  # raises now for a value at which no stream can start
     return talks
 
 
 def declare_model(tracker: Tracker, backbone: Mapping[str, Any]) -> None:
-    """Tell the tracker which training this evaluation rests on, where the backbone's checkpoint says so."""
+    """Log which training run the backbone's checkpoint comes from, if it has a run id."""
     checkpoint = backbone.get("checkpoint")
     if checkpoint is not None and (Path(checkpoint) / CARD).is_file():
         tracker.use_checkpoint(Path(checkpoint), run_id=run_id_of(Path(checkpoint)))
 
 
 def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
-    """Scores under stable keys such as ``tst/en-de/StreamLAAL``; reference and compared rows keep their own name."""
+    """Log scores under stable keys such as ``tst/en-de/StreamLAAL``.
+
+    Args:
+        tracker: receives the scores.
+        row: row of results; reference rows have their name in the key.
+        compared: whether the run has several systems; every key has the system's name then.
+    """
     prefix = f"{row.split}/{row.source_language}-{row.target_language}"
     if compared or row.kind != "system":
         prefix += "/" + row.system.replace(" ", "_")
@@ -251,14 +282,20 @@ def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
 
 
 def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Plots, page and table; the same to the tracker."""
+    """Write the plots and the HTML report, log both, and print the table.
+
+    Args:
+        evaluator: evaluator with all rows.
+        tracker: receives plots, tables and files.
+        folder: run folder.
+        facts: further facts for the report.
+    """
     rows, streams = evaluator.evaluation.rows, evaluator.evaluation.streams
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
     systems = [row for row in rows if row.kind == "system"]
-    conventions = sorted(
-        {row.settings["convention"] or "no elapsed times" for row in systems}
-    )  # logs keep their own
+    # A recorded log may have a convention of its own.
+    conventions = sorted({row.settings["convention"] or "no elapsed times" for row in systems})
     known = {**facts, "convention": ", ".join(conventions)}
     write_report(
         page,
@@ -267,41 +304,40 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
         title=f"SimulZoo: {evaluator.corpus}",
         context=context(known),
     )
+
     tracker.log_image("curves", png)
     for group in by_system(systems):
         log_curve(tracker, group)
     tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
     for path in (folder / "results.json", page):
         tracker.log_file(path)
+
     print_table(rows, console=wide_console())
     print(f"results: {shown(folder / 'results.json')}\nreport:  {shown(page)}")
 
 
 def context(facts: Mapping[str, Any]) -> dict[str, str]:
-    """What a reader of the page must know of this run."""
+    """Provenance of the run, as the report shows it."""
     known = provenance()
     git, hardware = known["git"], known["hardware"]
-    gpus = hardware["gpus"]
+    commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
+    parts = [
+        hardware["cpu"],
+        f"{hardware['usable_cores']} cores",
+        f"{hardware['torch_threads']} threads",
+        *hardware["gpus"],
+    ]
     return {
         "command": shlex.join(["python", Path(sys.argv[0]).name, *overrides()]),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         **{name.replace("_", " "): str(value) for name, value in facts.items()},
-        "git commit": f"{git['commit']}{' (with changes)' if git['dirty'] else ''}"
-        if git
-        else "unknown",
-        "machine": ", ".join(
-            (
-                hardware["cpu"],
-                f"{hardware['usable_cores']} cores",
-                f"{hardware['torch_threads']} threads",
-                *gpus,
-            )
-        ),
+        "git commit": commit,
+        "machine": ", ".join(parts),
     }
 
 
 def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
-    """Quality over latency of one system, of its text and of its speech, where both are defined."""
+    """Log quality over latency of one system, for its text and for its target speech."""
     for latency, quality, suffix in (
         ("StreamLAAL", "BLEU", ""),
         ("StartOffset", "ASR_BLEU", " speech"),
@@ -316,7 +352,7 @@ def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
 
 
 def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
-    """A line per row and reference segment."""
+    """One line per row of results and reference segment."""
     rows = evaluator.evaluation.rows
     return [
         [
@@ -333,5 +369,5 @@ def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
 
 
 def shown(path: Path) -> Path:
-    """``path`` as short as it goes from here."""
+    """``path`` relative to the working directory, if it is below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

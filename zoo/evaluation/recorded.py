@@ -1,4 +1,4 @@
-"""Recorded streams and the talks they translate, by name. Nothing is computed and no audio is read."""
+"""Matches the streams of a recorded log with the talks they translate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,36 +13,51 @@ SHOWN = 5  # names in a message
 
 
 class InstanceSource(Protocol):
-    """Streams that are there already, such as ``zoo.systems.replay.Replay``. name: as in ``results.json``."""
+    """A source of recorded streams, such as ``zoo.systems.replay.Replay``.
+
+    Attributes:
+        name: name of its row in ``results.json``.
+    """
 
     name: str
     source_language: Language
     target_language: Language
 
     def instances(self) -> Iterator[Instance]:
-        """The streams. Raises ZooError."""
+        """The streams. Raises ZooError for a log that cannot be read."""
 
 
 def matched(
     source: InstanceSource, talks: Sequence[Talk], *, all_streams: bool
 ) -> tuple[list[Instance], list[Talk]]:
-    """The stream of each talk, in the order of the talks; a talk without audio lasts as long as its stream says.
+    """Find the stream of each talk.
 
-    all_streams: each stream must have its talk, else other streams are left out. Raises ZooError for a talk without
-    stream, a stream without talk and a talk that comes twice.
+    Args:
+        source: recorded streams.
+        talks: talks with references.
+        all_streams: whether every stream must have a talk; otherwise further streams are skipped.
+
+    Returns:
+        One stream per talk, in the order of the talks, and the talks; a talk without audio gets the
+        duration of its stream.
+
+    Raises:
+        ZooError: a talk without stream, a stream without talk, or two streams of one talk.
     """
     streams: dict[str, Instance] = {}
     for instance in source.instances():
         if instance.talk in streams:
             raise ZooError(
-                f"The log of {source.name!r} has talk {instance.talk!r} twice; do two runs share one log?"
+                f"The log of {source.name!r} has talk {instance.talk!r} twice; "
+                "do two runs share one log?"
             )
         streams[instance.talk] = instance
     names = [talk.name for talk in talks]
     for name in names:
         if name not in streams:
             raise ZooError(
-                f"The log of {source.name!r} has no talk {name!r}; it has: {shorten_list(streams, SHOWN)}."
+                f"The log of {source.name!r} has no talk {name!r}; "
+                f"it has: {shorten_list(streams, SHOWN)}."
             )
     for name in streams if all_streams else ():
         if name not in names:

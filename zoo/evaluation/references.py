@@ -1,4 +1,4 @@
-"""Rows to read the others against: what waiting for everything gives, and what an oracle needs for perfect words."""
+"""Reference rows: an oracle that emits the reference translation on a wait-k schedule."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,25 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import Instance, Seconds
 
-UNKNOWN = "…"  # written where a word cannot be known yet
+UNKNOWN = "…"  # emitted where the source words so far do not determine the target word
 
 
 def wait_k_oracle(talks: Sequence[Talk], target: Language, k: int) -> list[Instance]:
-    """Writes word t of each segment's reference when source word t + k - 1 of that segment has been heard.
+    """Emit word t of each segment's reference at the end of source word t + k - 1 (wait-k).
 
-    wait-k (Ma et al., 2019) on gold words and gold times; what is left follows the last source word at once. A word
-    that hangs on more than was heard (``Target.needs``) cannot be known yet: UNKNOWN stands for it. So its BLEU is what
-    perfect recognition and translation reach on this schedule without a guess, where the corpus says what words need;
-    else it writes the whole reference, and only its latency is a yardstick. Raises ZooError without word times.
+    wait-k (Ma et al., 2019, section 3) on gold words and gold times; the rest of the reference
+    follows the last source word at once. A target word that depends on later source words
+    (``Target.needs``) is replaced by ``UNKNOWN``. The row's BLEU is therefore the upper bound of
+    this schedule without guessing. For a corpus without ``needs`` the whole reference is emitted,
+    and only the row's latency can be compared.
+
+    Args:
+        talks: talks with word times.
+        target: target language.
+        k: source words before the first target word, at least 1.
+
+    Raises:
+        ZooError: a segment has no word times.
     """
     return [_instance(index, talk, target, k) for index, talk in enumerate(talks)]
 
@@ -27,8 +36,8 @@ def _instance(index: int, talk: Talk, target: Language, k: int) -> Instance:
     for segment in talk.segments:
         if not segment.words:
             raise ZooError(f"Talk {talk.name!r} has no word times; the wait-k oracle needs them.")
-        written, times = _segment(segment, target, k)
-        units += written
+        emitted, times = _segment(segment, target, k)
+        units += emitted
         delays += [max(time, delays[-1]) if delays else time for time in times]
     return Instance(
         index=index,
@@ -43,14 +52,18 @@ def _instance(index: int, talk: Talk, target: Language, k: int) -> Instance:
 
 
 def _segment(segment: Segment, target: Language, k: int) -> tuple[list[str], list[Seconds]]:
+    """Units of a segment and the time of each."""
     reference = segment.targets[target.code]
     units = target.units(reference.text)
-    # A word language writes a word per source word, a character language as many characters as the lengths suggest.
+
+    # Languages with words emit one per source word, languages with characters as many as the
+    # lengths suggest.
     rate = len(units) / len(segment.words) if target.unit == "char" else 1.0
-    heard = [min(int(t / rate) + k, len(segment.words)) for t in range(len(units))]
+    received = [min(int(t / rate) + k, len(segment.words)) for t in range(len(units))]
+
     needs = reference.needs or ((),) * len(units)
-    known = [
-        all(word < count for word in needed) for needed, count in zip(needs, heard, strict=True)
+    emitted = [
+        unit if all(word < count for word in needed) else UNKNOWN
+        for unit, needed, count in zip(units, needs, received, strict=True)
     ]
-    written = [unit if sure else UNKNOWN for unit, sure in zip(units, known, strict=True)]
-    return written, [segment.words[count - 1].end for count in heard]
+    return emitted, [segment.words[count - 1].end for count in received]

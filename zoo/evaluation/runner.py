@@ -1,4 +1,4 @@
-"""A system x talks -> streams -> scores -> rows. Knows no Hydra and no logger."""
+"""Evaluates systems on talks: streams, scores and one row of results per system and knob value."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,10 @@ from typing import Literal, get_args
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown_choice
-from zoo.evaluation.heard import Heard, Listeners, SpeechScorer
 from zoo.evaluation.recorded import InstanceSource, matched
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
+from zoo.evaluation.speech import SpeechModels, SpeechScorer, SpeechScores
 from zoo.files import write_text
 from zoo.formats.simuleval import write_log
 from zoo.formats.speech import unloaded, write_speech
@@ -39,11 +39,19 @@ View = Literal["talks", "segments"]
 class Settings:
     """How to evaluate.
 
-    split, talks: which talks (None: all of the split). view: whole recordings, or their reference segments one by one.
-    knob_values: None takes the system's own list. batch_size: streams in lockstep. upper_bound: a row that hears each
-    segment whole before it writes. rules: whose counting (``zoo.metrics.rules``). oracle_k: rows of a gold-word wait-k
-    oracle (needs word times). recogniser: what hears systems that speak (None: their speech is not scored by its
-    words). utmos: path of a network that judges how natural it sounds (``zoo/metrics/naturalness.py``).
+    Attributes:
+        split: split of the corpus.
+        talks: number of talks, the first of the split (None: all).
+        view: stream whole recordings, or their reference segments one by one.
+        knob_values: values of the system's latency knob (None: the system's own list).
+        batch_size: streams that advance in lockstep.
+        convention: how elapsed times follow from compute times.
+        resegmentation: how hypotheses are aligned to reference segments.
+        rules: counting rules (``zoo.metrics.rules``).
+        upper_bound: add a row for offline decoding of each reference segment.
+        oracle_k: k of each wait-k oracle row (talks need word times).
+        recogniser: speech recogniser for ASR scores of target speech (None: no ASR scores).
+        utmos: path of the UTMOS network for naturalness (``zoo/metrics/naturalness.py``).
     """
 
     split: str = "tst"
@@ -78,12 +86,16 @@ class Settings:
                     raise ZooError(f"evaluation.{name} must be at least 1, not {count}.")
         if self.knob_values is not None and not self.knob_values:
             raise ZooError(
-                "evaluation.knob_values is empty; name at least one value, or null for the system's own."
+                "evaluation.knob_values is empty; "
+                "name at least one value, or null for the system's own."
             )
 
 
 def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float | None]:
-    """The knob's settings to evaluate (None: there is no knob). Raises ZooError for one that the system cannot take."""
+    """Knob values to evaluate, [None] for a system without a knob.
+
+    Raises ZooError for a value that the system does not accept.
+    """
     given = settings.knob_values
     if system.knob is None:
         if given is not None:
@@ -94,7 +106,8 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
     values = list(system.knob.values if given is None else given)
     if not values:
         raise ZooError(
-            f"The knob {system.knob.name!r} of system {system.name!r} has no values; name at least one."
+            f"The knob {system.knob.name!r} of system {system.name!r} has no values; "
+            "name at least one."
         )
     for value in values:
         system.check_knob(value)
@@ -103,17 +116,21 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
 
 @dataclass
 class Evaluation:
-    """Rows of one or more systems and, for the report, every stream of every row."""
+    """Rows of all systems and, for the report, the streams of every row."""
 
     rows: list[Row] = field(default_factory=list)
     streams: list[ReportStream] = field(default_factory=list)
 
 
 class Evaluator:
-    """Evaluates systems on the same talks and keeps the run folder up to date after every row.
+    """Evaluates systems on the same talks and updates the run folder after every row.
 
-    corpus: its name. talks: recordings with references. folder: where logs and ``results.json`` go. listeners: who
-    hears what systems say (None: nobody).
+    Args:
+        corpus: name of the corpus.
+        talks: recordings with references.
+        settings: how to evaluate.
+        folder: run folder, for logs and ``results.json``.
+        models: models that score target speech (None: no such scores).
     """
 
     def __init__(
@@ -123,22 +140,31 @@ class Evaluator:
         talks: Sequence[Talk],
         settings: Settings,
         folder: Path,
-        listeners: Listeners | None = None,
+        models: SpeechModels | None = None,
     ) -> None:
         self.corpus = corpus
         self.settings = settings
         self.folder = folder
         self.talks = viewed(talks, settings)
         self.evaluation = Evaluation()
-        self.listeners = listeners or Listeners()
-        self._speech = SpeechScorer(self.listeners, talks, settings.resegmentation, settings.rules)
+        self.models = models or SpeechModels()
+        self._speech = SpeechScorer(self.models, talks, settings.resegmentation, settings.rules)
 
     def run(
         self, system: StreamingSystem | InstanceSource, *, upper_bound: bool = True
     ) -> Iterator[Row]:
-        """A row per knob setting, then the system's upper bound; one row for what is recorded. Raises ZooError.
+        """Evaluate a system and yield its rows.
 
-        upper_bound: false where the same network has been heard whole under another policy: it would say the same.
+        Args:
+            system: a system, or a recorded log.
+            upper_bound: whether to add the offline row; it does not depend on the policy, so one
+                row per network is enough.
+
+        Yields:
+            A row per knob value and the upper bound, or one row for a recorded log.
+
+        Raises:
+            ZooError: a value or a stream does not fit.
         """
         if isinstance(system, StreamingSystem):
             yield from self._knob_rows(system)
@@ -177,7 +203,7 @@ class Evaluator:
         return self._ceiling(row, instances, whole, system.target_language, speaking=speaks(system))
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
-        """The wait-k oracle's rows; none on talks without word times."""
+        """Rows of the wait-k oracle; none for talks without word times."""
         if not all(segment.words for talk in self.talks for segment in talk.segments):
             return
         for k in self.settings.oracle_k:
@@ -193,7 +219,7 @@ class Evaluator:
         target: Language,
         kind: RowKind = "system",
     ) -> Row:
-        """A row that waits for its scores."""
+        """A row without scores."""
         return Row(
             system,
             knob,
@@ -240,21 +266,21 @@ class Evaluator:
             speaking=speaking,
         )
         scores = dict(result.scores)
-        if all(
-            len(segments) == 1 for segments in references
-        ):  # each stream is a sentence: sentence metrics hold too
+        # Sentence metrics are defined where each stream is one sentence.
+        if all(len(segments) == 1 for segments in references):
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, speaking=speaking)
+
         wanted = [[segment.text for segment in segments] for segments in references]
-        heard = self._speech.score(instances, wanted, target) if speaking else Heard({})
-        scores |= heard.scores
+        speech = self._speech.score(instances, wanted, target) if speaking else SpeechScores()
+        scores |= speech.scores
         problems = flags(instances, scores, speaking=speaking) if row.kind == "system" else ()
         return self._keep(
             row,
             instances,
             talks,
             scores,
-            transcripts=heard.transcripts,
+            transcripts=speech.transcripts,
             flagged=tuple(problems),
             segments=result.segments,
         )
@@ -274,13 +300,11 @@ class Evaluator:
         ]
         scores = self._sentence_scores(instances, texts, target, speaking=speaking)
         quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
-        heard = (
-            self._speech.score(instances, [[text] for text in texts], target)
-            if speaking
-            else Heard({})
-        )
+        speech = SpeechScores()
+        if speaking:
+            speech = self._speech.score(instances, [[text] for text in texts], target)
         return self._keep(
-            row, instances, talks, quality | heard.scores, transcripts=heard.transcripts
+            row, instances, talks, quality | speech.scores, transcripts=speech.transcripts
         )
 
     def _sentence_scores(
@@ -307,7 +331,7 @@ class Evaluator:
         flagged: tuple[str, ...] = (),
         segments: Sequence[ScoredSegment] | None = None,
     ) -> Row:
-        """Write the row's files, add it and rewrite ``results.json``: a run that is stopped keeps what it has."""
+        """Write the row's files and ``results.json``, so that a stopped run keeps its rows."""
         place = len(self.evaluation.rows)
         log = Path("instances") / f"{place:02d}-{_slug(row)}" / "instances.log"
         write_files(self.folder / log, instances, talks, transcripts)
@@ -337,13 +361,21 @@ class Evaluator:
 def write_files(
     log: Path, instances: Sequence[Instance], talks: Sequence[Talk], transcripts: Sequence[str]
 ) -> None:
-    """Write the log, target speech beside it, and what a recogniser heard: a line per talk, its name, a tab, words."""
+    """Write the files of a row.
+
+    Args:
+        log: path of the log; target speech is written to the folder ``speech`` beside it.
+        instances: streams.
+        talks: talk of each stream.
+        transcripts: ASR transcript of each stream, written to ``transcripts.txt`` beside the log,
+            one line per talk: name, tab, transcript (empty: no file).
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     write_log(log, instances)
     write_speech(log.parent, instances, talks)
     if transcripts:
         lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, transcripts, strict=True)]
-        write_text(log.with_name("heard.txt"), "".join(lines))
+        write_text(log.with_name("transcripts.txt"), "".join(lines))
 
 
 def report_streams(
@@ -352,7 +384,14 @@ def report_streams(
     talks: Sequence[Talk],
     segments: Sequence[ScoredSegment],
 ) -> Iterator[ReportStream]:
-    """What the page shows of each talk of a row; ``segments`` come talk after talk."""
+    """What the HTML report shows of a row.
+
+    Args:
+        row: index of the row.
+        instances: streams of the row.
+        talks: talk of each stream.
+        segments: scored segments of all talks, talk after talk.
+    """
     remaining = iter(segments)
     for instance, talk in zip(instances, talks, strict=True):
         shown = tuple(
@@ -365,7 +404,7 @@ def report_streams(
 
 
 def speaks(system: StreamingSystem | InstanceSource) -> bool:
-    """Whether target speech is to be expected. Raises ZooError for a recording that cannot be read."""
+    """Whether a system has speech output. Raises ZooError for a log that cannot be read."""
     if isinstance(system, StreamingSystem):
         return system.synthesizer is not None
     return any(instance.speech for instance in system.instances())
@@ -377,9 +416,9 @@ def viewed(talks: Sequence[Talk], settings: Settings) -> list[Talk]:
 
 
 def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:
-    """Under which convention computation-aware scores stand: ``wanted`` where there are chunk times, else as logged.
+    """Convention of computation-aware scores: ``wanted`` if chunk times are known, else the log's.
 
-    None: no elapsed times are known.
+    None where no elapsed times are known.
     """
     if any(instance.chunks for instance in instances):
         return wanted
@@ -387,6 +426,6 @@ def convention_of(instances: Sequence[Instance], wanted: Convention) -> Conventi
 
 
 def _slug(row: Row) -> str:
-    """A folder's name: a system may be called anything, also ``a/b``."""
+    """A folder name for any system name, such as ``a/b``."""
     knob = "" if row.knob is None else f"-{row.knob.name}{row.knob.value:g}"
     return re.sub(r"[^\w.=+-]+", "-", f"{row.system}{knob}")

@@ -1,6 +1,7 @@
-"""A few sentences through a system: do its words look like those of a healthy one? Knows no configuration.
+"""Smoke test: streams a few sentences through a system and checks its output.
 
-Thresholds separate what works from what is broken, not good from better: scores are for a whole test set.
+The thresholds separate a working system from a broken one, not a good one from a better one; scores
+need a whole test set.
 """
 
 import unicodedata
@@ -28,19 +29,27 @@ from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance, Seconds
 
 SENTENCES = 5
-SHORTEST, LONGEST = 3.0, 15.0  # seconds: of several turns, and soon over
-ENDED = 0.9  # of the turns
-PACE = (0.5, 1.6)  # units, as a share of the reference's
-RECOGNISED = 0.8  # of the sentences; by chance one in five
-NGRAM, REPEATED = 4, 0.05
-FOREIGN = {"word": 0.1, "char": 0.3}  # of the letters: names may keep theirs
-COPIED = 0.25  # of the words, more than the reference shares with the source
-EARLY = 2 / 3  # of the sentences longer than two steps
+SHORTEST, LONGEST = 3.0, 15.0  # seconds: several turns, but short to compute
+ENDED = 0.9  # share of turns, at least
+PACE = (0.5, 1.6)  # number of units, as a share of the reference's
+RECOGNISED = 0.8  # share of sentences, at least; chance is one in five
+NGRAM, REPEATED = 4, 0.05  # share of repeated n-grams, at most
+FOREIGN = {"word": 0.1, "char": 0.3}  # share of letters, at most: names keep their script
+COPIED = 0.25  # share of source words, at most this much above the reference's
+EARLY = 2 / 3  # share of sentences longer than two steps, at least
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the verdict. value, healthy: as a person reads them. causes: where to look if it is not ok."""
+    """Result of one check.
+
+    Attributes:
+        name: what is measured.
+        value: measured value, as text.
+        healthy: range of a working system, as text.
+        ok: whether the value is in that range.
+        causes: usual causes of a failure.
+    """
 
     name: str
     value: str
@@ -50,8 +59,16 @@ class Check:
 
 
 @dataclass(slots=True)
-class Heard:
-    """A sentence, what was written and when, and how many of its turns were stopped at a limit."""
+class Output:
+    """Output of the system for one sentence.
+
+    Attributes:
+        source: transcript.
+        reference: reference translation.
+        instance: emitted words with delays.
+        turns: number of hypotheses.
+        truncated: number of hypotheses that reached a length limit.
+    """
 
     source: str
     reference: str
@@ -62,21 +79,21 @@ class Heard:
 
 @dataclass(slots=True)
 class Turns:
-    """Answers of a backbone per stream: all, and those stopped at a limit."""
+    """Number of hypotheses per stream: all, and those that reached a length limit."""
 
     all: dict[str, int] = field(default_factory=dict)
     truncated: dict[str, int] = field(default_factory=dict)
 
     def add(self, session: Session, hypothesis: Hypothesis) -> None:
-        """Count one answer."""
+        """Count one hypothesis."""
         self.all[session.talk] = self.all.get(session.talk, 0) + 1
         self.truncated[session.talk] = self.truncated.get(session.talk, 0) + hypothesis.truncated
 
 
 def chosen(corpus: Corpus, split: str) -> list[Talk]:
-    """The first sentences of a split that are neither very short nor long, of its first talk if that has enough.
+    """The first sentences of a split with a suitable duration, from its first talk if possible.
 
-    Raises ZooError for too few.
+    Raises ZooError for a split with too few of them.
     """
     for limit in (1, None):
         found = [
@@ -87,35 +104,36 @@ def chosen(corpus: Corpus, split: str) -> list[Talk]:
         if len(found) >= SENTENCES:
             return found[:SENTENCES]
     raise ZooError(
-        f"smoke=true needs {SENTENCES} sentences of {SHORTEST:g} to {LONGEST:g} s, but {split!r} has only {len(found)}."
+        f"smoke=true needs {SENTENCES} sentences of {SHORTEST:g} to {LONGEST:g} s, "
+        f"but {split!r} has only {len(found)}."
     )
 
 
 @contextmanager
 def counted(backbone: Backbone) -> Iterator[Turns]:
-    """Look at what ``decode`` answers; nothing is changed."""
+    """Count the hypotheses that ``decode`` returns while the block runs."""
     turns, decode = Turns(), backbone.decode
 
-    def answered(sessions: Sequence[Session], *given: Any) -> list[Hypothesis]:
+    def decode_and_count(sessions: Sequence[Session], *given: Any) -> list[Hypothesis]:
         hypotheses = decode(sessions, *given)
         for session, hypothesis in zip(sessions, hypotheses, strict=True):
             turns.add(session, hypothesis)
         return hypotheses
 
-    backbone.decode = answered  # type: ignore[method-assign, assignment]
+    backbone.decode = decode_and_count  # type: ignore[method-assign, assignment]
     try:
         yield turns
     finally:
-        del backbone.decode  # the class's own shows again
+        del backbone.decode  # the instance attribute; the class's method is visible again
 
 
-def listen(system: StreamingSystem, talks: Sequence[Talk]) -> list[Heard]:
-    """Stream each sentence on its own, one after the other."""
+def translate(system: StreamingSystem, talks: Sequence[Talk]) -> list[Output]:
+    """Stream each sentence as a talk of its own."""
     streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
     with counted(system.backbone) as turns:
         instances = list(simulate(system.eval(), streams))
     return [
-        Heard(
+        Output(
             source=talk.segments[0].source,
             reference=reference_segments(talk, system.target_language)[0].text,
             instance=instance,
@@ -126,25 +144,32 @@ def listen(system: StreamingSystem, talks: Sequence[Talk]) -> list[Heard]:
     ]
 
 
-def examine(
-    heard: Sequence[Heard], target: Language, step: Seconds, *, speaking: bool = False
+def check_outputs(
+    outputs: Sequence[Output], target: Language, step: Seconds, *, speaking: bool = False
 ) -> list[Check]:
-    """The verdict on what was written and, by a system that is ``speaking``, said. step: seconds between two looks."""
+    """Check the emitted words, and the target speech of a speaking system.
+
+    Args:
+        outputs: output for each sentence.
+        target: target language.
+        step: seconds of source per step.
+        speaking: whether the system has target speech.
+    """
     return [
-        _ended(heard),
-        _silence(heard),
-        _pace(heard, target),
-        _recognised(heard),
-        _repeated(heard),
-        _foreign(heard, target),
-        _copied(heard, target),
-        _early(heard, step),
-        *([_spoken(heard)] if speaking else []),
+        _ended(outputs),
+        _silence(outputs),
+        _pace(outputs, target),
+        _recognised(outputs),
+        _repeated(outputs),
+        _foreign(outputs, target),
+        _copied(outputs, target),
+        _early(outputs, step),
+        *([_spoken(outputs)] if speaking else []),
     ]
 
 
-def finite(system: StreamingSystem) -> Check:
-    """Whether all weights are numbers."""
+def check_weights(system: StreamingSystem) -> Check:
+    """Check that all weights are finite."""
     bad = [
         name
         for name, weight in system.backbone.named_parameters()
@@ -153,64 +178,67 @@ def finite(system: StreamingSystem) -> Check:
     causes = (
         f"a damaged file or float16 where bfloat16 is meant ({', '.join(bad[:2])})" if bad else ""
     )
-    return Check("weights that are no numbers", str(len(bad)), "0", not bad, causes)
+    return Check("weights that are not finite", str(len(bad)), "0", not bad, causes)
 
 
-def _ended(heard: Sequence[Heard]) -> Check:
-    turns, stopped = sum(one.turns for one in heard), sum(one.truncated for one in heard)
+def _ended(outputs: Sequence[Output]) -> Check:
+    turns, stopped = sum(one.turns for one in outputs), sum(one.truncated for one in outputs)
     return Check(
         "turns that end by themselves",
         f"{turns - stopped} of {turns}",
         f"at least {100 * ENDED:.0f} %",
         turns > 0 and turns - stopped >= ENDED * turns,
-        "another end_of_turn or template than in training; base or untrained weights; no latency token",
+        "another end_of_turn or template than in training; base or untrained weights; "
+        "no latency token",
     )
 
 
-def _silence(heard: Sequence[Heard]) -> Check:
-    written = sum(bool(one.instance.units) for one in heard)
+def _silence(outputs: Sequence[Output]) -> Check:
+    written = sum(bool(one.instance.units) for one in outputs)
     return Check(
         "sentences with any output",
-        f"{written} of {len(heard)}",
+        f"{written} of {len(outputs)}",
         "all",
-        written == len(heard),
+        written == len(outputs),
         "adapter or decoder not loaded; another template than in training; silent audio",
     )
 
 
-def _pace(heard: Sequence[Heard], target: Language) -> Check:
-    seconds = sum(one.instance.source_length for one in heard)
-    written = sum(len(one.instance.units) for one in heard)
-    asked = sum(len(target.units(one.reference)) for one in heard)
+def _pace(outputs: Sequence[Output], target: Language) -> Check:
+    seconds = sum(one.instance.source_length for one in outputs)
+    written = sum(len(one.instance.units) for one in outputs)
+    asked = sum(len(target.units(one.reference)) for one in outputs)
     unit = {"word": "words", "char": "characters"}[target.unit]
     return Check(
         f"{unit} per second of speech",
         f"{written / seconds:.2f}",
         f"{PACE[0] * asked / seconds:.2f} to {PACE[1] * asked / seconds:.2f}",
         PACE[0] * asked <= written <= PACE[1] * asked,
-        "too few: it hears little, see the next line; too many: turns do not end, or it comments on what it hears",
+        "too few: the audio hardly reaches the decoder, see the next line; "
+        "too many: turns do not end, or the model comments on the audio",
     )
 
 
-def _recognised(heard: Sequence[Heard]) -> Check:
-    """How many hypotheses are closer (chrF) to their own reference than to the others': what was said got through."""
-    references = [one.reference for one in heard]
+def _recognised(outputs: Sequence[Output]) -> Check:
+    """Hypotheses closer (chrF) to their own reference than to any other."""
+    references = [one.reference for one in outputs]
     right = 0
-    for place, one in enumerate(heard):
+    for place, one in enumerate(outputs):
         scores = [sentence_chrf(one.instance.text, [reference]).score for reference in references]
         right += scores[place] > max(score for other, score in enumerate(scores) if other != place)
     return Check(
         "closest to their own reference",
-        f"{right} of {len(heard)}",
-        f"at least {RECOGNISED * len(heard):.0f}",
-        right >= RECOGNISED * len(heard),
-        "it does not hear: encoder or adapter of another training, other encoder.heads or window, weights not loaded",
+        f"{right} of {len(outputs)}",
+        f"at least {RECOGNISED * len(outputs):.0f}",
+        right >= RECOGNISED * len(outputs),
+        "the audio does not reach the decoder: encoder or adapter of another training, other "
+        "encoder.heads or window, weights not loaded",
     )
 
 
-def _repeated(heard: Sequence[Heard]) -> Check:
+def _repeated(outputs: Sequence[Output]) -> Check:
     again = grams = 0
-    for one in heard:
+    for one in outputs:
         units = one.instance.units
         seen = [units[place : place + NGRAM] for place in range(len(units) - NGRAM + 1)]
         again, grams = again + len(seen) - len(set(seen)), grams + len(seen)
@@ -219,13 +247,14 @@ def _repeated(heard: Sequence[Heard]) -> Check:
         f"{100 * again / max(grams, 1):.0f} %",
         f"at most {100 * REPEATED:.0f} %",
         again <= REPEATED * grams,
-        "weights not loaded; no_repeat_ngram and repetition_penalty off for a model that needs them",
+        "weights not loaded; no_repeat_ngram and repetition_penalty off for a model that needs "
+        "them",
     )
 
 
-def _foreign(heard: Sequence[Heard], target: Language) -> Check:
+def _foreign(outputs: Sequence[Output], target: Language) -> Check:
     letters = [
-        sign for one in heard for sign in one.instance.text if sign.isalpha() or sign == "\ufffd"
+        sign for one in outputs for sign in one.instance.text if sign.isalpha() or sign == "\ufffd"
     ]
     foreign = [
         sign for sign in letters if not unicodedata.name(sign, "").startswith(target.scripts)
@@ -239,11 +268,11 @@ def _foreign(heard: Sequence[Heard], target: Language) -> Check:
     )
 
 
-def _copied(heard: Sequence[Heard], target: Language) -> Check:
-    """Words of the source that stand in the hypothesis, beside those that stand in the reference, as names do."""
+def _copied(outputs: Sequence[Output], target: Language) -> Check:
+    """Share of source words in the hypothesis, compared with the reference (names)."""
     written = copied = 0
     excused = asked = 0
-    for one in heard:
+    for one in outputs:
         source = set(_words(one.source))
         words, reference = _words(one.instance.text), _words(one.reference)
         copied, written = copied + sum(word in source for word in words), written + len(words)
@@ -253,13 +282,13 @@ def _copied(heard: Sequence[Heard], target: Language) -> Check:
         "words of the source",
         f"{100 * share:.0f} %",
         f"at most {100 * allowed:.0f} %",
-        share <= allowed or target.unit == "char",  # their Latin letters are counted already
+        share <= allowed or target.unit == "char",  # _foreign counts their Latin letters
         "the model transcribes: wrong instruction, or languages the wrong way round",
     )
 
 
-def _early(heard: Sequence[Heard], step: Seconds) -> Check:
-    long = [one.instance for one in heard if one.instance.source_length > 2 * step]
+def _early(outputs: Sequence[Output], step: Seconds) -> Check:
+    long = [one.instance for one in outputs if one.instance.source_length > 2 * step]
     early = [one for one in long if one.delays and one.delays[0] < one.source_length]
     return Check(
         "sentences begun before they end",
@@ -270,14 +299,15 @@ def _early(heard: Sequence[Heard], step: Seconds) -> Check:
     )
 
 
-def _spoken(heard: Sequence[Heard]) -> Check:
-    said = sum(not flag_speech([one.instance]) for one in heard)
+def _spoken(outputs: Sequence[Output]) -> Check:
+    said = sum(not flag_speech([one.instance]) for one in outputs)
     return Check(
         "sentences spoken at a possible pace",
-        f"{said} of {len(heard)}",
+        f"{said} of {len(outputs)}",
         "all",
-        said == len(heard),
-        "text-to-unit model or vocoder of another training or language: silence, or units that never end",
+        said == len(outputs),
+        "text-to-unit model or vocoder of another training or language: silence, or units that "
+        "never end",
     )
 
 
@@ -286,43 +316,52 @@ def _words(text: str) -> list[str]:
 
 
 def title(system: StreamingSystem, checkpoint: str | None) -> str:
-    """What is tested: the system, its step, its size and where its weights come from."""
+    """One line on the system: its step, its size and its weights."""
     weights = list(system.backbone.parameters())
     kinds = ", ".join(sorted({str(weight.dtype).removeprefix("torch.") for weight in weights}))
     size, step = sum(weight.numel() for weight in weights) / 1e6, system.chunk_samples / SAMPLE_RATE
     return (
         f"{system.name} {system.direction}, {step:.2f} s per step, {size:.1f} M parameters "
-        f"({kinds}, {weights[0].device}), checkpoint: {checkpoint or 'none, what no name stands for is random'}"
+        f"({kinds}, {weights[0].device}), "
+        f"checkpoint: {checkpoint or 'none, unnamed parts are randomly initialised'}"
     )
 
 
-def show(heard: Sequence[Heard], checks: Sequence[Check], console: Console) -> None:
-    """Sentences, checks and a last line that says it all."""
+def show(outputs: Sequence[Output], checks: Sequence[Check], console: Console) -> None:
+    """Print the sentences, the checks and a summary line.
 
-    def say(line: str) -> None:
+    Args:
+        outputs: output for each sentence.
+        checks: results of all checks.
+        console: where to print.
+    """
+
+    def print_line(line: str) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    for number, one in enumerate(heard, start=1):
-        say(f"{number}  source     {one.source}")
-        say(f"   reference  {one.reference}")
-        say(f"   hypothesis {_timed(one.instance)}")
-    spoken = sum(one.instance.source_length for one in heard)
-    computed = sum(chunk.compute for one in heard for chunk in one.instance.chunks)
+    for number, one in enumerate(outputs, start=1):
+        print_line(f"{number}  source     {one.source}")
+        print_line(f"   reference  {one.reference}")
+        print_line(f"   hypothesis {_timed(one.instance)}")
+    spoken = sum(one.instance.source_length for one in outputs)
+    computed = sum(chunk.compute for one in outputs for chunk in one.instance.chunks)
     likeness = corpus_chrf(
-        [one.instance.text for one in heard], [[one.reference for one in heard]]
+        [one.instance.text for one in outputs], [[one.reference for one in outputs]]
     ).score
-    say(
-        f"{spoken:.1f} s of speech, {sum(one.turns for one in heard)} turns, {computed:.1f} s of computing, "
-        f"chrF {likeness:.1f} (not judged: compare it with the last time)"
+    print_line(
+        f"{spoken:.1f} s of speech, {sum(one.turns for one in outputs)} turns, "
+        f"{computed:.1f} s of computing, chrF {likeness:.1f} (not checked: compare it with earlier "
+        "smoke tests)"
     )
+
     table = Table("check", "here", "healthy", "", box=None)
     for check in checks:
         table.add_row(check.name, check.value, check.healthy, "ok" if check.ok else "SUSPICIOUS")
     console.print(table)
     wrong = [check for check in checks if not check.ok]
     for check in wrong:
-        say(f"{check.name}: often {check.causes}.")
-    say(
+        print_line(f"{check.name}: often {check.causes}.")
+    print_line(
         f"suspicious: {len(wrong)} of {len(checks)} checks"
         if wrong
         else f"healthy: all {len(checks)} checks"
@@ -330,7 +369,7 @@ def show(heard: Sequence[Heard], checks: Sequence[Check], console: Console) -> N
 
 
 def _timed(instance: Instance) -> str:
-    """``[1.92 s] Wenn die Bank [3.67 s] klein ist,``: what was written when that much had been heard."""
+    """``[1.92 s] Wenn die Bank [3.67 s] klein ist,``: words with their delays."""
     parts: list[str] = []
     separator = "" if instance.unit == "char" else " "
     before: Seconds | None = None

@@ -1,4 +1,4 @@
-"""From talks to streams of chunks. Reads audio, knows no system."""
+"""Talks as streams of audio chunks with their reference segments."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ from zoo.types import Samples
 
 
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
-    """The reference translations of a talk and where they are spoken. Raises ZooError where one is missing."""
+    """Reference translations of a talk with their times. Raises ZooError for a missing one."""
     return [
         ReferenceSegment.of(segment, target=target.code, talk=talk.name)
         for segment in talk.segments
@@ -22,10 +22,20 @@ def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
 
 
 def check_talks(
-    talks: Sequence[Talk], *, source: Language, target: Language, heard: bool = True
+    talks: Sequence[Talk], *, source: Language, target: Language, streamed: bool = True
 ) -> None:
-    """Read everything once, before long work. Raises ZooError for a talk of another source language, without a
-    reference or, where it will be ``heard``, with audio that cannot be streamed."""
+    """Check all talks before long work.
+
+    Args:
+        talks: talks to evaluate, at least one.
+        source: source language of the system.
+        target: target language of the system.
+        streamed: whether audio is streamed; it is read once.
+
+    Raises:
+        ZooError: there is no talk, or one in another source language, without references, or with
+            audio that cannot be read.
+    """
     if not talks:
         raise ZooError("There is no talk to evaluate.")
     for talk in talks:
@@ -45,16 +55,23 @@ def check_talks(
             )
         if not any(segment.text.strip() for segment in reference_segments(talk, target)):
             raise ZooError(
-                f"Talk {talk.name!r} has no reference in {target.code!r}: all its segments are empty."
+                f"Talk {talk.name!r} has no reference in {target.code!r}: "
+                "all its segments are empty."
             )
-        if heard:
+        if streamed:
             audio.load(talk.file, start=talk.offset, duration=talk.duration)
 
 
 def sources(
     talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None
 ) -> Iterator[Source]:
-    """One stream per talk, in chunks of ``chunk_samples`` (None: all at once, for offline decoding)."""
+    """One stream per talk.
+
+    Args:
+        talks: talks with audio.
+        target: language of the references.
+        chunk_samples: samples per chunk (None: the whole talk, for offline decoding).
+    """
     for talk in talks:
         reference = target.separator.join(
             segment.text for segment in reference_segments(talk, target)
@@ -64,7 +81,10 @@ def sources(
 
 
 def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
-    """The audio of a talk, read when it is asked for; each chunk is a copy that outlives the talk's buffer."""
+    """Read a talk's audio and yield it in chunks (n,).
+
+    Each chunk is a copy, so that it does not keep the whole talk in memory.
+    """
     samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
     size = chunk_samples or max(1, samples.numel())
     for start in range(0, samples.numel(), size):

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from zoo.tracking.launch import is_main_process
@@ -18,6 +19,18 @@ class StderrHandler(logging.StreamHandler[TextIO]):
     @stream.setter
     def stream(self, value: TextIO) -> None:
         """Python's handler sets its stream once; it is not kept."""
+
+
+class RunFileHandler(logging.FileHandler):
+    """Opens its file at the first message; drops messages once the run folder is removed."""
+
+    def __init__(self, filename: str) -> None:
+        super().__init__(filename, encoding="utf-8", delay=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append one message."""
+        if Path(self.baseFilename).parent.is_dir():
+            super().emit(record)
 
 
 class MainProcess(logging.Filter):

@@ -74,7 +74,7 @@ def train(cfg: Config) -> None:
     source, target = language(cfg.source_language), language(cfg.target_language)
     talks = corpus.talks(settings.train_split, limit=settings.train_talks)
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
-    check_talks([*talks, *dev], source=source, target=target, heard=False)
+    check_talks([*talks, *dev], source=source, target=target, streamed=False)
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
     size = settings.vocabulary_size
     if (

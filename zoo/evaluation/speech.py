@@ -1,0 +1,168 @@
+"""Scores target speech: ASR-BLEU and error rates by a recogniser, naturalness by UTMOS."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.evaluation.sources import reference_segments
+from zoo.languages import Language
+from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
+from zoo.metrics.naturalness import LONGEST, UTMOS, UTMOSModel
+from zoo.metrics.resegment import Resegmentation
+from zoo.metrics.scores import value_of
+from zoo.metrics.signature import Score, signature
+from zoo.metrics.speech_pieces import split_speech
+from zoo.progress import audio_progress
+from zoo.recognisers.base import Recogniser
+from zoo.recognisers.clean_speech import clean_speech
+from zoo.types import Instance
+
+NO_RECOGNISER = "Target speech has no ASR scores: evaluation.recogniser is null."
+
+
+@dataclass
+class SpeechModels:
+    """Models that score target speech.
+
+    Attributes:
+        recognisers: recogniser of each target language with speech output, by code.
+        utmos: naturalness predictor, or None.
+        notes: one sentence for every score that is missing, with the reason.
+    """
+
+    recognisers: dict[str, Recogniser] = field(default_factory=dict)
+    utmos: UTMOSModel | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def available(
+        cls, wanted: Mapping[str, Recogniser | None], utmos: str | None
+    ) -> "SpeechModels":
+        """Collect the models that are installed; recogniser weights are not read.
+
+        Args:
+            wanted: configured recogniser (None: none) of each target language with speech output.
+            utmos: path of the UTMOS network, or None. It is ignored where no system has speech.
+
+        Raises:
+            ZooError: a recogniser or network is missing and the configuration requires it.
+        """
+        models = cls(utmos=UTMOSModel(Path(utmos)) if wanted and utmos else None)
+        if models.utmos:
+            models.utmos.load()
+        for code, recogniser in wanted.items():
+            note = NO_RECOGNISER if recogniser is None else recogniser.unavailable_reason()
+            if note:
+                models.notes.append(note)
+            elif recogniser:
+                models.recognisers[code] = recogniser
+        return models
+
+    def load(self, device: torch.device) -> None:
+        """Read the weights of the recognisers. Raises ZooError for damaged weights."""
+        for recogniser in self.recognisers.values():
+            recogniser.load(device)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechScores:
+    """Scores of target speech by name, and the ASR transcript of each stream (empty: no ASR)."""
+
+    scores: dict[str, Score] = field(default_factory=dict)
+    transcripts: Sequence[str] = ()
+
+
+@dataclass
+class SpeechScorer:
+    """Scores target speech; measures the recogniser's own error once per target language.
+
+    Attributes:
+        models: recognisers and naturalness predictor.
+        talks: talks whose references, synthesised, measure the recogniser's own error.
+        resegmentation: how transcripts are aligned to reference segments.
+        rules: counting rules (``zoo.metrics.rules``).
+    """
+
+    models: SpeechModels
+    talks: Sequence[Talk]
+    resegmentation: Resegmentation
+    rules: str
+    _own_errors: dict[str, dict[str, Score]] = field(default_factory=dict)
+
+    def score(
+        self, instances: Sequence[Instance], references: Sequence[Sequence[str]], target: Language
+    ) -> SpeechScores:
+        """Compute ASR_BLEU, ASR_chrF, ASR_DocBLEU, SpeechWER, SpeechCER, ASR_WER and UTMOS.
+
+        Args:
+            instances: streams with target speech.
+            references: texts of the reference segments of each stream.
+            target: target language.
+
+        Returns:
+            The scores whose model is available.
+        """
+        scores = self._naturalness(instances, target)
+        recogniser = self.models.recognisers.get(target.code)
+        if recogniser is None:
+            return SpeechScores(scores)
+
+        transcripts = list(self._transcripts(instances, recogniser, target))
+        scores |= score_transcripts(
+            transcripts,
+            references,
+            language=target,
+            recogniser=recogniser.name,
+            resegmentation=self.resegmentation,
+            rules=self.rules,
+        )
+        texts = [instance.text for instance in instances]
+        scores |= speech_errors(transcripts, texts, language=target, recogniser=recogniser.name)
+
+        if target.code not in self._own_errors:
+            self._own_errors[target.code] = self._own_error(recogniser, target)
+        return SpeechScores(scores | self._own_errors[target.code], transcripts)
+
+    @staticmethod
+    def _transcripts(
+        instances: Sequence[Instance], recogniser: Recogniser, target: Language
+    ) -> Iterator[str]:
+        seconds = [sum(piece.duration for piece in instance.speech) for instance in instances]
+        with audio_progress("transcribing target speech", sum(seconds)) as report:
+            for instance, length in zip(instances, seconds, strict=True):
+                yield transcribe_speech(instance, recogniser, language=target)
+                report(length)
+
+    def _own_error(self, recogniser: Recogniser, target: Language) -> dict[str, Score]:
+        """ASR_WER on the synthesised references of all talks; a note where there is no voice."""
+        transcripts: list[str] = []
+        seconds = sum(talk.duration for talk in self.talks)
+        try:
+            with audio_progress("recogniser on clean speech", seconds) as report:
+                for talk in self.talks:
+                    transcripts += recogniser.transcribe(clean_speech(talk, target))
+                    report(talk.duration)
+        except ZooError as error:
+            self.models.notes.append(
+                f"The recogniser's own error in {target.name} is not known: {error}"
+            )
+            return {}
+
+        texts = [
+            segment.text for talk in self.talks for segment in reference_segments(talk, target)
+        ]
+        return recogniser_errors(transcripts, texts, language=target, recogniser=recogniser.name)
+
+    def _naturalness(self, instances: Sequence[Instance], target: Language) -> dict[str, Score]:
+        model = self.models.utmos
+        if model is None:
+            return {}
+        metric = UTMOS(model)
+        for instance in instances:
+            metric.update(split_speech(instance, language=target, longest=LONGEST))
+        facts = signature("UTMOS", network=model.path.name)
+        return {"UTMOS": Score("UTMOS", value_of(metric), facts)}
