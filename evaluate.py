@@ -1,16 +1,6 @@
-"""python evaluate.py [system=... data=... key=value]: stream talks through a system, score them, write a report."""
+"""python evaluate.py [system=NAME key=value]: stream talks through a system and score its output."""
 
-from omegaconf import DictConfig
-
-from zoo.config import entry_point
-
-
-def main(cfg: DictConfig) -> None:
-    """One evaluation; see conf/evaluate.yaml for what can be chosen."""
-    from zoo.evaluation.job import evaluate  # slow to import: a mistyped key is told at once
-
-    evaluate(cfg)
-
+from zoo.commands import evaluate
 
 if __name__ == "__main__":
-    entry_point("evaluate", main)
+    evaluate()

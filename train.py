@@ -1,16 +1,6 @@
-"""python train.py experiment=NAME [key=value]: train a system, look at it while it learns, export it."""
+"""python train.py experiment=NAME [key=value]: train a system, evaluate it on the way, export it."""
 
-from omegaconf import DictConfig
-
-from zoo.config import entry_point
-
-
-def main(cfg: DictConfig) -> None:
-    """One training; see conf/train.yaml for what can be chosen."""
-    from zoo.training.job import train  # slow to import: a mistyped key is told at once
-
-    train(cfg)
-
+from zoo.commands import train
 
 if __name__ == "__main__":
-    entry_point("train", main)
+    train()

@@ -32,7 +32,7 @@ Launch = Callable[..., int]
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
-    """``start(job, "key=value", ...)``: run ``job`` as evaluate.py would, in an empty folder; the exit code."""
+    """``start(job, "key=value", ...)`` runs a job in an empty folder and returns its exit code."""
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     monkeypatch.chdir(tmp_path)
 

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     },
     "streaming": {*CONTRACT, "zoo.streaming"},
 }
-CONFIGURATION = {"train.py", "evaluate.py", "zoo/config.py", "zoo/loader.py"}
+CONFIGURATION = {"zoo/config.py", "zoo/loader.py"}
 RESOLVERS = {"zoo/tracking/launch.py"}  # names run folders for the configuration
 
 

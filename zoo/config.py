@@ -33,6 +33,7 @@ Config = DictConfig
 PACKAGE = Path(__file__).resolve().parent
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
 CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
+REPOSITORY = "https://github.com/simulzoo/simulzoo"
 BAD_INPUT = 2  # exit code of a mistake that a person can correct
 LARGEST_SEED = 2**32 - 1  # what NumPy takes
 _LINK = re.compile(r"\$\{(\w+)\}")
@@ -54,9 +55,9 @@ def build(node: DictConfig) -> Any:
         ZooError: for keys and values that a target does not take.
     """
     name = str(node._get_full_key(None))
-    _check_values(
-        OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node), where=f"{name}."
-    )
+    whole = OmegaConf.to_container(node._get_root())
+    values, unresolved = OmegaConf.to_container(node, resolve=True), OmegaConf.to_container(node)
+    _check_values(values, unresolved, whole, where=f"{name}.")
 
     try:
         return instantiate(node, _convert_="all")
@@ -78,12 +79,13 @@ def target_of(node: DictConfig) -> type:
     return found
 
 
-def _check_values(node: Any, unresolved: Any, *, where: str) -> None:
+def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None:
     """Check a node and all parts in it against the annotations of their targets.
 
     Args:
         node: plain values, links (``${backbone}``) replaced by what they name.
-        unresolved: the same with links, for messages: a linked part goes by the key in the link.
+        unresolved: the same with links.
+        whole: the whole configuration with links; a linked part goes by the key that the link names.
         where: key of the node with a final dot.
 
     Raises:
@@ -97,9 +99,23 @@ def _check_values(node: Any, unresolved: Any, *, where: str) -> None:
         check_arguments(located(node[TARGET], where=where), values, where=where)
 
     for name, value in values.items():
-        below = unresolved[name] if isinstance(unresolved, Mapping) else None
-        link = _LINK.fullmatch(below) if isinstance(below, str) else None
-        _check_values(value, below, where=f"{link[1]}." if link else f"{where}{name}.")
+        below, place = unresolved[name], f"{where}{name}."
+        if isinstance(below, str) and (link := _LINK.fullmatch(below)):
+            below, place = whole[link[1]], f"{link[1]}."
+        if isinstance(below, str):
+            if below.startswith("${repository:") and not values.get("optional"):
+                _check_shipped(f"{where}{name}", value)
+            below = value  # what another kind of link resolves to has no links
+        _check_values(value, below, whole, where=place)
+
+
+def _check_shipped(key: str, folder: str) -> None:
+    """Raise ZooError if an installed package lacks a folder that the repository has."""
+    if CONF == INSTALLED and not Path(folder).is_dir():
+        raise ZooError(
+            f"The package contains no weights, and there is no {folder} here; set {key} to a "
+            f"trained checkpoint, or copy the folder from {REPOSITORY}."
+        )
 
 
 def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
@@ -308,9 +324,9 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
 
 def _register() -> None:
     register_resolvers()
-    OmegaConf.register_new_resolver(
-        "repository", lambda path: str(CONF.parent / path), replace=True
-    )
+    # Weights are not installed: an installed package expects them below the current folder.
+    root = Path() if CONF == INSTALLED else CONF.parent
+    OmegaConf.register_new_resolver("repository", lambda path: str(root / path), replace=True)
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluate import main
 from zoo import audio
 from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.config import build, compose, entry_point
+from zoo.commands import evaluate as evaluate_command
+from zoo.config import build, compose
 from zoo.tracking import launch
 
 TINY = (
@@ -118,7 +118,7 @@ def evaluate(
         monkeypatch.setattr(sys, "argv", ["evaluate.py", *given, *overrides])
         code: object = 0
         try:
-            entry_point("evaluate", main)
+            evaluate_command()
         except SystemExit as left:
             code = left.code
         printed = capsys.readouterr()

@@ -316,6 +316,12 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     print(f"results: {shown(folder / 'results.json')}\nreport:  {shown(page)}")
 
 
+def program() -> list[str]:
+    """The words that start this program: ``python evaluate.py`` or ``simulzoo-evaluate``."""
+    name = Path(sys.argv[0]).name
+    return ["python", name] if name.endswith(".py") else [name]
+
+
 def context(facts: Mapping[str, Any]) -> dict[str, str]:
     """Provenance of the run, as the report shows it."""
     known = provenance()
@@ -328,7 +334,7 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
         *hardware["gpus"],
     ]
     return {
-        "command": shlex.join(["python", Path(sys.argv[0]).name, *overrides()]),
+        "command": shlex.join([*program(), *overrides()]),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         **{name.replace("_", " "): str(value) for name, value in facts.items()},
         "git commit": commit,

@@ -1,0 +1,81 @@
+"""The wheel holds the package with its configuration, and its commands work from an empty folder."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "zoo", "conf")
+CHECKPOINT = ROOT / "checkpoints" / "infinisst_minitalks_en-de"
+
+
+def pip(*arguments: str) -> None:
+    """Run pip without an index; fail with its output."""
+    command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--no-deps", "--no-index"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a copy of the sources: a build leaves files beside them."""
+    pytest.importorskip("setuptools", reason="setuptools builds the wheel")
+    pytest.importorskip("pip", reason="pip builds the wheel")
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    pip("wheel", str(folder), "--no-build-isolation", "--wheel-dir", str(folder / "out"))
+    (built,) = (folder / "out").glob("simulzoo-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the wheel is installed in."""
+    folder = tmp_path_factory.mktemp("site")
+    pip("install", str(wheel), "--target", str(folder))
+    return folder
+
+
+def run(site: Path, here: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
+    """Run ``simulzoo-evaluate`` from the folder ``here``."""
+    command = [sys.executable, str(site / "bin" / "simulzoo-evaluate"), "logger=csv", *overrides]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    return subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
+
+
+def test_the_wheel_holds_code_configuration_and_the_mark_of_types(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    for folder, pattern, place in (("zoo", "*.py", "zoo"), ("conf", "*.yaml", "zoo/conf")):
+        files = {path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob(pattern)}
+        assert {f"{place}/{file.as_posix()}" for file in files} <= names
+    assert {"zoo/py.typed", "zoo/report/assets/report.html"} <= names
+    assert not [name for name in names if name.startswith(("tests/", "conf/", "checkpoints/"))]
+
+
+def test_an_installed_package_evaluates_the_weights_that_it_is_given(
+    site: Path, tmp_path: Path
+) -> None:
+    done = run(site, tmp_path, "smoke=true", f"backbone.checkpoint={CHECKPOINT}")
+    assert done.returncode == 0, done.stderr
+    assert "healthy" in done.stdout
+
+
+def test_an_installed_package_without_weights_names_where_they_are(
+    site: Path, tmp_path: Path
+) -> None:
+    done = run(site, tmp_path, "smoke=true")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: The package contains no weights, and there is no "
+        "checkpoints/infinisst_minitalks_en-de here; set backbone.checkpoint to a trained "
+        "checkpoint, or copy the folder from https://github.com/simulzoo/simulzoo.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
