@@ -9,14 +9,13 @@ import pytest
 import torch
 from transformers import Speech2TextForConditionalGeneration, Speech2TextProcessor
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.speech_to_text import SpeechToText
 from zoo.errors import ZooError
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, SpeechChunk, Task
+from zoo.types import Capability, Request, Task
 
 Folders = Callable[..., Path]
 
@@ -34,18 +33,7 @@ def load(folder: Path) -> SpeechToText:
 
 
 def opened(backbone: SpeechToText, target: str) -> Session:
-    session = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=language(target),
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-    )
-    session.backbone_state = backbone.open(session)
-    session.receive(
-        SpeechChunk(0.1 * torch.randn(32_000, generator=torch.Generator().manual_seed(2)))
-    )
-    return session
+    return new_session(backbone, white_noise(32_000, seed=2, scale=0.1), target=target)
 
 
 def test_a_model_of_one_language_pair_receives_no_language_token(folders: Folders) -> None:

@@ -10,13 +10,13 @@ import pytest
 import torch
 from transformers import WhisperForConditionalGeneration, WhisperTokenizer
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.whisper import SPAN, Whisper
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, SpeechChunk, Task
+from zoo.types import Capability, Request, Task
 
 Folders = Callable[..., Path]
 PLAIN = frozenset[Capability]()
@@ -29,18 +29,9 @@ def load(folder: Path, **options: Any) -> Whisper:
 
 
 def opened(backbone: Whisper, source: str, target: str, samples: int = 0) -> Session:
-    """A stream that has heard so many samples of noise."""
-    session = Session(
-        talk="talk",
-        source_language=language(source),
-        target_language=language(target),
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-    )
-    session.backbone_state = backbone.open(session)
-    noise = torch.randn(samples, generator=torch.Generator().manual_seed(samples))
-    session.receive(SpeechChunk(0.1 * noise))
-    return session
+    """A stream that has received noise."""
+    audio = white_noise(samples, seed=samples, scale=0.1)
+    return new_session(backbone, audio, source=source, target=target)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-from zoo.languages import language
+from tests.fixtures.streams import new_session
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Hypothesis, Samples, SpeechChunk
+from zoo.types import Hypothesis, Samples
 
 FRAME = 1600  # 100 ms
 
@@ -20,17 +19,10 @@ def session(
     segments: Sequence[tuple[Samples, Samples]] = (),
 ) -> Session:
     """A stream that has heard and written so much."""
-    made = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=language("de"),
-        frame_samples=frame_samples,
-        text_stream=TextStream(decode=lambda ids: "", separator=" "),
-        segments=tuple(segments),
-    )
-    made.receive(SpeechChunk(torch.zeros(frames * frame_samples)))
-    made.prefix_ids = torch.arange(prefix)
-    return made
+    audio = torch.zeros(frames * frame_samples)
+    stream = new_session(audio=audio, prefix=range(prefix), frame_samples=frame_samples)
+    stream.segments = tuple(segments)
+    return stream
 
 
 def answered(

@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.streams import new_session, white_noise
 from tests.fixtures.tiny_checkpoints import phi4_multimodal
 from zoo.backbones.phi4_multimodal.network import audio_part
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
 from zoo.types import Capability, Request, Task
 
 FRAMES, LONGEST = 126, 254  # 1.28 and 2.56 s
@@ -86,14 +85,5 @@ def test_our_decoder_gives_the_same_tokens_in_a_batch(backbone: Phi4Multimodal, 
 
 
 def hearing(backbone: Phi4Multimodal, samples: int) -> Session:
-    """A stream that has heard so much noise, for each length another."""
-    session = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=language("de"),
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-    )
-    session.audio = 0.3 * torch.randn(samples, generator=torch.Generator().manual_seed(samples))
-    session.backbone_state = backbone.open(session)
-    return session
+    """A stream that has received noise, other noise for each length."""
+    return new_session(backbone, white_noise(samples, seed=samples, scale=0.3))

@@ -6,27 +6,18 @@ from typing import Any
 
 import torch
 
-from zoo.languages import language
+from tests.fixtures.streams import new_session
 from zoo.policies.base import Policy
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Decision, Hypothesis, Request, SpeechChunk
+from zoo.types import Decision, Hypothesis, Request
 
 FRAME = 10
 
 
 def session(frames: int = 8, *, ended: bool = False) -> Session:
     """A stream that has heard so many frames."""
-    text = TextStream(decode=lambda ids: "", separator=" ")
-    made = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=language("de"),
-        frame_samples=FRAME,
-        text_stream=text,
-    )
-    made.receive(SpeechChunk(torch.zeros(frames * FRAME), final=ended))
-    return made
+    audio = torch.zeros(frames * FRAME)
+    return new_session(audio=audio, frame_samples=FRAME, final=ended)
 
 
 def hypothesis(

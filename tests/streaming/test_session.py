@@ -3,24 +3,15 @@
 import pytest
 import torch
 
-from zoo.languages import language
+from tests.fixtures.streams import new_session
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
 from zoo.types import Cut, SpeechChunk
 
 
 def session(samples: int = 0, frame_samples: int = 4) -> Session:
     """A stream that has heard 0, 1, 2, ... in one chunk."""
-    text = TextStream(decode=lambda ids: "", separator=" ")
-    made = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=language("de"),
-        frame_samples=frame_samples,
-        text_stream=text,
-    )
-    made.receive(SpeechChunk(torch.arange(samples, dtype=torch.float32)))
-    return made
+    audio = torch.arange(samples, dtype=torch.float32)
+    return new_session(audio=audio, frame_samples=frame_samples)
 
 
 def test_chunks_add_up_and_the_last_one_ends_the_source() -> None:

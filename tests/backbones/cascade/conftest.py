@@ -9,13 +9,12 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from tests.fixtures.streams import new_session
 from zoo.backbones.base import Backbone
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import Template
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
+from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 TEXTS = (
     "Julia spent the money. Is it a long way to the sea? The sea is far away; we go there by train.",
@@ -130,17 +129,8 @@ def live() -> Callable[..., Session]:
     def hear(
         backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk"
     ) -> Session:
-        session = Session(
-            talk=talk,
-            source_language=language("en"),
-            target_language=language("de"),
-            frame_samples=backbone.frame_samples,
-            text_stream=TextStream(decode=backbone.text, separator=" "),
-        )
-        session.backbone_state = backbone.open(session)
         frames = [torch.full((backbone.frame_samples,), level / 10 + 0.05) for level in levels]
-        session.receive(SpeechChunk(torch.cat(frames)))
-        session.prefix_ids = torch.tensor(backbone.prompt.ids(written), dtype=torch.long)
-        return session
+        prefix = backbone.prompt.ids(written)
+        return new_session(backbone, torch.cat(frames), prefix=prefix, talk=talk)
 
     return hear

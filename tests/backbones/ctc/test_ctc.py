@@ -10,12 +10,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForCTC, Wav2Vec2FeatureExtractor
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.ctc.ctc import CTC, Heard
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
 from zoo.history.reference_segments import ReferenceSegments
-from zoo.languages import language
 from zoo.policies.base import Policy
 from zoo.policies.local_agreement import LocalAgreement
 from zoo.policies.read_all import ReadAll
@@ -23,35 +23,21 @@ from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
-from zoo.streaming.text import TextStream
 from zoo.systems.base import StreamingSystem
-from zoo.types import Request, SpeechChunk, Task
+from zoo.types import Request, Task
 
 Make = Any
 
 
-def wave(samples: int, seed: int = 0) -> Tensor:
-    return torch.randn(samples, generator=torch.Generator().manual_seed(seed))
-
-
 def session(backbone: CTC, samples: Tensor, prefix: list[int] | None = None) -> Session:
-    german = language("de")
-    made = Session(
-        "talk",
-        german,
-        german,
-        backbone.frame_samples,
-        TextStream(decode=backbone.text, separator=" "),
-    )
-    made.receive(SpeechChunk(samples))
-    made.prefix_ids = torch.tensor(prefix or [], dtype=torch.long)
-    return made
+    return new_session(backbone, samples, source="de", prefix=prefix or [])
 
 
 def test_a_batch_equals_its_streams_alone(make: Make) -> None:
     backbone = make()
     streams = [
-        session(backbone, wave(samples, seed)) for seed, samples in enumerate((9_600, 16_111, 320))
+        session(backbone, white_noise(samples, seed))
+        for seed, samples in enumerate((9_600, 16_111, 320))
     ]
     requests = [Request(task=Task.TRANSCRIPTION)] * 3
     together = backbone.decode(streams, requests, frozenset())
@@ -63,7 +49,7 @@ def test_a_batch_equals_its_streams_alone(make: Make) -> None:
 
 def test_words_of_the_prefix_are_not_generated_again(make: Make) -> None:
     backbone = make()
-    samples = wave(16_000)
+    samples = white_noise(16_000)
     [whole] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
     ids = whole.token_ids.tolist()
     [rest] = backbone.decode([session(backbone, samples, ids[:3])], [Request()], frozenset())
@@ -101,7 +87,7 @@ def streaming(backbone: CTC, policy: Policy, history: History) -> StreamingSyste
 @pytest.mark.parametrize("history", [KeepAll(), ReferenceSegments()])
 def test_it_streams_in_company_as_alone(make: Make, policy: Policy, history: History) -> None:
     system = streaming(make(), policy, history)
-    waves = [wave(32_000), wave(41_000, 1)]
+    waves = [white_noise(32_000), white_noise(41_000, 1)]
     talks = [
         Source(f"{place}", samples.split(system.chunk_samples), segments=((0.1, 1.2), (1.3, 2.0)))
         for place, samples in enumerate(waves)
@@ -116,7 +102,7 @@ def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
     backbone = make()
     backbone.save(tmp_path)
     again = make(seed=1, name=str(tmp_path), config=None)
-    samples = wave(16_000)
+    samples = white_noise(16_000)
     said = [
         model.decode([session(model, samples)], [Request()], frozenset())[0].transcript
         for model in (backbone, again)
@@ -132,7 +118,7 @@ def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
 
 def test_forward_and_decode_encode_the_same_frames(make: Make) -> None:
     backbone = make()
-    waves = [wave(8_000), wave(6_000, 1)]
+    waves = [white_noise(8_000), white_noise(6_000, 1)]
     given = backbone.extractor(
         [one.numpy() for one in waves], sampling_rate=16_000, return_tensors="pt"
     )
@@ -159,13 +145,15 @@ def test_the_receptive_field_of_a_frame(make: Make) -> None:
     backbone = make()
     heard, hop = backbone.span
     for samples, frames in ((heard + 4 * hop, 5), (heard + 4 * hop - 1, 4)):
-        given = backbone.extractor(wave(samples).numpy(), sampling_rate=16_000, return_tensors="pt")
+        given = backbone.extractor(
+            white_noise(samples).numpy(), sampling_rate=16_000, return_tensors="pt"
+        )
         assert int(given["attention_mask"].sum()) == frames
 
 
 def test_phases_of_the_recording_do_not_matter(make: Make) -> None:
     backbone = make()
-    samples = wave(16_000)
+    samples = white_noise(16_000)
     said = [
         backbone.decode([session(backbone, one)], [Request()], frozenset())[0]
         for one in (samples, -samples)

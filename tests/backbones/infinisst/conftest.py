@@ -8,6 +8,7 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
+from tests.fixtures.streams import white_noise
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
@@ -115,6 +116,6 @@ def noise() -> Callable[..., Tensor]:
     """Random audio, (seconds x 16 000,)."""
 
     def make_noise(seconds: float, seed: int = 0) -> Tensor:
-        return torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+        return white_noise(round(seconds * 16_000), seed)
 
     return make_noise

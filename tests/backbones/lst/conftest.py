@@ -7,15 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.lst.lst import LST
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
 
 ENCODER = EncoderConfig(
     conv_channels=(4, 4, 4, 4, 4, 4, 8), hidden=16, layers=2, heads=2, ff=24, window=2
@@ -76,23 +75,13 @@ def live() -> Callable[..., Session]:
     def hear(
         backbone: LST, *, seconds: float, prefix: list[int] | None = None, seed: int = 0
     ) -> Session:
-        session = Session(
-            talk="talk",
-            source_language=language("en"),
-            target_language=language("de"),
-            frame_samples=backbone.frame_samples,
-            text_stream=TextStream(decode=backbone.text, separator=" "),
-        )
-        session.audio = noise_of(seconds, seed)
-        session.prefix_ids = torch.tensor(prefix or [], dtype=torch.long)
-        session.backbone_state = backbone.open(session)
-        return session
+        return new_session(backbone, noise_of(seconds, seed), prefix=prefix or [])
 
     return hear
 
 
 def noise_of(seconds: float, seed: int = 0) -> Tensor:
-    return torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+    return white_noise(round(seconds * 16_000), seed)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from transformers import WhisperFeatureExtractor
 
+from tests.fixtures.streams import white_noise
 from zoo.backbones.qwen2_5_omni.features import TokenSpectrogram, clamped
 from zoo.errors import ZooError
 
@@ -19,7 +20,7 @@ def published() -> WhisperFeatureExtractor:
 
 def waveform(samples: int, seed: int = 0) -> Tensor:
     """Noise that grows louder: what is loudest changes with every look."""
-    noise = torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+    noise = white_noise(samples, seed)
     return 0.1 * noise * torch.linspace(0.001, 1, samples)
 
 

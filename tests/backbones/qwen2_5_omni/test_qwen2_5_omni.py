@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.fixtures.streams import white_noise
 from zoo.backbones.base import FrameEncoder
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.qwen2_5_omni.network import audio_part, text_part
@@ -34,7 +35,7 @@ class Piece:
 
 
 def noise(samples: int, seed: int = 0) -> Tensor:
-    return 0.1 * torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+    return white_noise(samples, seed, scale=0.1)
 
 
 def test_forward_is_the_class_of_transformers(backbone: Qwen25Omni) -> None:

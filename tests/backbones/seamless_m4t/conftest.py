@@ -9,14 +9,12 @@ import torch
 from torch import Tensor
 from transformers import SeamlessM4TModel
 
+from tests.fixtures.streams import new_session, white_noise
 from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import SpeechChunk
 
 Opened = Callable[..., Session]
 Load = Callable[..., SeamlessM4TSpeech]
@@ -66,9 +64,7 @@ def backbone(load: Load) -> SeamlessM4TSpeech:
 
 def noise(features: int, seed: int = 0) -> Tensor:
     """A wave of so many feature frames; where they are even, Transformers fills nothing up."""
-    return 0.1 * torch.randn(
-        400 + 160 * (features - 1), generator=torch.Generator().manual_seed(seed)
-    )
+    return white_noise(400 + 160 * (features - 1), seed, scale=0.1)
 
 
 def opened(
@@ -79,15 +75,6 @@ def opened(
     target: str = "de",
     prefix: tuple[int, ...] = (),
 ) -> Session:
-    """A stream that has heard noise, and has written ``prefix``."""
-    session = Session(
-        talk=f"talk {seed}",
-        source_language=language("en"),
-        target_language=language(target),
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-        prefix_ids=torch.tensor(prefix, dtype=torch.long),
-    )
-    session.backbone_state = backbone.open(session)
-    session.receive(SpeechChunk(noise(features, seed)))
-    return session
+    """A stream that has received noise and has written ``prefix``."""
+    audio, talk = noise(features, seed), f"talk {seed}"
+    return new_session(backbone, audio, target=target, prefix=prefix, talk=talk)

@@ -9,16 +9,16 @@ import pytest
 import torch
 from transformers import SeamlessM4TFeatureExtractor
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank, stacked
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.languages import CODES
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T
 from zoo.errors import ZooError
-from zoo.languages import LANGUAGES, language
+from zoo.languages import LANGUAGES
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Capability, Request, SpeechChunk, Task
+from zoo.types import Capability, Request, Task
 
 Folders = Callable[..., Path]
 
@@ -36,18 +36,8 @@ def load(folder: Path) -> SeamlessM4T:
 
 
 def opened(backbone: SeamlessM4T, source: str, target: str) -> Session:
-    session = Session(
-        talk="talk",
-        source_language=language(source),
-        target_language=language(target),
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-    )
-    session.backbone_state = backbone.open(session)
-    session.receive(
-        SpeechChunk(0.1 * torch.randn(40_000, generator=torch.Generator().manual_seed(2)))
-    )
-    return session
+    audio = white_noise(40_000, seed=2, scale=0.1)
+    return new_session(backbone, audio, source=source, target=target)
 
 
 def test_every_language_of_the_zoo_has_a_code() -> None:

@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from tests.fixtures.descent import assert_descends, trainable
+from tests.fixtures.streams import white_noise
 from zoo import audio
 from zoo.backbones.base import FrameEncoder
 from zoo.backbones.common.alignment import AlignmentConfig
@@ -74,7 +75,7 @@ Make = Callable[..., SeamlessM4TSpeech]
 
 
 def wave(seconds: float, seed: int = 0) -> Tensor:
-    return 0.1 * torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+    return white_noise(round(seconds * 16_000), seed, scale=0.1)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo import audio
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
@@ -18,15 +19,14 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
-from zoo.types import Request, SpeechChunk, Task
+from zoo.types import Request, Task
 
 Make = Callable[..., Wav2Text]
 GERMAN = language("de")
 
 
 def noise(samples: int, seed: int = 0) -> Tensor:
-    return 0.3 * torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+    return white_noise(samples, seed, scale=0.3)
 
 
 @pytest.fixture
@@ -120,16 +120,7 @@ def test_weights_there_and_back(make: Make, excerpts: list[Excerpt], tmp_path: P
 
 
 def stream(backbone: Wav2Text, samples: int, seed: int) -> Session:
-    session = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=GERMAN,
-        frame_samples=backbone.frame_samples,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-    )
-    session.backbone_state = backbone.open(session)
-    session.receive(SpeechChunk(noise(samples, seed)))
-    return session
+    return new_session(backbone, noise(samples, seed))
 
 
 def test_memories_of_a_batch_of_streams_equal_each_alone(make: Make) -> None:

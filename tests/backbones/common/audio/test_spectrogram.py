@@ -9,6 +9,7 @@ from transformers import (
     WhisperFeatureExtractor,
 )
 
+from tests.fixtures.streams import white_noise
 from zoo.backbones.common.audio.spectrogram import (
     HOP,
     CentredSpectrogram,
@@ -25,7 +26,7 @@ SIZES = (400, 720, 999, 16_000, 51_317)
 
 def waveform(samples: int, seed: int = 0) -> Tensor:
     """Noise that grows louder, as quiet as a thousandth at first."""
-    noise = torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+    noise = white_noise(samples, seed)
     return 0.1 * noise * torch.linspace(0.001, 1, samples)
 
 

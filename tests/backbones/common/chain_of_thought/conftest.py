@@ -9,15 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.backbones.common.causal.decoder import ATTENTION
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
 from zoo.backbones.common.text.tokenizer import train_tokenizer
-from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.streaming.text import TextStream
 
 BINS, STACKED, WIDTH = 8, 8, 16
 TEMPLATE = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
@@ -122,24 +121,15 @@ def live() -> Callable[..., Session]:
         seed: int = 0,
         target: str = "de",
     ) -> Session:
-        session = Session(
-            talk="talk",
-            source_language=language("en"),
-            target_language=language(target),
-            frame_samples=backbone.frame_samples,
-            text_stream=TextStream(decode=backbone.text, separator=" "),
-        )
-        session.audio = noise_of(seconds, seed)
-        session.prefix_ids = torch.tensor(prefix, dtype=torch.long)
-        session.backbone_state = backbone.open(session)
-        return session
+        audio = noise_of(seconds, seed)
+        return new_session(backbone, audio, target=target, prefix=prefix)
 
     return hear
 
 
 def noise_of(seconds: float, seed: int = 0) -> Tensor:
     """Random audio, louder and softer by turns, (seconds x 16 000,)."""
-    noise = torch.randn(round(seconds * 16_000), generator=torch.Generator().manual_seed(seed))
+    noise = white_noise(round(seconds * 16_000), seed)
     return noise * torch.linspace(0, 9, len(noise)).sin()
 
 

@@ -9,13 +9,13 @@ from tokenizers import Tokenizer, decoders, models
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder import decoder as decoders_module
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
-from zoo.languages import language
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
@@ -106,21 +106,8 @@ def make_session(
     prefix: Sequence[int] = (),
     target: str = "de",
 ) -> Session:
-    session = Session(
-        talk="talk",
-        source_language=language("en"),
-        target_language=language(target),
-        frame_samples=FRAME,
-        text_stream=TextStream(decode=backbone.text, separator=" "),
-    )
-    session.receive(
-        SpeechChunk(
-            torch.randn(round(frames * FRAME), generator=torch.Generator().manual_seed(seed))
-        )
-    )
-    session.prefix_ids = torch.tensor(prefix, dtype=torch.long)
-    session.backbone_state = backbone.open(session)
-    return session
+    audio = white_noise(round(frames * FRAME), seed)
+    return new_session(backbone, audio, target=target, prefix=prefix)
 
 
 @pytest.mark.parametrize("beams", [1, 3])

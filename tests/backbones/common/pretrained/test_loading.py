@@ -21,6 +21,7 @@ from transformers import (
     WhisperForConditionalGeneration,
 )
 
+from tests.fixtures.streams import white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.search import SearchConfig
@@ -69,7 +70,7 @@ Folders = Callable[[str], Path]
 
 def waveform(samples: int, seed: int = 0) -> Tensor:
     """Noise that comes and goes."""
-    noise = torch.randn(samples, generator=torch.Generator().manual_seed(seed))
+    noise = white_noise(samples, seed)
     return 0.1 * noise * torch.sin(torch.arange(samples) / 3000 * (1 + seed)).abs()
 
 
