@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from harness import parameters_millions, parser_of, print_result, print_table
-from infinisst_forms import FORMS, Form, computing_as, session_in_form
 from torch import Tensor
 
+from harness import parameters_millions, parser_of, print_result, print_table
+from infinisst_forms import FORMS, Form, computing_as, session_in_form
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig

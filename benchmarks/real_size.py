@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-import real_size_streamuni
 import torch
+from omegaconf import DictConfig
+
+import real_size_streamuni
 from harness import (
     GIGA,
     MINUTE,
@@ -38,8 +40,6 @@ from harness import (
     rounded,
     weight_bytes,
 )
-from omegaconf import DictConfig
-
 from zoo.backbones.common.causal.branches import CausalBranches
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.text.tokenizer import train_tokenizer

@@ -17,6 +17,9 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
 from harness import (
     GIGA,
     MINUTE,
@@ -34,10 +37,7 @@ from harness import (
     rounded,
     weight_bytes,
 )
-from omegaconf import DictConfig
 from streamuni_meter import PARTS, Meter, Run
-from torch import Tensor, nn
-
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.config import build, compose, machine

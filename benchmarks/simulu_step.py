@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from harness import parameters_millions, parser_of, print_result, print_table
 from torch import Tensor
 
+from harness import parameters_millions, parser_of, print_result, print_table
 from zoo.backbones.base import Units, Voiced
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches

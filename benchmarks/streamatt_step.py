@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import torch
 import transformers
-from harness import parser_of, print_result, print_table, recording
-from streamatt_weights import save_random_seamless
 from torch import Tensor
 
+from harness import parser_of, print_result, print_table, recording
+from streamatt_weights import save_random_seamless
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.seamless_m4t import SeamlessM4T

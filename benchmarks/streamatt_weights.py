@@ -6,7 +6,6 @@ import string
 from pathlib import Path
 
 import torch
-from harness import parameters_millions
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -16,6 +15,8 @@ from transformers import (
     SeamlessM4TProcessor,
     SeamlessM4TTokenizer,
 )
+
+from harness import parameters_millions
 
 SHARPEN, AMPLIFY = 3, 3  # factors on random cross-attention, so that words depend on the audio
 END, END_WEIGHT = 45, 1000  # position at which texts end, and the weight that ends them

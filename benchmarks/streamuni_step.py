@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from harness import (
     add_overrides,
     parameters_millions,
@@ -27,8 +29,6 @@ from harness import (
 from streamuni_meter import PARTS, Meter, Run
 from streamuni_plain import PlainLoop
 from streamuni_widened import decoder_parameters, widen
-from torch import Tensor
-
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.config import build, compose

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import psutil
 import torch
-from harness import MINUTE, add_overrides, parser_of, print_result, print_table
 from torch import Tensor
 
+from harness import MINUTE, add_overrides, parser_of, print_result, print_table
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
 from zoo.evaluation.sources import talk_chunks

@@ -136,6 +136,13 @@ def test_data_imports_no_report_and_no_evaluation() -> None:
     assert [(file, name) for file, name in imports("zoo/data") if within(name, others)] == []
 
 
+def test_zoo_imports_no_benchmark_and_no_test_and_a_benchmark_imports_no_test() -> None:
+    scripts = {file.stem for file in (ROOT / "benchmarks").glob("*.py")}
+    outside = {"benchmarks", "tests", *scripts}
+    assert [(file, name) for file, name in imports("zoo") if within(name, outside)] == []
+    assert [(file, name) for file, name in imports("benchmarks") if within(name, {"tests"})] == []
+
+
 def test_types_and_streaming_state_import_no_upper_package() -> None:
     for file in (
         "types.py",

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import real_size
 import torch
 
+import real_size
 from zoo.errors import ZooError
 from zoo.types import Request, SpeechChunk, Task
 
