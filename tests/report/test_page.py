@@ -194,7 +194,7 @@ def test_the_page_s_table_and_axes_have_speech_where_it_was_scored(tmp_path: Pat
 
 
 def test_an_oracle_s_ellipses_are_explained(tmp_path: Path) -> None:
-    sentence = "… stands where a word hangs on speech that it has not heard yet"
+    sentence = "… replaces a word that depends on later source words"
     assert sentence in written(tmp_path / "with.html", [row(), row(3, kind="oracle")], []).text
     assert sentence not in written(tmp_path / "without.html", [row()], []).text
 
@@ -342,7 +342,7 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     assert "StreamLAAL_CA, seconds" in dom
     assert len(re.findall('<span class="word lag-[0-4]', dom)) == 4
     assert "0:06 / 0:06" in dom
-    assert '<fieldset class="switch" id="listen" hidden="">' in dom
+    assert '<fieldset class="switch" id="sound" hidden="">' in dom
     assert 'class="voice' not in dom
 
 
@@ -354,7 +354,7 @@ addEventListener("load", async () => {
   const note = () => document.querySelector("#sound-note").textContent;
   document.querySelector("#timeline .voice").click();
   for (const side of ["source", "target", "both"]) {
-    document.querySelector(`input[name="listen"][value="${side}"]`).click();
+    document.querySelector(`input[name="sound"][value="${side}"]`).click();
     await new Promise((done) => setTimeout(done, 300));
     heard.push(`${side} ${document.querySelector("#time").textContent} ${note() ? "missing" : "there"}`);
   }

@@ -1,4 +1,4 @@
-"""Pieces of the page as HTML text, everything escaped: sentences, tables, facts, JSON. Knows no stream and no file."""
+"""Parts of the HTML report as escaped text: headline, tables, facts, JSON."""
 
 import html
 import json
@@ -20,14 +20,12 @@ KINDS = {
     "oracle": "oracle, knows the references",
     "ceiling": "offline upper bound, no latency",
 }
-ORACLE = (
-    "The oracle never guesses: … stands where a word hangs on speech that it has not heard yet."
-)
+ORACLE = "The oracle never guesses: … replaces a word that depends on later source words."
 DIGITS = {column.score: column.digits for column in COLUMNS}
 
 
 def json_block(data: object) -> str:
-    """JSON that can stand inside a script element whatever the texts say: no ``<``, ``>``, ``&`` and no U+2028/9."""
+    """JSON for a script element: ``<``, ``>``, ``&`` and U+2028/9 are escaped."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -35,7 +33,7 @@ def json_block(data: object) -> str:
 
 
 def headline(rows: Sequence[Row]) -> list[str]:
-    """One sentence per test set: the healthy system row with the highest BLEU, and the offline upper bound."""
+    """One sentence per test set: the unflagged system row of highest BLEU, and the upper bound."""
     sentences = []
     for key, group in by_test_set(rows).items():
         scored = [
@@ -46,14 +44,17 @@ def headline(rows: Sequence[Row]) -> list[str]:
         if not scored:
             sentences.append(f"{test_set_label(key)}: no system has a healthy row with a BLEU.")
             continue
+
         best = max(scored, key=lambda row: row.scores["BLEU"] or 0.0)
         at = f" at {knob_label(best)}" if best.knob else ""
         bounds = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
-        sentence = f"{test_set_label(key)}: {best.system}{at} reaches {number(best.scores['BLEU'], 1)} BLEU"
+        bleu = number(best.scores["BLEU"], 1)
+        sentence = f"{test_set_label(key)}: {best.system}{at} reaches {bleu} BLEU"
         if best.scores.get("StreamLAAL") is not None:
             sentence += f" with a StreamLAAL of {number(best.scores['StreamLAAL'], 2)} s"
             if best.scores.get("StreamLAAL_CA") is not None:
                 sentence += f" ({number(best.scores['StreamLAAL_CA'], 2)} s computation-aware)"
+
         sentences.append(
             sentence + (f"; the offline upper bound is {bounds[0]}." if bounds else ".")
         )
@@ -61,7 +62,12 @@ def headline(rows: Sequence[Row]) -> list[str]:
 
 
 def facts(entries: Mapping[str, Iterable[str]], *, tag: str = "span") -> str:
-    """Terms with what is to be said of each, as the inside of a ``dl``."""
+    """Content of a ``dl``: every name with its texts.
+
+    Args:
+        entries: texts by name.
+        tag: element around each text.
+    """
     return "".join(
         f"<dt>{html.escape(name)}</dt>"
         + "".join(f"<dd><{tag}>{html.escape(text)}</{tag}></dd>" for text in texts)
@@ -70,7 +76,7 @@ def facts(entries: Mapping[str, Iterable[str]], *, tag: str = "span") -> str:
 
 
 def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Every different signature by score."""
+    """Distinct signatures by score."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         for score, signature in row.signatures.items():
@@ -79,7 +85,7 @@ def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """One table per test set: systems first, reference rows apart; ``data-row`` is the index into ``rows``."""
+    """One table per test set, systems before reference rows; ``data-row`` indexes ``rows``."""
     places = {id(row): place for place, row in enumerate(rows)}
     shown = "".join(
         _table(group, places, label=test_set_label(key)) for key, group in by_test_set(rows).items()
@@ -109,17 +115,20 @@ def _table(group: Sequence[Row], places: Mapping[int, int], *, label: str) -> st
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="Scores, {html.escape(label)}">'
         f'<table class="scores"><caption>{html.escape(label)}</caption><thead><tr>'
-        f'<th scope="col"><button type="button" data-score="">system</button></th>{heads}</tr></thead>'
+        '<th scope="col"><button type="button" data-score="">system</button></th>'
+        f"{heads}</tr></thead>"
         f"{bodies}</table></div>"
     )
 
 
 def _line(row: Row, place: int, scores: Iterable[tuple[str, str]], *, first: bool) -> str:
     cells = "".join(
-        f'<td{style} data-value="{_value(row, score)}">{number(row.scores.get(score), DIGITS.get(score, 2))}</td>'
+        f'<td{style} data-value="{_value(row, score)}">'
+        f"{number(row.scores.get(score), DIGITS.get(score, 2))}</td>"
         for score, style in scores
     )
-    return f'<tr data-row="{place}" class="{"first" if first else ""}">{_row_head(row, place)}{cells}</tr>'
+    kind = "first" if first else ""
+    return f'<tr data-row="{place}" class="{kind}">{_row_head(row, place)}{cells}</tr>'
 
 
 def _row_head(row: Row, place: int) -> str:
@@ -128,7 +137,8 @@ def _row_head(row: Row, place: int) -> str:
         f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags
     )
     knob = f" <b>{html.escape(knob_label(row))}</b>" if row.knob else ""
-    return f'<th scope="row"><a href="#talks" data-open="{place}">{html.escape(row.system)}{knob}</a>{note}{flags}</th>'
+    link = f'<a href="#talks" data-open="{place}">{html.escape(row.system)}{knob}</a>'
+    return f'<th scope="row">{link}{note}{flags}</th>'
 
 
 def _breakable(score: str) -> str:

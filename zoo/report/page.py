@@ -1,4 +1,7 @@
-"""``report.html``: one file for a browser without a network; target speech lies beside it. No metric and no model."""
+"""Writes ``report.html``, one file that a browser shows without a network.
+
+Source audio is part of the file; target speech is played from wave files beside the logs.
+"""
 
 import base64
 import html
@@ -32,7 +35,8 @@ SCRIPTS = (
     "main",
 )
 MAX_BYTES = 15_000_000
-_COMPRESSION = 0.9  # libsndfile's scale; MP3 at a constant 24 kbit/s for 16 kHz speech (constant: seeking is exact)
+# libsndfile's scale: MP3 at a constant 24 kbit/s for 16 kHz speech, so that seeking is exact.
+_COMPRESSION = 0.9
 _AUDIO_BYTES_PER_SECOND = 24_000 / 8 * 4 / 3  # in base64
 
 
@@ -46,12 +50,19 @@ def write_report(
     audio_talks: int | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> int:
-    """Write the page and return its size in bytes.
+    """Write the report and return its size in bytes.
 
-    context: what a reader must know of the run (command, commit, corpus hash, convention, machine, date), shown as
-    given. The first ``audio_talks`` talks (None: all) carry their audio, as long as the page stays under
-    ``max_bytes``; the page says which have none. Target speech is played from the files beside the rows' logs
-    (``zoo/formats/speech.py``), which lie relative to the page. Raises ZooError for audio that cannot be read.
+    Args:
+        path: path of the HTML file; the rows' logs are relative to its folder.
+        rows: rows of results.
+        streams: streams of the rows.
+        title: heading.
+        context: provenance of the run by name (command, commit, machine, ...).
+        audio_talks: number of talks with audio, the first ones (None: all).
+        max_bytes: talks whose audio would make the file larger have none.
+
+    Raises:
+        ZooError: audio cannot be read.
     """
     data = payload(rows, streams)
     talks = talks_in_order(streams)

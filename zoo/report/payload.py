@@ -1,4 +1,4 @@
-"""What the page's script reads: rows, talks and streams as plain JSON values. Knows no HTML and encodes no audio."""
+"""Data of the HTML report's script: rows, talks and streams as JSON values."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from zoo.streaming.playback import playback_intervals
 from zoo.types import Instance, Seconds
 
 QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
-# offered first; others follow where they have a computation-aware twin
+# First choices of the latency axis; other scores with a computation-aware twin follow.
 LATENCY = ("StreamLAAL", "LongYAAL", "StartOffset")
 AWARE = "_CA"
 Json = Any
@@ -23,7 +23,15 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class ReportSegment:
-    """A reference segment (seconds from the start of the talk) and the re-segmented hypothesis that fell to it."""
+    """A reference segment and the hypothesis re-segmented to it.
+
+    Attributes:
+        offset: seconds from the start of the talk.
+        duration: seconds.
+        source: transcript.
+        reference: reference translation.
+        hypothesis: part of the hypothesis.
+    """
 
     offset: Seconds
     duration: Seconds
@@ -34,7 +42,14 @@ class ReportSegment:
 
 @dataclass(frozen=True, slots=True)
 class ReportStream:
-    """One talk as one row translated it. row: index into the rows of the report."""
+    """One talk as translated by the system of one row.
+
+    Attributes:
+        row: index into the rows of the report.
+        instance: emitted words with delays.
+        talk: the talk.
+        segments: its reference segments.
+    """
 
     row: int
     instance: Instance
@@ -43,7 +58,7 @@ class ReportStream:
 
 
 def units_per_segment(stream: ReportStream) -> list[int] | None:
-    """How many written units fell to each segment; None when the hypotheses are not the written units in order."""
+    """Number of emitted units per segment; None where the hypotheses are not the emitted units."""
     instance = stream.instance
     pieces = [_units(segment.hypothesis, instance) for segment in stream.segments]
     if [unit for piece in pieces for unit in piece] != list(instance.units):
@@ -52,10 +67,13 @@ def units_per_segment(stream: ReportStream) -> list[int] | None:
 
 
 def lags(stream: ReportStream) -> list[Seconds | None]:
-    """Seconds per unit between its delay and the moment an evenly paced translation would have written it.
+    """Lag of each unit in seconds behind an evenly paced translation.
 
-    The i-th of n units in a segment of S seconds with R reference units is due at offset + i * S / max(n, R): these
-    are the terms that LAAL averages, before its clamp and cut-off. None where the segment of a unit is not known.
+    The i-th of n units in a segment of S seconds with R reference units is due at offset + i * S /
+    max(n, R). LAAL averages these lags after clamping and cut-off (Papi et al., 2022).
+
+    Returns:
+        One lag per unit, None where the segment of a unit is not known.
     """
     instance, counts = stream.instance, units_per_segment(stream)
     if counts is None:
@@ -68,7 +86,14 @@ def lags(stream: ReportStream) -> list[Seconds | None]:
 
 
 def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, Json]:
-    """JSON values for the page; equal talks and references are stored once, delays once per write."""
+    """JSON values of the report.
+
+    Equal talks and references are stored once, delays once per emission.
+
+    Args:
+        rows: rows of results.
+        streams: streams of the rows, in any order.
+    """
     talks: dict[Hashable, int] = {}
     references: dict[tuple[str, ...], int] = {}
     sets = list(by_test_set(rows))
@@ -91,13 +116,13 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
 
 
 def talk_key(stream: ReportStream) -> Hashable:
-    """Streams with equal keys heard the same audio against the same segments."""
+    """Streams with equal keys have the same audio and the same reference segments."""
     spans = tuple((segment.offset, segment.duration) for segment in stream.segments)
     return stream.talk.name, str(stream.talk.audio), stream.talk.offset, spans
 
 
 def talks_in_order(streams: Sequence[ReportStream]) -> list[Talk]:
-    """The talks of the payload, in its order."""
+    """Talks in the order of the payload."""
     first: dict[Hashable, Talk] = {}
     for stream in streams:
         first.setdefault(talk_key(stream), stream.talk)
@@ -168,7 +193,10 @@ def _stream(
 
 
 def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
-    """Addresses of the files relative to the page, and pieces: start, duration, start with computation, text."""
+    """Target speech of a stream: file paths relative to the report, and the pieces.
+
+    A piece is [start, duration, computation-aware start, text], times in seconds.
+    """
     instance = stream.instance
     if not instance.speech:
         return None
@@ -195,7 +223,7 @@ def _writes(instance: Instance) -> Iterator[list[float]]:
 
 
 def _spaced(instance: Instance) -> list[str]:
-    """Characters with the white space that follows them in the text, so that foreign words keep their gaps."""
+    """Characters with the white space after them, so that foreign words stay separated."""
     if instance.unit == "word":
         return list(instance.units)
     spaced: list[str] = []

@@ -1,4 +1,4 @@
-"""Quality-latency curves as PNG and SVG (matplotlib). Knows rows of results and no instance log."""
+"""Quality-latency curves as PNG and SVG (matplotlib)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ COLORS = (
     *("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a7f95", "#6b6b3a"),
     *("#1c2f5c", "#d98a3d", "#76b08f"),
 )
-MANY = 4  # systems; of more, only the ends of each curve are labelled
+MANY = 4  # systems; with more, only the ends of each curve are labelled
 MARKERS = "osD^vPX*"
 GREY = "#8a8a86"
 WIDTH = 4  # inches per panel
@@ -47,11 +47,19 @@ class Panel:
 
 
 def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tuple[Path, Path]:
-    """Write ``<stem>.png`` and ``<stem>.svg``: ``quality`` against StreamLAAL and StreamLAAL_CA (s), side by side.
+    """Plot ``quality`` against StreamLAAL and StreamLAAL_CA (seconds), side by side.
 
-    Where rows have an ASR_BLEU, a third panel shows it against the StartOffset of the speech. One line per system with
-    its knob at every point, the offline upper bound as a dashed line, oracles in grey; a flagged row is hollow. One
-    line of panels per test set, below each other.
+    Rows with ASR_BLEU get a third panel, ASR_BLEU against the StartOffset of the speech. Every
+    system is a line with its knob values, the offline upper bound a dashed line, oracles are grey,
+    flagged rows hollow. Test sets are below each other.
+
+    Args:
+        rows: rows of results.
+        stem: path without suffix.
+        quality: score of the vertical axis.
+
+    Returns:
+        Paths of the PNG and the SVG file.
     """
     panels = panels_of(rows, quality)
     groups = by_test_set(rows)
@@ -71,13 +79,13 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
 
 
 def panels_of(rows: Sequence[Row], quality: str) -> list[Panel]:
-    """Text by its ideal and its computation-aware latency; speech as well, where some was recognised."""
+    """Panels for ideal and computation-aware latency, and for target speech where it has scores."""
     panels = [
         Panel("ideal", "StreamLAAL", quality),
         Panel("computation-aware", "StreamLAAL_CA", quality),
     ]
-    heard = any(row.scores.get("ASR_BLEU") is not None for row in rows)
-    return [*panels, Panel("speech", "StartOffset", "ASR_BLEU")] if heard else panels
+    has_speech = any(row.scores.get("ASR_BLEU") is not None for row in rows)
+    return [*panels, Panel("speech", "StartOffset", "ASR_BLEU")] if has_speech else panels
 
 
 def _panels(
@@ -206,9 +214,8 @@ def _line(
 
 def _point(row: Row) -> str:
     label = knob_label(row)
-    if (
-        row.knob is not None and len(row.knob.name) > 2
-    ):  # it would cover its neighbours: the legend has the name
+    # A long knob name would cover the neighbours; the legend has it.
+    if row.knob is not None and len(row.knob.name) > 2:
         label = f"{row.knob.value:g}"
     return label + (" !" if row.flags else "")
 

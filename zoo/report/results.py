@@ -1,4 +1,4 @@
-"""Rows of ``results.json``: one system at one setting on one split. Knows no plot and no page."""
+"""Rows of ``results.json``: scores of one system at one knob value on one split."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from zoo.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class KnobValue:
-    """The latency knob and where it stood."""
+    """Name and value of a system's latency knob."""
 
     name: str
     value: float
@@ -19,10 +19,22 @@ class KnobValue:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """scores: by name, times in seconds (None: not defined). instances: path of the log, relative to results.json.
+    """Scores of one system, or of a reference row.
 
-    kind: a system, the offline upper bound (a ceiling, no latency of interest) or an oracle that knows the references.
-    flags: why the row must not be trusted (see ``zoo.metrics.flags``); empty for a healthy one.
+    Attributes:
+        system: name of the system.
+        knob: latency knob, or None.
+        data: name of the corpus.
+        split: split of the corpus.
+        source_language: code.
+        target_language: code.
+        scores: value by score, times in seconds (None: not defined).
+        signatures: signature by score.
+        instances: path of the log, relative to ``results.json``.
+        kind: a system, the offline upper bound ("ceiling", its latency has no meaning), or an
+            oracle that has the references.
+        flags: reasons not to trust the scores (``zoo.metrics.flags``); empty for a healthy row.
+        settings: batch size, elapsed convention, number of talks and the like.
     """
 
     system: str
@@ -36,13 +48,11 @@ class Row:
     instances: str
     kind: Literal["system", "ceiling", "oracle"] = "system"
     flags: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(
-        default_factory=dict
-    )  # batch size, convention, talks: what a reader must know
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write ``results.json``, a list of rows; whole at any moment."""
+    """Write ``results.json``, a list of rows, atomically."""
     content = [asdict(row) for row in rows]
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")

@@ -1,4 +1,4 @@
-"""Rows of results as a table for the terminal. Knows no file, no plot and no page."""
+"""Rows of results as a table for the terminal, and how rows are grouped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,15 @@ DASH = "–"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A score and how it is written. priority: columns with the largest are left out first on a narrow terminal.
+    """Column of a score.
 
-    speech: shown only where a system speaks and is scored so.
+    Attributes:
+        score: name of the score.
+        header: heading.
+        digits: decimals.
+        unit: unit of the values.
+        priority: columns of the largest priority are left out first on a narrow terminal.
+        speech: whether the column is shown only for systems with target speech.
     """
 
     score: str
@@ -39,41 +45,35 @@ COLUMNS = (
     Column("StartOffset", "Start\nOffset", 2, "s", priority=1, speech=True),
     Column("RTF", "RTF", 2, priority=2),
 )
-SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # a row with one of them is of a system that speaks
-SPEECH_WIDTH = 20  # terminal columns that the columns of speech take
-_WIDTHS = (
-    (76, 4),
-    (68, 3),
-    (60, 2),
-    (52, 1),
-    (0, 0),
-)  # terminal columns at least, largest priority shown
+SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # only systems with target speech have them
+SPEECH_WIDTH = 20  # terminal columns that the speech columns take
+_WIDTHS = ((76, 4), (68, 3), (60, 2), (52, 1), (0, 0))  # minimal width, largest priority shown
 
 TestSet = tuple[str, str, str, str]  # data, split, source and target language
 
 
 def number(value: float | None, digits: int) -> str:
-    """``value`` with fixed digits; a dash where it is not defined (None or not finite)."""
+    """``value`` with fixed decimals; a dash where it is None or not finite."""
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return DASH
     return f"{value:.{digits}f}"
 
 
 def speaks(row: Row) -> bool:
-    """Whether what was scored is speech, beside the text."""
+    """Whether the row has scores of target speech."""
     return any(score in row.scores for score in SPEECH_SCORES)
 
 
 def columns(rows: Sequence[Row]) -> list[Column]:
-    """The columns of a table of these rows, those of speech only where one speaks and has the score."""
-    said = {
+    """Columns of a table of these rows; speech columns only where a row has the score."""
+    speech_scores = {
         name
         for row in rows
         if speaks(row)
         for name, value in row.scores.items()
         if value is not None
     }
-    return [column for column in COLUMNS if not column.speech or column.score in said]
+    return [column for column in COLUMNS if not column.speech or column.score in speech_scores]
 
 
 def knob_label(row: Row) -> str:
@@ -82,7 +82,7 @@ def knob_label(row: Row) -> str:
 
 
 def test_set(row: Row) -> TestSet:
-    """What a row was measured on: only rows of the same test set can be compared."""
+    """The test set of a row; only rows of one test set can be compared."""
     return row.data, row.split, row.source_language, row.target_language
 
 
@@ -93,7 +93,7 @@ def test_set_label(key: TestSet) -> str:
 
 
 def by_test_set(rows: Sequence[Row]) -> dict[TestSet, list[Row]]:
-    """Rows by what they were measured on, in order of first appearance."""
+    """Rows by test set, in order of first appearance."""
     groups: dict[TestSet, list[Row]] = {}
     for row in rows:
         groups.setdefault(test_set(row), []).append(row)
@@ -113,7 +113,7 @@ def by_system(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
-    """One table per test set for a terminal of ``width`` columns; the reasons of flagged rows stand under it."""
+    """One table per test set for a terminal of ``width`` columns, with the flags below it."""
     parts: list[RenderableType] = []
     for key, group in by_test_set(rows).items():
         notes: list[str] = []

@@ -1,9 +1,9 @@
-// The one clock of the talk section: the sound that is listened to, a silent one where there is none.
-const clock = { talk: null, duration: 0, time: 0, playing: false, started: false, audio: null, url: null, sounds: {}, listen: "both", last: 0, listeners: [] };
+// The clock of the talk section: the position of the audio, or a timer where there is no audio.
+const clock = { talk: null, duration: 0, time: 0, playing: false, started: false, audio: null, url: null, sounds: {}, sound: "both", last: 0, listeners: [] };
 const onTime = (listener) => clock.listeners.push(listener);
-const tell = () => clock.listeners.forEach((listener) => listener(clock.time));
+const notify = () => clock.listeners.forEach((listener) => listener(clock.time));
 
-// Source audio lies in the page, target speech in files beside it. The position is kept while the talk stays.
+// Source audio is part of the page, target speech is in files beside it. The position is kept within a talk.
 function loadStream(stream, duration) {
   const playing = clock.playing && clock.talk === stream.talk;
   if (clock.talk !== stream.talk) {
@@ -12,9 +12,9 @@ function loadStream(stream, duration) {
   }
   clock.duration = duration;
   clock.sounds = { both: stream.speech?.both, source: clock.url, target: stream.speech?.target };
-  for (const input of document.querySelectorAll('input[name="listen"]')) input.disabled = !clock.sounds[input.value];
-  byId("listen").hidden = !stream.speech;
-  listen(clock.listen, playing);
+  for (const input of document.querySelectorAll('input[name="sound"]')) input.disabled = !clock.sounds[input.value];
+  byId("sound").hidden = !stream.speech;
+  selectSound(clock.sound, playing);
 }
 
 function sourceUrl(talk) {
@@ -24,25 +24,25 @@ function sourceUrl(talk) {
   return URL.createObjectURL(new Blob([bytes], { type: "audio/mpeg" }));
 }
 
-// Both sides of a stream, or one; what there is where the wanted one is missing.
-function listen(wanted, playing = clock.playing) {
+// Selects source and target audio, or one of them; another one where the wanted one is missing.
+function selectSound(wanted, playing = clock.playing) {
   pause();
-  clock.listen = wanted;
-  const heard = clock.sounds[wanted] ? wanted : ["both", "source", "target"].find((name) => clock.sounds[name]);
-  clock.audio = heard ? new Audio(clock.sounds[heard]) : null;
-  for (const input of document.querySelectorAll('input[name="listen"]')) input.checked = input.value === heard;
+  clock.sound = wanted;
+  const available = clock.sounds[wanted] ? wanted : ["both", "source", "target"].find((name) => clock.sounds[name]);
+  clock.audio = available ? new Audio(clock.sounds[available]) : null;
+  for (const input of document.querySelectorAll('input[name="sound"]')) input.checked = input.value === available;
   byId("sound-note").textContent = "";
   if (clock.audio) {
     clock.audio.preload = "auto";
     clock.audio.currentTime = clock.time;
-    clock.audio.addEventListener("error", ({ target }) => target === clock.audio && silence(clock.sounds[heard]));
+    clock.audio.addEventListener("error", ({ target }) => target === clock.audio && reportMissing(clock.sounds[available]));
   }
   if (playing) play();
 }
 
-function silence(address) {
+function reportMissing(address) {
   clock.audio = null;
-  byId("sound-note").textContent = `${decodeURI(address)} cannot be played; it must lie beside the page. The clock runs in silence.`;
+  byId("sound-note").textContent = `${decodeURI(address)} cannot be played; keep it beside the report. The timeline plays without sound.`;
 }
 
 function seek(time) {
@@ -50,7 +50,7 @@ function seek(time) {
   clock.started = clock.time > 0 || clock.playing;
   if (clock.audio) clock.audio.currentTime = clock.time;
   if (clock.playing) sound();
-  tell();
+  notify();
 }
 
 function play() {
@@ -62,7 +62,7 @@ function play() {
   requestAnimationFrame(tickClock);
 }
 
-// Start the sound, unless the clock stands behind its end: the other side may go on.
+// Start the audio, unless the clock is past its end: the other side may be longer.
 async function sound() {
   const { audio } = clock;
   if (!audio || clock.time >= audio.duration) return;
@@ -70,7 +70,7 @@ async function sound() {
   try {
     await audio.play();
   } catch {
-    if (clock.audio === audio && !audio.error) pause(); // the browser refused: no device, or the page was not touched yet
+    if (clock.audio === audio && !audio.error) pause(); // the browser refused: no device, or no user gesture yet
   }
 }
 
@@ -82,11 +82,11 @@ function pause() {
 
 function tickClock(now) {
   if (!clock.playing) return;
-  const silent = clock.time + ((now - clock.last) / 1000) * Number(byId("speed").value);
-  const heard = clock.audio && !clock.audio.ended && clock.time < (clock.audio.duration || Infinity);
-  clock.time = Math.min(clock.duration, heard ? clock.audio.currentTime : Math.max(clock.time, silent));
+  const timed = clock.time + ((now - clock.last) / 1000) * Number(byId("speed").value);
+  const sounding = clock.audio && !clock.audio.ended && clock.time < (clock.audio.duration || Infinity);
+  clock.time = Math.min(clock.duration, sounding ? clock.audio.currentTime : Math.max(clock.time, timed));
   clock.last = now;
-  tell();
+  notify();
   if (clock.time >= clock.duration) pause();
   requestAnimationFrame(tickClock);
 }
@@ -98,7 +98,7 @@ function showPlaying() {
 
 function setUpClock() {
   byId("play").addEventListener("click", () => (clock.playing ? pause() : play()));
-  radios("listen", (wanted) => listen(wanted));
+  radios("sound", (wanted) => selectSound(wanted));
   byId("seek").addEventListener("input", (event) => seek(Number(event.target.value)));
   byId("speed").addEventListener("change", (event) => clock.audio && (clock.audio.playbackRate = Number(event.target.value)));
   onTime((time) => {

@@ -1,4 +1,4 @@
-// The talk section: which talk, which row, which clock; everything else is told from here.
+// The talk section: the selected talk, row and clock.
 const state = { talk: 0, row: 0, mode: "ideal", view: null };
 
 function makeView(stream) {
@@ -37,13 +37,13 @@ function showStream() {
   drawOverview(state.view, seek);
   drawSegments(state.view);
   showTimeline(state.view, at);
-  tell();
+  notify();
   history.replaceState(null, "", `#talk=${state.talk}&row=${state.row}&clock=${state.mode}`);
 }
 
 function audioNote(stream) {
-  if (!data.talks[stream.talk].audio && !stream.speech) return "The page has no audio of this talk (none was given, or it would be too large); the clock runs in silence.";
-  return stream.speech && state.mode === "aware" ? "The files of the target speech are on the ideal clock; the bars show when computation would let it be heard." : "";
+  if (!data.talks[stream.talk].audio && !stream.speech) return "The report has no audio for this talk (no file, or too large); the timeline plays without sound.";
+  return stream.speech && state.mode === "aware" ? "The audio of the target speech is on the ideal clock; the bars show its computation-aware times." : "";
 }
 
 function listRows() {
@@ -69,14 +69,14 @@ function lastWords(words, count) {
 function moveCaptions(time) {
   const { view } = state;
   const narrow = innerWidth < 600;
-  const heard = view.words.filter(([, , end]) => end <= time + 0.05).map(([text]) => text);
-  const spoken = heard.length ? heard : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
+  const received = view.words.filter(([, , end]) => end <= time + 0.05).map(([text]) => text);
+  const spoken = received.length ? received : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
   const written = view.units.filter((_, unit) => view.times[unit] <= time + 0.001);
   const most = view.separator ? (narrow ? 7 : 14) : narrow ? 20 : 44;
   const idle = !clock.started;
-  byId("heard").textContent = idle ? "Press play, or click a word: what was spoken runs here," : lastWords(spoken, narrow ? 7 : 16).join(" ");
-  byId("written").textContent = idle ? "and here what had been written by then." : lastWords(written, most).join(view.separator) || "nothing written yet";
-  byId("written").classList.toggle("idle", idle || !written.length);
+  byId("source-caption").textContent = idle ? "Press play or click a word: the source words appear here," : lastWords(spoken, narrow ? 7 : 16).join(" ");
+  byId("target-caption").textContent = idle ? "and the translation appears here." : lastWords(written, most).join(view.separator) || "no translation yet";
+  byId("target-caption").classList.toggle("idle", idle || !written.length);
 }
 
 function setUpTalks() {

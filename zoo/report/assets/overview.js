@@ -1,4 +1,4 @@
-// Lag of every written unit over the whole talk; a click or a drag moves the clock and the timeline.
+// Lag of every target word over the whole talk; a click or a drag moves the clock and the timeline.
 function drawOverview(view, go) {
   const holder = byId("overview");
   holder.replaceChildren();
@@ -6,7 +6,7 @@ function drawOverview(view, go) {
   const height = 96;
   const known = view.lags.filter((lag) => lag !== null).sort((a, b) => a - b);
   if (!known.length) {
-    build(holder, "p", { class: "empty" }, view.units.length ? "The lag is not known: the segments' hypotheses are not the written words." : "Nothing was written.");
+    build(holder, "p", { class: "empty" }, view.units.length ? "The lag is not known: the re-segmented hypotheses differ from the emitted words." : "Nothing was emitted.");
     return;
   }
   const box = { left: 30, right: width - 8, top: 8, bottom: height - 18 };

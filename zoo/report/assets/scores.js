@@ -17,7 +17,7 @@ function compareRows(a, b, column, down) {
   const sign = down ? -1 : 1;
   if (column > 0) {
     const [x, y] = [a, b].map((row) => row.cells[column].dataset.value);
-    if ((x === "") !== (y === "")) return x === "" ? 1 : -1; // what is not defined stays below
+    if ((x === "") !== (y === "")) return x === "" ? 1 : -1; // undefined values stay below
     if (Number(x) !== Number(y)) return sign * (Number(x) - Number(y));
   }
   const [x, y] = [a, b].map((row) => data.rows[row.dataset.row]);

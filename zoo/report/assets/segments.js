@@ -1,4 +1,4 @@
-// The segments of a talk: source, reference and re-segmented hypothesis; words turn solid as they are written.
+// The segments of a talk: source, reference and re-segmented hypothesis; words turn solid as they are emitted.
 const HEADINGS = ["#", "time", "source", "reference", "hypothesis", "lag"];
 const segmentTable = { spans: [], order: [], shown: 0 };
 
@@ -35,7 +35,7 @@ function drawSegments(view) {
 function drawUnits(cell, view, first, count) {
   if (!count) build(cell, "em", {}, "nothing");
   for (let unit = first; unit < first + count; unit += 1) {
-    const node = build(cell, "span", { class: `said ${lagClass(view.lags[unit])}` }, view.units[unit].trimEnd());
+    const node = build(cell, "span", { class: `unit ${lagClass(view.lags[unit])}` }, view.units[unit].trimEnd());
     cell.append(view.separator || (view.units[unit].endsWith(" ") ? " " : ""));
     node.addEventListener("click", () => seek(view.times[unit]));
     tipFor(node, () => unitLines(view, unit));

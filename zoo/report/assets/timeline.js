@@ -1,5 +1,5 @@
-// The timeline: spoken words above, written words below at the moment they were written, target speech between them.
-// Only what is near the visible window is in the document.
+// The timeline: source words above, target words below at their emission times, target speech between them.
+// Only elements near the visible window are in the document.
 const LANE = 22;
 const TOP = 40; // axis and segment numbers
 const timeline = { zoom: innerWidth < 600 ? 96 : 128, view: null, layout: null, from: 0, to: 0, words: [], voices: [], head: null };
@@ -19,7 +19,7 @@ function showTimeline(view, keep = null) {
   timeline.sheet = build(holder, "div", { class: "sheet", style: `width:${Math.ceil(last * timeline.zoom) + 24}px;height:${timeline.layout.height}px` });
   timeline.content = build(timeline.sheet, "div");
   timeline.head = build(timeline.sheet, "div", { class: "playhead" });
-  const lanes = [["spoken", TOP - 2 - 18], ["target speech", voice - 4], ["written", split - 4]];
+  const lanes = [["source", TOP - 2 - 18], ["target speech", voice - 4], ["target", split - 4]];
   for (const [text, top] of view.pieces.length ? lanes : [lanes[0], lanes[2]]) {
     build(timeline.sheet, "span", { class: "lane-name", style: `margin-top:${top}px` }, text);
   }
@@ -91,7 +91,7 @@ function drawWrites(parts, seen) {
   }
 }
 
-// Pieces of target speech, each as long as it is heard, with the text it says.
+// Pieces of target speech from start to end, with their text.
 function drawVoices(parts, seen) {
   const { zoom, view, layout } = timeline;
   const near = view.pieces.filter(({ start, duration }) => seen(start * zoom, (start + duration) * zoom));
@@ -99,7 +99,7 @@ function drawVoices(parts, seen) {
     const { start, duration, text } = piece;
     const node = build(parts, "span", { class: "voice", lang: view.target, dir: "auto", style: `left:${start * zoom}px;top:${layout.voice + 18}px;width:${duration * zoom}px` }, text);
     node.addEventListener("click", () => seek(start));
-    tipFor(node, () => [text, `heard ${seconds(start)} to ${seconds(start + duration)}`]);
+    tipFor(node, () => [text, `played ${seconds(start)} to ${seconds(start + duration)}`]);
     return { node, start };
   });
 }
@@ -170,7 +170,7 @@ function stepWord(step) {
   seek(next);
   const { view } = timeline;
   const units = view.units.filter((_, unit) => times[unit] === next);
-  byId("say").textContent = `At ${seconds(next)}: ${units.join(view.separator)}`;
+  byId("announcement").textContent = `At ${seconds(next)}: ${units.join(view.separator)}`;
 }
 
 function setUpTimeline() {
