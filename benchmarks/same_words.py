@@ -167,14 +167,19 @@ def training_overrides(config: Mapping[str, Any]) -> list[str]:
         "trainer.precision=32-true",
         "threads=1",
     ]
-    if training.get("clips"):
-        overrides.append(f"training.clips.count={CLIPS}")
-    for name, stage in training["curriculum"]["stages"].items():
+    for name in training["curriculum"]["stages"]:
         key = f"training.curriculum.stages.{name}"
         overrides += [f"{key}.steps={STEPS}", f"{key}.batch_seconds={BATCH_SECONDS}"]
-        if stage.get("clips"):
-            overrides.append(f"{key}.clips.count={CLIPS}")
-    return overrides
+    return overrides + [f"{key}.count={CLIPS}" for key in clip_options("training", training)]
+
+
+def clip_options(key: str, node: object) -> Iterator[str]:
+    """Keys of all options of clips in a configuration."""
+    if isinstance(node, Mapping):
+        if str(node.get("_target_")).endswith(".ClipConfig"):
+            yield key
+        for name, value in node.items():
+            yield from clip_options(f"{key}.{name}", value)
 
 
 def composed(tree: Path, case: Case, cache: Path) -> dict[str, Any]:

@@ -198,10 +198,10 @@ def test_every_argument_can_be_overridden(given: list[str], key: str, value: obj
 
 
 def test_a_part_that_is_null_is_created_with_its_defaults() -> None:
-    given = ["training.curriculum.stages.hearing.excerpts.single=1"]
-    excerpts = compose("train", given).training.curriculum.stages.hearing.excerpts
-    assert excerpts._target_ == "zoo.data.excerpts.ExcerptConfig"
-    assert (excerpts.single, excerpts.max_seconds) == (1, 30.0)
+    given = ["training.objectives.trajectories.sampling.utterances=0.5"]
+    sampling = compose("train", given).training.objectives.trajectories.sampling
+    assert sampling._target_ == "zoo.data.robust_segments.RobustSegmentConfig"
+    assert (sampling.utterances, sampling.encoded) == (0.5, False)
     given = ["backbone=phi4_minitalks", "backbone.lora={rank: 4}"]
     assert compose("evaluate", given).backbone.lora.alpha == 640
 

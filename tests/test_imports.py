@@ -117,6 +117,16 @@ def test_a_family_of_backbones_imports_no_other_family() -> None:
         assert [(file, name) for file, name in found if within(name, others)] == []
 
 
+@pytest.mark.parametrize("package", ["training", "objectives", "callbacks", "data"])
+def test_what_serves_all_families_imports_none(package: str) -> None:
+    contract = {"zoo.backbones.base"}
+    assert [
+        (file, name)
+        for file, name in imports(f"zoo/{package}")
+        if within(name, {"zoo.backbones"}) and not within(name, contract)
+    ] == []
+
+
 def test_what_is_common_to_backbones_imports_no_family() -> None:
     others = {f"zoo.backbones.{family}" for family in families()}
     assert [

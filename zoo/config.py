@@ -72,6 +72,12 @@ def build(node: DictConfig) -> Any:
         raise
 
 
+def arguments_of(node: DictConfig) -> dict[str, Any]:
+    """The arguments that ``build`` would call the node's ``_target_`` with."""
+    arguments: dict[str, Any] = instantiate(node, _convert_="all", _partial_=True).keywords
+    return arguments
+
+
 def target_of(node: DictConfig) -> type:
     """The class that a configuration node names as its ``_target_``."""
     found = located(node[TARGET])

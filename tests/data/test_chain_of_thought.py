@@ -10,6 +10,7 @@ import torch
 
 from zoo import audio
 from zoo.data.chain_of_thought import GRID, Thought, ThoughtConfig, Thoughts
+from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -54,7 +55,8 @@ def drawn(
 ) -> list[Any]:
     thoughts = Thoughts(talks, GERMAN, ThoughtConfig(**options), chunk_seconds=CHUNK)
     return [
-        thoughts.batch(np.random.default_rng([0, step]), seconds=seconds) for step in range(steps)
+        thoughts.batch(np.random.default_rng([0, step]), BatchShape(seconds=seconds))
+        for step in range(steps)
     ]
 
 
@@ -135,7 +137,7 @@ def test_every_sentence_and_every_end_in_it_come_as_often() -> None:
     random = np.random.default_rng(0)
     lengths: dict[float, list[float]] = {1.0: [], 4.0: []}
     for _ in range(2000):
-        (thought,) = thoughts.batch(random, seconds=1.0, examples=1)
+        (thought,) = thoughts.batch(random, BatchShape(seconds=1.0, examples=1))
         lengths[round(thought.start, 6)].append(thought.end - thought.start)
     for at, long in spans.items():
         assert len(lengths[at]) == pytest.approx(1000, abs=80)
@@ -256,12 +258,12 @@ def test_audio_has_the_samples_of_its_length(tmp_path: Path) -> None:
         ),
         (
             {"mixture": {"streaming": 0.0}},
-            r"training.thoughts.mixture needs shares of at least 0, one above it",
+            r"mixture of thoughts needs shares of at least 0, one above it",
         ),
-        ({"sentences": []}, r"training.thoughts.sentences needs shares .* not \[\]"),
-        ({"missing": 1.5}, "training.thoughts.missing is a share, from 0 to 1, not 1.5"),
-        ({"silence": -1.0}, "training.thoughts needs max_seconds of at least 0.08 and silence"),
-        ({"hours": {"streaming": 0}}, "training.thoughts.hours are above 0"),
+        ({"sentences": []}, r"sentences of thoughts needs shares .* not \[\]"),
+        ({"missing": 1.5}, "missing of thoughts is a share, from 0 to 1, not 1.5"),
+        ({"silence": -1.0}, "Thoughts need max_seconds of at least 0.08 and silence"),
+        ({"hours": {"streaming": 0}}, "hours of thoughts are above 0"),
     ],
 )
 def test_an_error_is_one_sentence(options: dict[str, Any], message: str) -> None:

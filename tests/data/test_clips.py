@@ -9,6 +9,7 @@ import torch
 from zoo.data import utterances
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.minitalks.speech import Speaker, Utterance
+from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError
@@ -167,12 +168,12 @@ def test_batches_have_clips_of_one_length_and_all_clips_alike_often(
     clips = drawn(cache)
     seen: list[Clip] = []
     for step in range(150):
-        batch = clips.batch(np.random.default_rng([7, step]), seconds=30)
+        batch = clips.batch(np.random.default_rng([7, step]), BatchShape(seconds=30))
         lengths = [len(clip.samples) / 16_000 for clip in batch]
         assert max(lengths) <= min(lengths) * 1.25
         assert 20 < sum(lengths) < 40
         seen += batch
-    assert seen[0] == clips.batch(np.random.default_rng([7, 0]), seconds=30)[0]
+    assert seen[0] == clips.batch(np.random.default_rng([7, 0]), BatchShape(seconds=30))[0]
     singles = [sum(len(clip.words) == words for clip in seen) / len(seen) for words in (1, 12)]
     wanted = [sum(len(e.target) == words for e in clips.excerpts) / 300 for words in (1, 12)]
     assert singles == pytest.approx(wanted, abs=0.04)
@@ -206,12 +207,12 @@ def test_an_interrupted_corpus_starts_again(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fragments": 1.5}, "training.clips.fragments is a share, from 0 to 1, not 1.5."),
+        ({"fragments": 1.5}, "fragments of clips is a share, from 0 to 1, not 1.5."),
         ({"longest": 0}, "count and longest of at least 1"),
-        ({"voices": []}, "needs a voice"),
+        ({"voices": []}, "need a voice"),
         (
             {"rates": [170, 160]},
-            "training.clips.rates is two whole numbers, least and most, not [170, 160].",
+            "rates of clips is two whole numbers, least and most, not [170, 160].",
         ),
     ],
 )

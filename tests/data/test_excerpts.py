@@ -9,6 +9,7 @@ import torch
 
 from zoo import audio
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
+from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.languages import language
@@ -41,7 +42,10 @@ def drawn(
     steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float
 ) -> list[list[Excerpt]]:
     excerpts = Excerpts(talks, GERMAN, ExcerptConfig(**options))
-    return [excerpts.batch(np.random.default_rng([0, step]), seconds=40) for step in range(steps)]
+    return [
+        excerpts.batch(np.random.default_rng([0, step]), BatchShape(seconds=40))
+        for step in range(steps)
+    ]
 
 
 def test_the_same_generator_draws_the_same_excerpts() -> None:
@@ -127,8 +131,8 @@ def test_samples_are_those_of_the_talk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"single": 1.5}, "training.excerpts.single is a share, from 0 to 1, not 1.5."),
-        ({"cut_ends": -1.0}, "training.excerpts.cut_ends is a share"),
+        ({"single": 1.5}, "single of excerpts is a share, from 0 to 1, not 1.5."),
+        ({"cut_ends": -1.0}, "cut_ends of excerpts is a share"),
         ({"max_seconds": 0.0}, "max_seconds above 0"),
         ({"jitter": -0.1}, "margin and jitter of at least 0"),
     ],

@@ -8,6 +8,7 @@ import torch
 
 from zoo import audio
 from zoo.data.robust_segments import RobustSegments
+from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.trajectories import chunked_words, emission_times, merged
 from zoo.errors import ZooError
@@ -83,27 +84,25 @@ def test_a_segment_past_the_end_of_the_talk_is_padded_with_silence(talk: Talk) -
 
 
 def test_without_robust_segments_a_segment_is_one_utterance(talk: Talk) -> None:
-    stretch = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(
-        np.random.default_rng(0), 4
-    )
-    samples = stretch.samples()
+    one = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(np.random.default_rng(0), 4)
+    samples = one.samples()
     assert samples.shape == (3 * SAMPLE_RATE,)
     assert samples[0] == pytest.approx(0.1, abs=1e-3)  # the utterance starts at 0.5 of 5 s
     assert samples[int(2.5 * SAMPLE_RATE) - 1] > 0.5
     assert samples[int(2.5 * SAMPLE_RATE) + 1 :].abs().max() == 0
-    assert stretch.turns("de") == [["t0"], ["t1", "t2"], ["t3"]]
+    assert one.turns("de") == [["t0"], ["t1", "t2"], ["t3"]]
 
 
 def test_utterances_fill_a_batch_until_it_is_as_long_as_asked(talk: Talk) -> None:
     segments = RobustSegments([talk], chunk_seconds=1.0, robust=False)
-    shape = {"streams": 2, "chunks": 4, "multiplier": 1}
-    assert [stretch.chunks for stretch in segments.batch(np.random.default_rng(0), **shape)] == [
+    shape = BatchShape(seconds=8.0, chunks=4)
+    assert [one.chunks for one in segments.batch(np.random.default_rng(0), shape)] == [
         3,
         3,
         3,
     ]
-    robust = RobustSegments([talk], chunk_seconds=1.0).batch(np.random.default_rng(0), **shape)
-    assert [stretch.chunks for stretch in robust] == [4, 4]
+    robust = RobustSegments([talk], chunk_seconds=1.0).batch(np.random.default_rng(0), shape)
+    assert [one.chunks for one in robust] == [4, 4]
 
 
 def test_on_the_grid_segments_are_whole_blocks_of_the_talk() -> None:
@@ -111,7 +110,7 @@ def test_on_the_grid_segments_are_whole_blocks_of_the_talk() -> None:
     talk = Talk("talk", Path("talk.wav"), 16.5, "en", (early, late))
     segments = RobustSegments([talk], chunk_seconds=1.0, on_grid=True)
     drawn = [segments.draw(np.random.default_rng(seed), 6, 2) for seed in range(200)]
-    assert {stretch.start for stretch in drawn} == {
+    assert {one.start for one in drawn} == {
         0.0,
         4.0,
         6.0,
@@ -119,12 +118,11 @@ def test_on_the_grid_segments_are_whole_blocks_of_the_talk() -> None:
         10.0,
         12.0,
     }  # 2 lies inside the first utterance
-    assert {stretch.chunks for stretch in drawn} == {6}
-    assert {len(stretch.segments) for stretch in drawn if stretch.start == 4.0} == {0}
-    assert {stretch.segments[0].offset for stretch in drawn if stretch.start == 12.0} == {12.2}
+    assert {one.chunks for one in drawn} == {6}
+    assert {len(one.segments) for one in drawn if one.start == 4.0} == {0}
+    assert {one.segments[0].offset for one in drawn if one.start == 12.0} == {12.2}
     assert {
-        stretch.chunks
-        for stretch in (segments.draw(np.random.default_rng(s), 30, 4) for s in range(9))
+        one.chunks for one in (segments.draw(np.random.default_rng(s), 30, 4) for s in range(9))
     } == {20}
 
 

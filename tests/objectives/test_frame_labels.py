@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.data.robust_segments import Stretch
+from zoo.data.robust_segments import RobustSegment
 from zoo.data.talks import Segment, Talk, Word
 from zoo.errors import ZooError
 from zoo.objectives.frame_labels import FrameBatch, FrameLabels
@@ -42,12 +42,12 @@ class Told(Backbone):
 def test_every_label_has_its_own_prediction(
     labels_per_frame: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
+    monkeypatch.setattr(RobustSegment, "samples", lambda segment: torch.zeros(5120))
     frames = 16 // labels_per_frame
     objective, backbone = FrameLabels(hidden_size=frames, labels_per_frame=labels_per_frame), Told()
     objective.prepare([TALK], backbone)
-    stretch = Stretch(TALK, 0.0, 1, 0.32, TALK.segments)
-    batch = objective.batch([stretch, stretch], 1)
+    segment = RobustSegment(TALK, 0.0, 1, 0.32, TALK.segments)
+    batch = objective.batch([segment, segment])
     assert batch.words[0].tolist() == [0, 0, *[1] * 4, *[2] * 8, 0, 0]  # hello, world
     assert batch.phonemes[0].tolist() == [*[0] * 5, *[1] * 5, *[0] * 6]
     backbone.hidden = torch.eye(frames).expand(
@@ -57,7 +57,7 @@ def test_every_label_has_its_own_prediction(
         head: Any = objective.heads["words"]
         table = (
             torch.nn.functional.one_hot(batch.words[0], 3).float() * 20
-        )  # (labels, classes) of the whole stretch
+        )  # (labels, classes) of the whole segment
         head.weight.copy_(table.reshape(frames, -1).T)
         head.bias.zero_()
     losses = objective.losses(backbone, batch)
@@ -68,13 +68,13 @@ def test_every_label_has_its_own_prediction(
 
 
 def test_the_top_layer_predicts_the_time_of_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Stretch, "samples", lambda stretch: torch.zeros(5120))
+    monkeypatch.setattr(RobustSegment, "samples", lambda segment: torch.zeros(5120))
     objective, backbone = (
         FrameLabels(hidden_size=8, labels_per_frame=2, places=[0.32, 4.0], place_weight=3.0),
         Told(),
     )
     objective.prepare([TALK], backbone)
-    batch = objective.batch([Stretch(TALK, 0.0, 1, 0.32, TALK.segments)] * 2, 1)
+    batch = objective.batch([RobustSegment(TALK, 0.0, 1, 0.32, TALK.segments)] * 2)
     backbone.hidden = torch.eye(8).expand(2, -1, -1)
     with torch.no_grad():
         seconds = 0.04 * torch.arange(8)

@@ -1,39 +1,32 @@
-"""Which stretches a step sees."""
+"""Which examples a step has."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from zoo.config import build, compose
-from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts
+from zoo.data.chain_of_thought import Thought, ThoughtConfig
 from zoo.data.clips import ClipConfig, Clips
-from zoo.data.excerpts import ExcerptConfig, Excerpts
-from zoo.data.robust_segments import RobustSegments, Stretch
+from zoo.data.excerpts import ExcerptConfig
+from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
+from zoo.data.sampling import Sampling
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import (
-    ClipSupply,
-    ExcerptSupply,
-    StepBatches,
-    Stretches,
-    StretchSupply,
-    ThoughtSupply,
-)
+from zoo.training.batches import StepBatches
 from zoo.training.curriculum import Curriculum, Stage
-from zoo.training.run import supplies, thought_supplies
+from zoo.training.run import make_samplers
+
+GERMAN = language("de")
 
 
 class Shown:
-    """An objective that shows what it was given."""
+    """An objective whose batches are the examples."""
 
-    def batch(
-        self, stretches: list[Stretch], multiplier: int, frames: None = None
-    ) -> tuple[list[Stretch], int]:
-        assert frames is None
-        return stretches, multiplier
+    def batch(self, examples: Sequence[Any]) -> list[Any]:
+        return list(examples)
 
 
 STAGE = Stage(
@@ -54,47 +47,45 @@ TALK = Talk(
 )
 
 
-def batches(*, rank: int = 0, parts: int = 1, **shares: float) -> Any:
-    sources = [
-        Stretches(RobustSegments([TALK], chunk_seconds=1.0, robust=name == "robust"), share)
-        for name, share in shares.items()
-    ]
+def batches(*, utterances: float = 0.0, rank: int = 0, parts: int = 1) -> Any:
+    config = RobustSegmentConfig(utterances=utterances)
+    samplers = {"only": config.sampler([TALK], target=GERMAN, chunk_seconds=1.0)}
     curriculum = Curriculum({"only": STAGE})
     given: Any = {"shown": Shown()}
-    return StepBatches(
-        {"only": StretchSupply(sources)}, curriculum, given, seed=3, rank=rank, parts=parts
-    )
+    return StepBatches(samplers, curriculum, given, seed=3, rank=rank, parts=parts)
 
 
 def test_two_parts_on_one_rank_are_those_of_two_ranks() -> None:
-    one = batches(parts=2, robust=0.5, utterances=0.5)
-    ranks = [batches(rank=rank, robust=0.5, utterances=0.5) for rank in (0, 1)]
+    one = batches(parts=2, utterances=0.5)
+    ranks = [batches(rank=rank, utterances=0.5) for rank in (0, 1)]
     drawn = [one[item] for item in range(40)]
     assert drawn == [ranks[part][step] for step in range(20) for part in (0, 1)]
     assert drawn[0] != drawn[1]
 
 
-def test_a_share_of_the_steps_sees_single_utterances() -> None:
-    mixed, robust = batches(robust=0.7, utterances=0.3), batches(robust=1.0)
-    seen = [mixed[step][0] for step in range(100)]
+def test_a_share_of_the_steps_has_single_utterances() -> None:
+    mixed, robust = batches(utterances=0.3), batches()
+    seen = [mixed[step] for step in range(100)]
     single = [step for step in range(100) if seen[step][0].talk.name != "talk"]
     assert 20 <= len(single) <= 40
-    assert {stretch.chunks for step in single for stretch in seen[step]} <= {
-        3,
-        4,
-    }  # of 2.5 s, blocks of one or two
+    lengths = {segment.chunks for step in single for segment in seen[step]}
+    assert lengths <= {3, 4}  # of 2.5 s, blocks of one or two
     for step in set(range(100)) - set(single):
-        assert seen[step] == robust[step][0]
+        assert seen[step] == robust[step]
 
 
 @pytest.mark.parametrize("step", [0, 7])
 def test_a_step_is_drawn_alike_every_time(step: int) -> None:
-    assert batches(robust=0.5, utterances=0.5)[step] == batches(robust=0.5, utterances=0.5)[step]
+    assert batches(utterances=0.5)[step] == batches(utterances=0.5)[step]
 
 
-@pytest.mark.parametrize("kind", ["excerpts", "thoughts", "clips"])
+@pytest.mark.parametrize(
+    "sampling",
+    [ExcerptConfig(), ThoughtConfig(), ClipConfig(count=12)],
+    ids=lambda sampling: type(sampling).__name__,
+)
 def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
-    kind: str, tmp_path: Path
+    sampling: Sampling, tmp_path: Path
 ) -> None:
     segments = tuple(
         Segment(
@@ -108,30 +99,24 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
         for translation in [Target("eins zwei", ("eins", "zwei"), ((0,), (1,)))]
     )
     talk = Talk("talk", Path("talk.wav"), 60.0, "en", segments)
-    curriculum = Curriculum(
-        {"only": Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)}
-    )
+    stage = Stage(objective="shown", trains=[], steps=9, learning_rate=1, batch_seconds=30)
+    if isinstance(sampling, ClipConfig):
+        sampler: Any = Clips([talk], GERMAN, sampling, cache=tmp_path)
+    else:
+        sampler = sampling.sampler([talk], target=GERMAN, chunk_seconds=0.64)
 
-    german = language("de")
-    supply: Any = {
-        "excerpts": lambda: ExcerptSupply(Excerpts([talk], german, ExcerptConfig())),
-        "thoughts": lambda: ThoughtSupply(
-            Thoughts([talk], german, ThoughtConfig(), chunk_seconds=0.64)
-        ),
-        "clips": lambda: ClipSupply(Clips([talk], german, ClipConfig(count=12), cache=tmp_path)),
-    }[kind]()
-
-    def drawn(rank: int) -> list[Any]:
+    def drawn(rank: int, **options: int) -> list[Any]:
         given: Any = {"shown": Shown()}
-        batches = StepBatches({"only": supply}, curriculum, given, seed=3, rank=rank)
+        curriculum = Curriculum({"only": replace(stage, **options)})
+        batches = StepBatches({"only": sampler}, curriculum, given, seed=3, rank=rank)
         return [batches[step] for step in range(9)]
 
     assert drawn(0) == drawn(0)
     assert drawn(0) != drawn(1)
-    assert all(multiplier == 1 for _, multiplier in drawn(0))
+    assert {len(batch) for batch in drawn(0, examples=2)} <= {1, 2}
 
 
-def test_every_stage_has_its_own_supply() -> None:
+def test_every_stage_has_its_own_sampler() -> None:
     """Encoder first, then chains of thought: one curriculum, one place per global step."""
     config = compose(
         "train", ["experiment=streamuni_phi4_minitalks", "backbone.tokenizer=somewhere"]
@@ -148,25 +133,17 @@ def test_every_stage_has_its_own_supply() -> None:
         ),
     )
     talks = [Talk("talk", Path("talk.wav"), 9.0, "en", segments)] * 2
-    settings = replace(settings, thoughts=replace(settings.thoughts, sentences=[1.0]))
-    system = build(config.system)
-    made = thought_supplies(system, talks, settings) | supplies(
-        system, talks, settings, torch.device("cpu")
-    )
-    assert [stage.name for stage in settings.stages(Thought)] == ["sentences", "segments"]
-    assert [type(made[name]) for name in ("hearing", "sentences", "segments")] == [
-        StretchSupply,
-        ThoughtSupply,
-        ThoughtSupply,
-    ]
-    assert made["sentences"].thoughts.config.max_seconds == 12
-    assert made["segments"].thoughts.config.max_seconds == 18
+    objective = settings.objectives["chain_of_thought"]
+    objective.sampling = replace(objective.sampling, sentences=[1.0])
+    made: Any = make_samplers(build(config.system), talks, settings)
+    assert made["sentences"].config.max_seconds == 12
+    assert made["segments"].config.max_seconds == 18
     shown: Any = dict.fromkeys(settings.objectives, Shown())
     batches = StepBatches(made, settings.curriculum, shown, seed=0, rank=0)
     first, *later = [
-        batches[step][0][0]
+        batches[step][0]
         for step in (0, settings.curriculum.stages[0].steps, settings.curriculum.steps - 1)
     ]
-    assert isinstance(first, Stretch)
+    assert isinstance(first, RobustSegment)
     assert first.chunk_seconds == 0.64
     assert all(isinstance(one, Thought) for one in later)

@@ -68,20 +68,21 @@ def test_the_learning_rate_warms_up_holds_and_decays() -> None:
 
 
 def test_a_batch_has_one_length_that_its_multiplier_divides() -> None:
-    shapes = [stage(9).shape(np.random.default_rng(seed), 0.96) for seed in range(50)]
+    shapes = [stage(9).shape(np.random.default_rng(seed)) for seed in range(50)]
     assert {(shape.chunks, shape.multiplier) for shape in shapes} == {
         (4, 1),
         (3, 3),
         (8, 1),
         (6, 3),
     }
-    assert all(shape.streams == round(24 / (shape.chunks * 0.96)) for shape in shapes)
+    assert {shape.seconds for shape in shapes} == {24}
+    assert all(0 <= shape.choice < 1 for shape in shapes)
 
 
 def test_examples_of_a_step_are_shared_out_evenly() -> None:
     curriculum = Curriculum({"a": stage(5, examples=32), "b": stage(5)})
     assert [s.examples for s in curriculum.shared(8).stages] == [4, None]
     with pytest.raises(
-        ZooError, match="The 32 examples of a step of stage 'a' cannot be shared out over 5 batches"
+        ZooError, match="The 32 examples of a step of stage 'a' cannot be divided among 5 batches"
     ):
         curriculum.shared(5)

@@ -5,14 +5,26 @@ from typing import Any
 
 from torch import nn
 
+from zoo.backbones.base import Backbone
 from zoo.backbones.ctc.ctc import CTC
 from zoo.languages import language
 from zoo.training.export import card
 
 
-def made(backbone: nn.Module | None = None, **given: Any) -> str:
+class Linear(Backbone):
+    """A backbone of 10 000 weights."""
+
+    weights_key = "checkpoint"
+    decode = text = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(100, 100)
+
+
+def made(backbone: Backbone | None = None, **given: Any) -> str:
     """The card of a linear layer from English to Spanish."""
-    backbone = backbone or nn.Linear(100, 100)
+    backbone = backbone or Linear()
     system: Any = SimpleNamespace(
         name="infinisst",
         backbone=backbone,
@@ -21,10 +33,11 @@ def made(backbone: nn.Module | None = None, **given: Any) -> str:
     )
     options = {
         "corpus": "minitalks",
-        "trained": ["seed=1", "target_language=es"],
+        "training_overrides": ["seed=1", "target_language=es"],
+        "evaluation_overrides": ["target_language=es"],
         "dtype": "bfloat16",
     }
-    return card(system, **{**options, "evaluated": ["target_language=es"], **given})
+    return card(system, **{**options, **given})
 
 
 def test_the_card_repeats_what_an_evaluation_needs() -> None:
@@ -32,7 +45,7 @@ def test_the_card_repeats_what_an_evaluation_needs() -> None:
     assert text.startswith("# infinisst, English to Spanish\n\n0.01 M parameters, bfloat16.")
     assert "    python train.py seed=1 target_language=es\n" in text
     assert "`python evaluate.py target_language=es backbone.checkpoint=<this folder>`" in text
-    assert "`python evaluate.py backbone.checkpoint=<this folder>`" in made(evaluated=[])
+    assert "`python evaluate.py backbone.checkpoint=<this folder>`" in made(evaluation_overrides=[])
 
 
 def test_the_card_distinguishes_synthetic_speech_from_a_users_corpus() -> None:
@@ -42,6 +55,6 @@ def test_the_card_distinguishes_synthetic_speech_from_a_users_corpus() -> None:
 
 
 def test_a_recogniser_is_measured_on_target_speech() -> None:
-    text = made(backbone=CTC(name=None), key="name")
+    text = made(backbone=CTC(name=None))
     command = "python evaluate.py system=wait_k synthesizer=espeak recogniser.name=<this folder>"
     assert f"`{command}`" in text

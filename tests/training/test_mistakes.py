@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from zoo import __version__
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
@@ -20,28 +21,25 @@ from zoo.training.trainer import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = "training.curriculum.stages"
+SAMPLING = "training.objectives.{}.sampling"
 SETTINGS = {
     f"{STAGES}.translating.objective=nope": "Unknown objective of stage 'translating' 'nope'; choose one of: frame_l",
     f"{STAGES}.hearing.chunks=[]": "chunks and multipliers of at least 1",
     f"{STAGES}.hearing.batch_seconds=0": "batch_seconds above 0",
     "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
-    "training.encode_once=true": "training.encode_once needs a frozen encoder; these stages train it: hearing.",
-    "training.utterances=1.5": "training.utterances is a share of the steps, from 0 to 1, not 1.5.",
-    f"+{STAGES}.hearing.excerpts={{_target_: zoo.data.excerpts.ExcerptConfig}}": "Stage 'hearing' has excerpts, but "
-    "frame_labels takes stretches.",
+    f"{SAMPLING.format('trajectories')}.encoded=true": "Stage 'translating' samples encoded audio, which needs a "
+    "frozen encoder; these stages train it: hearing.",
+    f"{SAMPLING.format('trajectories')}.utterances=1.5": "utterances of robust segments is a share, from 0 to 1, not",
+    f"+{STAGES}.hearing.sampling={{_target_: zoo.data.excerpts.ExcerptConfig}}": "Stage 'hearing' has ExcerptConfig as "
+    "its sampling, but its objective frame_labels takes RobustSegmentConfig.",
     "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
-    f"+{STAGES}.hearing.examples=8": "Stage 'hearing' counts examples, but frame_labels takes stretches, not",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 EXCERPTS = {
-    "training.utterances=0.5": "training.utterances and training.encode_once are for stretches",
-    "training.encode_once=true": "training.utterances and training.encode_once are for stretches",
-    "training.excerpts=null": "Stage 'alone' trains offline, which takes excerpts; describe them in training.excerpts.",
-    f"+{STAGES}.alone.thoughts={{_target_: zoo.data.chain_of_thought.ThoughtConfig}}": "Stage 'alone' has thoughts, "
-    "but offline takes excerpts.",
-    f"+{STAGES}.alone.clips={{_target_: zoo.data.clips.ClipConfig}}": "Stage 'alone' has clips, but offline takes exc",
-    "+training.clips={_target_: zoo.data.clips.ClipConfig,fragments: 2}": "training.clips.fragments is a share, from 0",
-    f"{STAGES}.short.trains=[encoder,decoder]": "Encoded excerpts need a frozen encoder; these stages train it: short.",
+    f"+{STAGES}.alone.sampling={{_target_: zoo.data.clips.ClipConfig}}": "Stage 'alone' has ClipConfig as its "
+    "sampling, but its objective offline takes ExcerptConfig.",
+    f"{SAMPLING.format('offline')}.single=2": "single of excerpts is a share, from 0",
+    f"{STAGES}.short.trains=[encoder,decoder]": "Stage 'short' samples encoded audio, which needs a frozen encoder",
 }
 JOBS = {
     "export_dtype=int3": "Unknown export_dtype 'int3'; choose one of: float32, bfloat16.",
@@ -80,6 +78,7 @@ def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_pat
 def test_a_run_is_resumed_with_what_it_was_started_with(tmp_path: Path) -> None:
     config: dict[str, object] = {
         **dict.fromkeys(RESUMED, 1),
+        "version": __version__,
         "backbone": {"hidden": 8, "tokenizer": "a"},
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
@@ -90,6 +89,9 @@ def test_a_run_is_resumed_with_what_it_was_started_with(tmp_path: Path) -> None:
         check_same(tmp_path, {**config, "target_language": 2})
     with pytest.raises(ZooError, match="another backbone"):
         check_same(tmp_path, {**config, "backbone": {"hidden": 9, "tokenizer": "a"}})
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({**config, "version": "0.1.0"}))
+    with pytest.raises(ZooError, match=r"started by version 0\.1\.0 .* start a new training"):
+        check_same(tmp_path, config)
     with pytest.raises(ZooError, match=r"config\.yaml is missing or damaged"):
         check_same(tmp_path / "nowhere", config)
 
@@ -127,7 +129,7 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
         (replace(heard, words=()), "Segment 'One two.' lacks word times; align the corpus first."),
         (
             heard,
-            "The 32 examples of a step of stage 'thoughts' cannot be shared out over 3 batches",
+            "The 32 examples of a step of stage 'thoughts' cannot be divided among 3 batches",
         ),
     ):
         with pytest.raises(ZooError) as refusal:

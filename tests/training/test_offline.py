@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from zoo.config import build, compose
 from zoo.training.run import prepare
@@ -70,9 +73,8 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
 def test_no_part_is_left_in_the_mode_of_evaluation() -> None:
     """It would train without its dropout."""
     made = f"backbone.tokenizer={ROOT / 'checkpoints' / 'offline_minitalks_en-de'}"
-    config = compose(
-        "train", [*TINY, "experiment=offline_minitalks", "backbone.encoder_weights=null", made]
-    )
+    config = compose("train", [*TINY, *TRAINING, made])
     system = build(config.system)
-    prepare(system, [], build(config.training))
+    samplers: Any = {"alone": None}
+    prepare(system, [], build(config.training), samplers, torch.device("cpu"))
     assert all(module.training for module in system.modules())

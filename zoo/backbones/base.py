@@ -1,7 +1,7 @@
 """The contract of every network: how to listen, what to say next, what to keep. Knows no policy and no clock."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
@@ -23,6 +24,36 @@ def dtype_named(name: str) -> torch.dtype:
     return dtype
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerCorpus:
+    """What a tokenizer is trained on.
+
+    Attributes:
+        talks: The training talks.
+        source: The language that is spoken.
+        target: The language of the translations.
+        size: Most tokens of the vocabulary.
+        multipliers: Latency multipliers m of the training.
+    """
+
+    talks: Sequence[Talk]
+    source: Language
+    target: Language
+    size: int
+    multipliers: Collection[int]
+
+    @property
+    def translations(self) -> list[str]:
+        """The translation of every segment."""
+        code = self.target.code
+        return [segment.targets[code].text for talk in self.talks for segment in talk.segments]
+
+    @property
+    def transcripts(self) -> list[str]:
+        """The transcript of every segment."""
+        return [segment.source for talk in self.talks for segment in talk.segments]
+
+
 class Backbone(nn.Module, ABC):
     """A speech translation network behind one contract.
 
@@ -31,6 +62,8 @@ class Backbone(nn.Module, ABC):
     """
 
     exposes: ClassVar[frozenset[Capability]]
+    weights_key: ClassVar[str] = "name"  # the constructor argument that names trained weights
+    training_arguments: ClassVar[frozenset[str]] = frozenset()  # of no use in an evaluation
     frame_samples: Samples  # source samples per frame, the unit of alignments and cuts
 
     def load(self) -> None:
@@ -39,6 +72,41 @@ class Backbone(nn.Module, ABC):
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write what ``load`` reads to ``folder``. Raises ZooError where a backbone cannot be exported."""
         raise ZooError(f"{type(self).__name__} cannot be exported.")
+
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """Train the tokenizer of a small model and write it to ``folder``.
+
+        Args:
+            corpus: The texts.
+            folder: Becomes the constructor's argument ``tokenizer``.
+            arguments: The constructor's other arguments.
+
+        Raises:
+            ZooError: The family trains no tokenizer.
+        """
+        raise ZooError(
+            f"{cls.__name__} trains no tokenizer; set training.vocabulary_size=null and name one."
+        )
+
+    @classmethod
+    def exported_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Constructor arguments, as plain values, without the files that ``save`` writes."""
+        saved = {cls.weights_key, "encoder_weights", "tokenizer", "vocoder"}
+        return {name: None if name in saved else value for name, value in arguments.items()}
+
+    @classmethod
+    def evaluation_command(cls, overrides: Sequence[str], folder: str) -> str:
+        """The command that evaluates an exported backbone.
+
+        Args:
+            overrides: What an evaluation repeats of the training's overrides.
+            folder: The folder of the exported weights.
+        """
+        weights = f"backbone.{cls.weights_key}={folder}"
+        return f"python evaluate.py {' '.join([*overrides, weights])}"
 
     def open(self, session: Session) -> Any:
         """The backbone's state for a new stream (caches)."""

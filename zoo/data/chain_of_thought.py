@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from zoo import audio
+from zoo.data.sampling import BatchShape, Sampler, Sampling
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
 from zoo.errors import ZooError, unknown_choice
@@ -53,7 +54,7 @@ class Thought:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThoughtConfig:
+class ThoughtConfig(Sampling):
     """What thoughts are like. The defaults are the paper's: single sentences from their beginning.
 
     mixture: share of the steps, and so of the audio, of each kind. ``non_streaming``: whole sentences. ``streaming``:
@@ -92,21 +93,27 @@ class ThoughtConfig:
         ):
             if min(shares, default=-1.0) < 0 or sum(shares) <= 0:
                 raise ZooError(
-                    f"training.thoughts.{name} needs shares of at least 0, one above it; not {list(shares)}."
+                    f"{name} of thoughts needs shares of at least 0, one above it; not {list(shares)}."
                 )
         for name in ("missing", "off_grid"):
             if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"training.thoughts.{name} is a share, from 0 to 1, not {share}.")
+                raise ZooError(f"{name} of thoughts is a share, from 0 to 1, not {share}.")
         if min(self.silence, self.reach, self.settled) < 0 or self.max_seconds < GRID:
             raise ZooError(
-                f"training.thoughts needs max_seconds of at least {GRID} and silence, reach and settled of at least 0, "
+                f"Thoughts need max_seconds of at least {GRID} and silence, reach and settled of at least 0, "
                 f"not {self.max_seconds}, {self.silence}, {self.reach} and {self.settled}."
             )
         if min((hours for hours in self.hours.values() if hours is not None), default=1.0) <= 0:
-            raise ZooError(f"training.thoughts.hours are above 0, not {dict(self.hours)}.")
+            raise ZooError(f"hours of thoughts are above 0, not {dict(self.hours)}.")
+
+    def sampler(
+        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+    ) -> "Thoughts":
+        """Thoughts of these talks. Raises ZooError as ``Thoughts`` does."""
+        return Thoughts(talks, target, self, chunk_seconds=chunk_seconds)
 
 
-class Thoughts:
+class Thoughts(Sampler):
     """Draws thoughts. Raises ZooError when a talk lacks word times or a translation, or no sentence fits.
 
     Partial thoughts need a word alignment, too. chunk_seconds: of the system that streams.
@@ -139,16 +146,13 @@ class Thoughts:
             if share
         }
 
-    def batch(
-        self, random: np.random.Generator, *, seconds: Seconds, examples: int | None = None
-    ) -> list[Thought]:
-        """Thoughts of one kind and one length, about ``seconds`` together, but no more than ``examples``."""
+    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Thought]:
+        """Thoughts of one kind and one length."""
         kind = self._kinds[_choice(random, [self.config.mixture[kind] for kind in self._kinds])]
         windows = self._windows[kind, 1 + _choice(random, self.config.sentences)]
         whole_chunks = random.random() >= self.config.off_grid
         length = windows.length(random, self.chunk_seconds if whole_chunks else GRID)
-        count = max(1, round(seconds / length))
-        rows = windows.fitting(random, length, count if examples is None else min(count, examples))
+        rows = windows.fitting(random, length, shape.count(length))
         return [
             self._thought(random, kind, windows.places[row], windows.bounds[row], length)
             for row in rows

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from zoo.data.excerpts import ALIKE, Excerpt
+from zoo.data.sampling import BatchShape, Sampler, Sampling
 from zoo.data.talks import Segment, Talk, Word
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError
@@ -35,7 +36,7 @@ class Clip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClipConfig:
+class ClipConfig(Sampling):
     """What clips are like.
 
     count: how many are drawn. fragments: share that is a window of 1 to ``longest`` target words anywhere, as streaming
@@ -62,21 +63,25 @@ class ClipConfig:
         """Raises ZooError for a share that is none, for numbers that make no clip and for a span that is none."""
         for name in ("fragments", "pairs", "shuffled"):
             if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"training.clips.{name} is a share, from 0 to 1, not {share}.")
+                raise ZooError(f"{name} of clips is a share, from 0 to 1, not {share}.")
         if self.count < 1 or self.longest < 1 or self.margin < 0 or not self.voices:
             raise ZooError(
-                "training.clips needs a voice, count and longest of at least 1 and a margin of at least 0, "
+                "Clips need a voice, count and longest of at least 1 and a margin of at least 0, "
                 f"not {list(self.voices)}, {self.count}, {self.longest} and {self.margin}."
             )
         for name in ("rates", "pitches", "ranges"):
             span = list(getattr(self, name))
             if len(span) != 2 or not 0 <= span[0] <= span[1]:
-                raise ZooError(
-                    f"training.clips.{name} is two whole numbers, least and most, not {span}."
-                )
+                raise ZooError(f"{name} of clips is two whole numbers, least and most, not {span}.")
+
+    def sampler(
+        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+    ) -> "Clips":
+        """Clips of these talks. Raises ZooError as ``Clips`` does."""
+        return Clips(talks, target, self)
 
 
-class Clips:
+class Clips(Sampler):
     """All clips of a training, in the order they were drawn in; spoken now where the cache folder lacks them.
 
     Raises ZooError for talks without segments or without a translation into ``language``, and where espeak-ng refuses.
@@ -113,14 +118,14 @@ class Clips:
         """Of all target speech together."""
         return float(self._seconds.sum())
 
-    def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Clip]:
-        """Clips of about equal lengths, about ``seconds`` of target speech together; each clip comes equally often."""
+    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Clip]:
+        """Clips of about equal lengths of target speech; each clip is drawn equally often."""
         ends = np.cumsum(self._seconds)
         length = self._seconds[
             np.searchsorted(ends, random.uniform(0, ends[-1]), side="right").clip(0, len(self) - 1)
         ]
         low, high = np.searchsorted(self._seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
-        drawn = random.integers(low, max(high, low + 1), size=max(1, round(seconds / length)))
+        drawn = random.integers(low, max(high, low + 1), size=shape.count(length))
         return [self[int(self._order[index])] for index in drawn]
 
 

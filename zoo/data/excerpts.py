@@ -3,18 +3,21 @@
 A pure function of a random generator. Knows no tokenizer and no network.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from zoo import audio
+from zoo.data.sampling import BatchShape, Sampler, Sampling, TalkEncoder, TalkFrames
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.types import Seconds
+from zoo.types import SAMPLE_RATE, Seconds
 
 SHORTEST: Seconds = 0.08
 GIVEN = 2  # words
@@ -28,7 +31,8 @@ class Excerpt:
     start, end: seconds in the talk. source: the source words that lie in it whole. target: the words of its
     translation. given: how many of them were written before: they are forced, not learned. language: the target's.
     spans: per word of ``target`` from when to when, in seconds of the talk, the last source word is said that it is
-    aligned to (None: to none); empty where they are not known.
+    aligned to (None: to none); empty where they are not known. frames: (frames, hidden) outputs of a frozen encoder;
+    None: the backbone encodes ``samples``.
     """
 
     talk: Talk
@@ -39,6 +43,7 @@ class Excerpt:
     language: Language
     given: int = 0
     spans: tuple[tuple[Seconds, Seconds] | None, ...] = ()
+    frames: Tensor | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -58,7 +63,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExcerptConfig:
+class ExcerptConfig(Sampling):
     """What excerpts are like.
 
     single: share of the batches that stand for one sentence each; the others stand for consecutive sentences, their
@@ -87,15 +92,21 @@ class ExcerptConfig:
         """Raises ZooError for a share that is none and for seconds that make no excerpt."""
         for name in ("single", "tight", "cut_starts", "cut_ends"):
             if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"training.excerpts.{name} is a share, from 0 to 1, not {share}.")
+                raise ZooError(f"{name} of excerpts is a share, from 0 to 1, not {share}.")
         if self.max_seconds <= 0 or self.margin < 0 or self.jitter < 0:
             raise ZooError(
-                "training.excerpts needs max_seconds above 0, margin and jitter of at least 0, "
+                "Excerpts need max_seconds above 0, margin and jitter of at least 0, "
                 f"not {self.max_seconds}, {self.margin} and {self.jitter}."
             )
 
+    def sampler(
+        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+    ) -> "Excerpts":
+        """Excerpts of these talks. Raises ZooError as ``Excerpts`` does."""
+        return Excerpts(talks, target, self)
 
-class Excerpts:
+
+class Excerpts(Sampler):
     """Draws excerpts. Raises ZooError when a talk lacks word times, an alignment or a translation into ``language``."""
 
     def __init__(self, talks: Sequence[Talk], language: Language, config: ExcerptConfig) -> None:
@@ -106,9 +117,16 @@ class Excerpts:
             emission_times(segment, language.code)
         self._singles = _spans(self.talks, 0.0)
         self._spans = _spans(self.talks, config.max_seconds)
+        self._encoded: TalkFrames | None = None
 
-    def batch(self, random: np.random.Generator, *, seconds: Seconds) -> list[Excerpt]:
-        """Excerpts of about equal lengths, about ``seconds`` together."""
+    def encode(
+        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
+    ) -> None:
+        """Encode the talks; excerpts carry the encoder's frames that they touch from here on."""
+        self._encoded = encoder.encode_talks(self.talks, multipliers=multipliers, device=device)
+
+    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Excerpt]:
+        """Excerpts of about equal lengths."""
         if random.random() < self.config.single:
             spans, length = self._singles, random.choice(self._singles.seconds)
         else:
@@ -116,8 +134,17 @@ class Excerpts:
             wanted = random.uniform(spans.seconds[0], spans.seconds[-1])
             length = spans.seconds[np.searchsorted(spans.seconds, wanted)]
         low, high = np.searchsorted(spans.seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
-        drawn = random.integers(low, high, size=max(1, round(seconds / length)))
-        return [self._excerpt(random, *spans.places[span].tolist()) for span in drawn]
+        drawn = random.integers(low, high, size=shape.count(length))
+        excerpts = [self._excerpt(random, *spans.places[span].tolist()) for span in drawn]
+        return excerpts if self._encoded is None else list(map(self._with_frames, excerpts))
+
+    def _with_frames(self, excerpt: Excerpt) -> Excerpt:
+        """The excerpt with the encoder's frames that it touches, at least one."""
+        assert self._encoded is not None
+        rate = SAMPLE_RATE / self._encoded.frame_samples
+        first = int(excerpt.start * rate)
+        last = max(first + 1, math.ceil(excerpt.end * rate))
+        return replace(excerpt, frames=self._encoded.between(excerpt.talk, first, last))
 
     def _excerpt(self, random: np.random.Generator, talk: int, first: int, last: int) -> Excerpt:
         """An excerpt that stands for the segments ``first`` to ``last`` of a talk."""

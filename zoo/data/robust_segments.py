@@ -1,28 +1,43 @@
-"""Stretches of whole talks to train on, non-speech included (InfiniSST, section 3.3, "Robust Segments")."""
+"""Robust segments of whole talks to train on, non-speech included (InfiniSST, section 3.3)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from zoo import audio
+from zoo.data.sampling import BatchShape, Sampler, Sampling, TalkEncoder, TalkFrames
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences
+from zoo.errors import ZooError
+from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Consecutive chunks of a talk. start: seconds in the talk. segments: the utterances that touch it."""
+class RobustSegment:
+    """Consecutive chunks of a talk, which may begin and end in silence.
+
+    Attributes:
+        talk: The talk.
+        start: Seconds in the talk.
+        chunks: How many chunks it has.
+        chunk_seconds: Audio of one chunk.
+        segments: The utterances of the talk that overlap it.
+        multiplier: Latency multiplier m of its batch: m chunks are one turn.
+        frames: (frames, hidden) outputs of a frozen encoder; None: the backbone encodes ``samples``.
+    """
 
     talk: Talk
     start: Seconds
     chunks: int
     chunk_seconds: Seconds
     segments: tuple[Segment, ...]
+    multiplier: int = 1
+    frames: Tensor | None = field(default=None, compare=False, repr=False)
 
     @property
     def chunk_samples(self) -> Samples:
@@ -55,13 +70,87 @@ class Stretch:
         )
 
 
-class RobustSegments:
-    """Draws stretches. One that would start inside an utterance moves to just before that utterance.
+@dataclass(frozen=True, kw_only=True)
+class RobustSegmentConfig(Sampling):
+    """Options of robust segments.
 
-    lead: the longest silence kept before such an utterance (seconds), so that any phase of the chunk grid is seen.
-    robust: False makes each stretch a single utterance of its own length (the paper's ablation, Table 2).
-    on_grid: stretches are whole blocks of the talk's own grid, so that what a frozen encoder hears in them can be
-    computed once; the block in which an utterance begins may begin with the end of the one before.
+    Attributes:
+        utterances: Share of the batches that have single utterances, which begin in speech,
+            instead of robust segments; 1: the paper's ablation (InfiniSST, Table 2).
+        encoded: Segments carry the outputs of a frozen encoder that streamed the whole talks once.
+    """
+
+    utterances: float = 0.0
+    encoded: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ZooError for a share below 0 or above 1."""
+        if not 0 <= self.utterances <= 1:
+            raise ZooError(
+                f"utterances of robust segments is a share, from 0 to 1, not {self.utterances}."
+            )
+
+    def sampler(
+        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+    ) -> "RobustSegmentSampler":
+        """A sampler of these talks' robust segments."""
+        return RobustSegmentSampler(talks, self, chunk_seconds=chunk_seconds)
+
+
+class RobustSegmentSampler(Sampler):
+    """Draws batches of robust segments or of single utterances."""
+
+    def __init__(
+        self, talks: Sequence[Talk], config: RobustSegmentConfig, *, chunk_seconds: Seconds
+    ) -> None:
+        self.share = 1 - config.utterances
+        self.kinds = {
+            robust: RobustSegments(
+                talks, chunk_seconds=chunk_seconds, robust=robust, on_grid=config.encoded
+            )
+            for robust, share in ((True, self.share), (False, config.utterances))
+            if share
+        }
+        self._encoded: dict[bool, TalkFrames] = {}
+
+    def encode(
+        self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
+    ) -> None:
+        """Encode the talks of each kind that has a share."""
+        self._encoded = {
+            robust: encoder.encode_talks(kind.talks, multipliers=multipliers, device=device)
+            for robust, kind in self.kinds.items()
+        }
+
+    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[RobustSegment]:
+        """Segments of one kind; ``shape.choice`` chooses the kind for all ranks."""
+        robust = shape.choice < self.share
+        segments = self.kinds[robust].batch(random, shape)
+        if not self._encoded:
+            return segments
+        return [replace(one, frames=_frames(one, self._encoded[robust])) for one in segments]
+
+
+def _frames(segment: RobustSegment, encoded: TalkFrames) -> Tensor:
+    """(frames, hidden) of the segment's chunks, which lie on the talk's grid."""
+    size = segment.chunk_samples // encoded.frame_samples
+    first = size * round(segment.start / segment.chunk_seconds)
+    last = first + size * segment.chunks
+    return encoded.between(segment.talk, first, last, segment.multiplier)
+
+
+class RobustSegments:
+    """Draws segments; one that would start inside an utterance starts just before that utterance.
+
+    Attributes:
+        talks: The talks that have utterances; one talk per utterance where ``robust`` is false.
+        chunk_seconds: Audio of one chunk.
+        lead: The longest silence kept before such an utterance (seconds), so that utterances
+            begin at any phase of the chunk grid.
+        robust: False: each segment is a single utterance of its own length (InfiniSST, Table 2).
+        on_grid: Segments are whole blocks of the talk's own grid, so that a frozen encoder can run
+            over the talk once; the block in which an utterance begins may begin with the end of
+            the utterance before it.
     """
 
     def __init__(
@@ -79,19 +168,17 @@ class RobustSegments:
         self.robust = robust
         self.on_grid = on_grid
 
-    def batch(
-        self, random: np.random.Generator, *, streams: int, chunks: int, multiplier: int
-    ) -> list[Stretch]:
-        """``streams`` stretches of ``chunks`` chunks, or as many utterances as are about as long together."""
-        drawn: list[Stretch] = []
-        left = streams * chunks
+    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[RobustSegment]:
+        """Segments of ``shape.chunks`` chunks, or utterances that last as long together."""
+        drawn: list[RobustSegment] = []
+        left = shape.chunks * shape.count(shape.chunks * self.chunk_seconds)
         while left > 0:
-            drawn.append(self.draw(random, chunks, multiplier))
-            left -= chunks if self.robust else drawn[-1].chunks
+            drawn.append(self.draw(random, shape.chunks, shape.multiplier))
+            left -= shape.chunks if self.robust else drawn[-1].chunks
         return drawn
 
-    def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> Stretch:
-        """A stretch of ``chunks`` chunks, starting anywhere in any talk with equal chance.
+    def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> RobustSegment:
+        """A segment of ``chunks`` chunks, starting anywhere in any talk with equal chance.
 
         Shorter at the end of a talk on the grid, and for a single utterance; whole blocks of ``multiplier`` then.
         """
@@ -101,21 +188,30 @@ class RobustSegments:
         if self.on_grid:
             return self._on_grid(talk, random, chunks // multiplier, multiplier)
         start = random.uniform(0, max(0.0, talk.duration - 0.5 * chunks * self.chunk_seconds))
-        return self.at(talk, start, chunks, lead=random.uniform(0, self.lead))
+        lead = random.uniform(0, self.lead)
+        return self.at(talk, start, chunks, lead=lead, multiplier=multiplier)
 
-    def at(self, talk: Talk, start: Seconds, chunks: int, *, lead: Seconds = 0.0) -> Stretch:
-        """The stretch at ``start``, or ``lead`` seconds before the utterance that ``start`` falls into."""
+    def at(
+        self,
+        talk: Talk,
+        start: Seconds,
+        chunks: int,
+        *,
+        lead: Seconds = 0.0,
+        multiplier: int = 1,
+    ) -> RobustSegment:
+        """The segment at ``start``, or ``lead`` seconds before the utterance that ``start`` falls into."""
         before = 0.0
         for segment in talk.segments:
             if segment.offset < start < segment.end:
                 start = max(before, segment.offset - lead, 0.0)
                 break
             before = segment.end
-        return self._stretch(talk, start, chunks)
+        return self._segment(talk, start, chunks, multiplier)
 
     def _on_grid(
         self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int
-    ) -> Stretch:
+    ) -> RobustSegment:
         block = multiplier * self.chunk_seconds
         first = int(
             random.integers(max(1, blocks_of(talk, round(block * SAMPLE_RATE)) - blocks + 1))
@@ -126,18 +222,18 @@ class RobustSegments:
                 break
         return self._blocks(talk, first, blocks, multiplier)
 
-    def _blocks(self, talk: Talk, first: int, blocks: int, multiplier: int) -> Stretch:
+    def _blocks(self, talk: Talk, first: int, blocks: int, multiplier: int) -> RobustSegment:
         """At most ``blocks`` blocks from the talk's ``first`` on, the last one filled up where the talk ends in it."""
         block = multiplier * self.chunk_seconds
         blocks = min(blocks, blocks_of(talk, round(block * SAMPLE_RATE)) - first)
-        return self._stretch(talk, first * block, blocks * multiplier)
+        return self._segment(talk, first * block, blocks * multiplier, multiplier)
 
-    def _stretch(self, talk: Talk, start: Seconds, chunks: int) -> Stretch:
+    def _segment(self, talk: Talk, start: Seconds, chunks: int, multiplier: int) -> RobustSegment:
         end = start + chunks * self.chunk_seconds
         touched = tuple(
             segment for segment in talk.segments if segment.end > start and segment.offset < end
         )
-        return Stretch(talk, start, chunks, self.chunk_seconds, touched)
+        return RobustSegment(talk, start, chunks, self.chunk_seconds, touched, multiplier)
 
 
 def blocks_of(talk: Talk, block: Samples) -> int:

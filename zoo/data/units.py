@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 import safetensors
@@ -28,16 +28,6 @@ BANDS, COEFFICIENTS = 80, 16
 QUIET = 1e-4  # magnitudes below it are silence
 ENERGY = 0.4  # weight of the first coefficient: loudness says little about a sound
 FILE = "units.safetensors"
-
-
-@runtime_checkable
-class UnitFitting(Protocol):
-    """A backbone that speaks in units; one of random weights takes them from training speech."""
-
-    codebook: "Codebook | None"
-
-    def fit_units(self, waves: Iterable[Tensor]) -> None:
-        """Take the codebook from target speech, waves (n,), unless trained weights brought their own."""
 
 
 @dataclass(frozen=True, slots=True)

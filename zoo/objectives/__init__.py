@@ -1,1 +1,1 @@
-"""What training optimises: batches from stretches of talks, losses from a forward pass."""
+"""What training optimises: the contract, and the objectives that serve several families."""

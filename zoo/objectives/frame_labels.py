@@ -1,7 +1,8 @@
-"""Frame-wise phonemes and words: teaches an encoder to hear before anything is translated.
+"""Frame-wise phonemes and words: trains an encoder before any translation is trained.
 
-It stands where a small model has no pre-trained wav2vec 2.0. The labels are the synthesiser's own time stamps.
-An encoder whose decoder reads no positions may learn them here, too: where in its audio a frame is.
+This stage replaces the pre-training of wav2vec 2.0 in small models. The labels are the
+synthesiser's own time stamps. An encoder under a decoder that reads no positions can learn the
+position of a frame in its audio here, too.
 """
 
 import math
@@ -15,7 +16,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone, FrameEncoder
-from zoo.data.robust_segments import Stretch
+from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
+from zoo.data.sampling import Sampler
 from zoo.data.spelling import spelling
 from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
@@ -25,7 +27,14 @@ from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 @dataclass(slots=True)
 class FrameBatch:
-    """samples: (B, n). phonemes, words: (B, frames) class per frame, 0 is none. multiplier: m of the batch."""
+    """Audio with one label per frame.
+
+    Attributes:
+        samples: (batch, n) audio.
+        phonemes: (batch, frames) class of the phoneme; 0: no phoneme.
+        words: (batch, frames) class of the word; 0: no word.
+        multiplier: Latency multiplier m of the batch.
+    """
 
     samples: Tensor
     phonemes: Tensor
@@ -34,20 +43,20 @@ class FrameBatch:
 
     def to(self, device: torch.device) -> "FrameBatch":
         """The same batch on ``device``."""
-        return FrameBatch(
-            self.samples.to(device),
-            self.phonemes.to(device),
-            self.words.to(device),
-            self.multiplier,
-        )
+        tensors = (self.samples, self.phonemes, self.words)
+        return FrameBatch(*(tensor.to(device) for tensor in tensors), self.multiplier)
 
 
 class FrameLabels(Objective):
     """Cross-entropy of phonemes on a middle layer and of words on the top layer.
 
-    hidden_size: width of the encoder. frame_samples: samples per label. labels_per_frame: of the encoder.
-    places: wavelengths of sines and cosines of the time that the top layer is to tell; none by default. place_weight:
-    of their mean squared error.
+    Args:
+        hidden_size: Width of the encoder.
+        frame_samples: Samples per label.
+        labels_per_frame: Labels per frame of the encoder.
+        places: Wavelengths of the sines and cosines of time that the top layer predicts.
+        place_weight: Weight of their mean squared error.
+        sampling: The robust segments to train on.
     """
 
     def __init__(
@@ -58,8 +67,9 @@ class FrameLabels(Objective):
         labels_per_frame: int = 1,
         places: Sequence[Seconds] = (),
         place_weight: float = 2.0,
+        sampling: RobustSegmentConfig = RobustSegmentConfig(),  # noqa: B008 (frozen)
     ) -> None:
-        super().__init__()
+        super().__init__(sampling)
         if any(length <= 0 for length in places) or place_weight < 0:
             raise ZooError(
                 "frame_labels needs places above 0 seconds and a place_weight of at least 0, "
@@ -73,8 +83,10 @@ class FrameLabels(Objective):
         self.classes: dict[str, dict[str, int]] = {}
         self.heads = nn.ModuleDict()
 
-    def prepare(self, talks: Sequence[Talk], backbone: Backbone) -> None:
-        """Collect the label sets of the training talks. Raises ZooError when they carry no phonemes."""
+    def prepare(
+        self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
+    ) -> None:
+        """Collect the labels of the training talks; raises ZooError for talks without phonemes."""
         if not isinstance(backbone, FrameEncoder):
             raise ZooError(
                 f"The encoder of {type(backbone).__name__} cannot be trained frame by frame."
@@ -90,46 +102,48 @@ class FrameLabels(Objective):
             for segment in talk.segments
             for word in segment.words
         }
+
         for name, labels in (("phonemes", phonemes), ("words", words)):
             self.classes[name] = {
                 label: index for index, label in enumerate(sorted(labels), start=1)
             }
-            self.heads[name] = nn.Linear(
-                self.hidden_size, self.labels_per_frame * (len(labels) + 1)
-            )
+            outputs = self.labels_per_frame * (len(labels) + 1)
+            self.heads[name] = nn.Linear(self.hidden_size, outputs)
         if self.places:
             self.heads["places"] = nn.Linear(self.hidden_size, 2 * len(self.places))
 
-    def batch(
-        self, stretches: Sequence[Stretch], multiplier: int, frames: Sequence[Tensor] | None = None
-    ) -> FrameBatch:
-        """Labels of every frame of every stretch. They train the encoder, so it cannot have been run."""
-        assert frames is None, "run.fit has checked it"
+    def batch(self, examples: Sequence[RobustSegment]) -> FrameBatch:
+        """Audio of the segments and the labels of every frame."""
         phonemes = [
-            self._frames(stretch, "phonemes", stretch.talk.labels["phonemes"])
-            for stretch in stretches
+            self._labels(segment, "phonemes", segment.talk.labels["phonemes"])
+            for segment in examples
         ]
         words = [
-            self._frames(
-                stretch, "words", [word for segment in stretch.segments for word in segment.words]
-            )
-            for stretch in stretches
+            self._labels(segment, "words", [word for s in segment.segments for word in s.words])
+            for segment in examples
         ]
-        samples = pad_sequence([stretch.samples() for stretch in stretches], batch_first=True)
-        padded = [pad_sequence(kind, batch_first=True) for kind in (phonemes, words)]
-        return FrameBatch(samples, padded[0], padded[1], multiplier)
+
+        return FrameBatch(
+            samples=pad_sequence([segment.samples() for segment in examples], batch_first=True),
+            phonemes=pad_sequence(phonemes, batch_first=True),
+            words=pad_sequence(words, batch_first=True),
+            multiplier=examples[0].multiplier,
+        )
 
     def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
-        """``loss`` of ``phonemes``, ``words`` and perhaps ``places``; ``word_accuracy`` over frames with a word."""
+        """``loss``, its terms ``phonemes``, ``words`` and ``places``, and ``word_accuracy``.
+
+        The accuracy is that of the frames that have a word.
+        """
         assert isinstance(backbone, FrameEncoder), "prepare has checked it"
         hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
-        phonemes = functional.cross_entropy(
-            self._logits("phonemes", middle).flatten(0, 1), batch.phonemes.flatten()
-        )
+        phoneme_logits = self._logits("phonemes", middle)
+        phonemes = functional.cross_entropy(phoneme_logits.flatten(0, 1), batch.phonemes.flatten())
         logits = self._logits("words", hidden)
         words = functional.cross_entropy(logits.flatten(0, 1), batch.words.flatten())
-        spoken = batch.words > 0
-        accuracy = (logits.argmax(-1) == batch.words)[spoken].float().mean()
+
+        labelled = batch.words > 0
+        accuracy = (logits.argmax(-1) == batch.words)[labelled].float().mean()
         losses = {
             "loss": phonemes + words,
             "phonemes": phonemes,
@@ -137,45 +151,38 @@ class FrameLabels(Objective):
             "word_accuracy": accuracy,
         }
         if self.places:
-            told = self.heads["places"](hidden).float()
-            seconds = (
-                torch.arange(told.shape[1], device=told.device)
-                * self.labels_per_frame
-                * self.frame_seconds
-            )
-            places = functional.mse_loss(told, waves(seconds, self.places).expand_as(told))
+            places = self._place_error(hidden)
             losses |= {"loss": losses["loss"] + self.place_weight * places, "places": places}
         return losses
 
-    @property
-    def frame_seconds(self) -> Seconds:
-        """Of a label."""
-        return self.frame_samples / SAMPLE_RATE
+    def _place_error(self, hidden: Tensor) -> Tensor:
+        """Mean squared error of the predicted time of each frame of (batch, T, hidden)."""
+        predicted = self.heads["places"](hidden).float()
+        frames = torch.arange(predicted.shape[1], device=predicted.device)
+        seconds = frames * self.labels_per_frame * (self.frame_samples / SAMPLE_RATE)
+        return functional.mse_loss(predicted, waves(seconds, self.places).expand_as(predicted))
 
     def _logits(self, kind: str, hidden: Tensor) -> Tensor:
-        """(B, T, hidden) to (B, T x labels_per_frame, classes)."""
-        return (
-            self.heads[kind](hidden)
-            .float()
-            .unflatten(-1, (self.labels_per_frame, -1))
-            .flatten(1, 2)
-        )
+        """(batch, T, hidden) to (batch, T x labels_per_frame, classes)."""
+        logits: Tensor = self.heads[kind](hidden).float()
+        return logits.unflatten(-1, (self.labels_per_frame, -1)).flatten(1, 2)
 
-    def _frames(self, stretch: Stretch, kind: str, labels: Iterable[Word]) -> Tensor:
-        frames = np.zeros(
-            stretch.chunks * stretch.chunk_samples // self.frame_samples, dtype=np.int64
+    def _labels(self, segment: RobustSegment, kind: str, timed: Iterable[Word]) -> Tensor:
+        """(frames,) int64: the class of what is spoken in each frame."""
+        labels = np.zeros(
+            segment.chunks * segment.chunk_samples // self.frame_samples, dtype=np.int64
         )
         rate = SAMPLE_RATE / self.frame_samples
-        for word in labels:
-            first = max(0, round((word.start - stretch.start) * rate))
-            last = round((word.end - stretch.start) * rate)
-            if last > 0 and first < len(frames):
+        for word in timed:
+            first = max(0, round((word.start - segment.start) * rate))
+            last = round((word.end - segment.start) * rate)
+            if last > 0 and first < len(labels):
                 label = word.text if kind == "phonemes" else spelling(word.text)
-                frames[first:last] = self.classes[kind].get(label, 0)
-        return torch.from_numpy(frames)
+                labels[first:last] = self.classes[kind].get(label, 0)
+        return torch.from_numpy(labels)
 
 
-def waves(seconds: Tensor, lengths: Sequence[Seconds]) -> Tensor:
-    """(n,) times to (n, 2 x lengths): sines, then cosines of these wavelengths."""
-    turns = 2 * math.pi * seconds[:, None] / seconds.new_tensor(lengths)
-    return torch.cat([turns.sin(), turns.cos()], dim=1)
+def waves(seconds: Tensor, wavelengths: Sequence[Seconds]) -> Tensor:
+    """Sines, then cosines of times (n,): (n, 2 x wavelengths)."""
+    phases = 2 * math.pi * seconds[:, None] / seconds.new_tensor(wavelengths)
+    return torch.cat([phases.sin(), phases.cos()], dim=1)

@@ -1,4 +1,7 @@
-"""What is trained when: stages, their learning rates and the shape of each step's batch. Pure functions of the step."""
+"""What is trained when: stages, their learning rates and the shape of each step's batch.
+
+Everything is a pure function of the step.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,32 +10,29 @@ from typing import Literal
 
 import numpy as np
 
-from zoo.data.chain_of_thought import ThoughtConfig
-from zoo.data.clips import ClipConfig
-from zoo.data.excerpts import ExcerptConfig
+from zoo.data.sampling import BatchShape, Sampling
 from zoo.errors import ZooError
 from zoo.types import Seconds
 
 
-@dataclass(frozen=True, slots=True)
-class BatchShape:
-    """streams x chunks of base-size chunks, merged ``multiplier`` at a time."""
-
-    streams: int
-    chunks: int
-    multiplier: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage of training.
+    """One stage of a training.
 
-    objective: name of the objective. trains: children of the backbone to update, the rest is frozen.
-    chunks: lengths of a stretch to draw from (repeat one to draw it more often). multipliers: latency multipliers m
-    to draw from; one larger than the stretch is taken as its whole length. Only stretches need them. batch_seconds:
-    audio of a batch (of clips: target speech). examples: thoughts of a step, shared out over its batches (None: as many
-    as the audio has). excerpts, thoughts, clips: what this stage's are like, where the training's own are not meant.
-    schedule: after the warm-up, constant for ``hold`` of the stage, then to zero (``linear`` or ``cosine``).
+    Attributes:
+        objective: Name of the objective.
+        trains: Parts of the backbone to update; the rest is frozen.
+        steps: Optimizer steps.
+        learning_rate: Peak learning rate.
+        batch_seconds: Audio of a batch; of clips: target speech.
+        examples: Most examples of a step, divided among its batches; None: no limit.
+        sampling: The examples of this stage; None: as the objective's own ``sampling`` describes.
+        chunks: Lengths of robust segments to draw from (repeat one to draw it more often).
+        multipliers: Latency multipliers m to draw from; one above the length is lowered to it.
+        warmup_steps: Steps in which the learning rate rises to its peak.
+        schedule: After the warm-up, constant for ``hold`` of the stage, then to zero.
+        hold: Share of the stage's steps after which a schedule begins to decay.
+        name: The stage's key in the curriculum.
     """
 
     objective: str
@@ -40,16 +40,14 @@ class Stage:
     steps: int
     learning_rate: float
     batch_seconds: Seconds
+    examples: int | None = None
+    sampling: Sampling | None = None
     chunks: Sequence[int] = (1,)
     multipliers: Sequence[int] = (1,)
-    excerpts: ExcerptConfig | None = None
-    thoughts: ThoughtConfig | None = None
-    clips: ClipConfig | None = None
-    examples: int | None = None
     warmup_steps: int = 60
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     hold: float = 0.5
-    name: str = ""  # its key in the curriculum
+    name: str = ""
 
     def __post_init__(self) -> None:
         """Raises ZooError for numbers that make no batch."""
@@ -77,14 +75,23 @@ class Stage:
             1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
         )
 
-    def shape(self, random: np.random.Generator, chunk_seconds: Seconds) -> BatchShape:
-        """Draw the shape of one batch: one length and one multiplier for all its streams."""
+    def shape(self, random: np.random.Generator) -> BatchShape:
+        """Draw the shape of one batch: one length and one multiplier for all its examples."""
         chunks = int(random.choice(list(self.chunks)))
         multiplier = min(int(random.choice(list(self.multipliers))), chunks)
-        chunks -= chunks % multiplier
+
         return BatchShape(
-            max(1, round(self.batch_seconds / (chunks * chunk_seconds))), chunks, multiplier
+            seconds=self.batch_seconds,
+            examples=self.examples,
+            chunks=chunks - chunks % multiplier,
+            multiplier=multiplier,
+            choice=random.random(),
         )
+
+    @property
+    def possible_multipliers(self) -> set[int]:
+        """All latency multipliers that ``shape`` may draw."""
+        return {min(m, chunks) for m in self.multipliers for chunks in self.chunks}
 
 
 class Curriculum:
@@ -96,12 +103,16 @@ class Curriculum:
         self.stages = tuple(replace(stage, name=name) for name, stage in stages.items())
 
     def shared(self, batches: int) -> "Curriculum":
-        """That of one of the ``batches`` of a step. Raises ZooError for examples that cannot be shared out evenly."""
+        """The curriculum of each of the ``batches`` of a step.
+
+        Raises ZooError for examples that cannot be divided among them.
+        """
         for stage in self.stages:
             if (stage.examples or 0) % batches:
                 raise ZooError(
-                    f"The {stage.examples} examples of a step of stage {stage.name!r} cannot be shared out over "
-                    f"{batches} batches (trainer.devices times trainer.accumulate_grad_batches)."
+                    f"The {stage.examples} examples of a step of stage {stage.name!r} cannot be "
+                    f"divided among {batches} batches (trainer.devices times "
+                    "trainer.accumulate_grad_batches)."
                 )
         return Curriculum(
             {
@@ -118,17 +129,10 @@ class Curriculum:
     @property
     def multipliers(self) -> set[int]:
         """All latency multipliers that a batch may have."""
-        drawn = [
-            (m, chunks)
-            for stage in self.stages
-            if stage.steps
-            for m in stage.multipliers
-            for chunks in stage.chunks
-        ]
-        return {min(multiplier, chunks) for multiplier, chunks in drawn}
+        return {m for stage in self.stages if stage.steps for m in stage.possible_multipliers}
 
     def at(self, step: int) -> tuple[Stage, int]:
-        """The stage that global ``step`` belongs to and the step within it; the last stage goes on for ever."""
+        """The stage of global ``step`` and the step within it; after all stages, the last one."""
         for stage in self.stages[:-1]:
             if step < stage.steps:
                 return stage, step

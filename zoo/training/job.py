@@ -1,25 +1,18 @@
-"""train.py's work: from a configuration to a trained, exported model. Exact to resume."""
+"""The work of train.py: from a configuration to a trained, exported model."""
 
-import contextlib
 import shutil
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from transformers import PreTrainedTokenizerBase
 
-from zoo.backbones.cascade.prompt import Template as CascadeTemplate
-from zoo.backbones.common.chain_of_thought.prompt import Template as ChainOfThoughtTemplate
-from zoo.backbones.common.speech_llm.prompt import template_named
-from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
-from zoo.backbones.seamless_m4t.network import train_pieces
-from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.backbones.wav2text.transcript import SourceWords
+from zoo import __version__
+from zoo.backbones.base import Backbone, TokenizerCorpus
 from zoo.callbacks.progress import progress_bar
 from zoo.config import (
     Config,
+    arguments_of,
     build,
     choices_unlike,
     is_multirun,
@@ -30,35 +23,29 @@ from zoo.config import (
     target_of,
 )
 from zoo.data.corpora import Corpus
-from zoo.data.excerpts import Excerpt
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation.sources import check_talks
+from zoo.files import atomic_folder
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import CARD, Run, RunIdentity, open_run, write_card
 from zoo.tracking.tracker import Tracker, track
-from zoo.training.export import DTYPES, evaluation, export, weights_key
+from zoo.training.export import DTYPES, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
-# Overrides an evaluation must repeat begin so.
+# Overrides that an evaluation repeats begin with one of these.
 EVALUATED = ("backbone", "convention=", "source_language=", "target_language=", "data=", "data.")
-TRAINED = (
-    "backbone.lora",
-    "backbone.gradient_checkpointing",
-)  # but for these, which only a training needs
-RESUMED = (
-    "backbone",
-    "data",
-    "source_language",
-    "target_language",
-    "seed",
-)  # what a resumed run must not change
+# Parts of the configuration that a resumed run must not change.
+RESUMED = ("backbone", "data", "source_language", "target_language", "seed")
 
 
 def train(cfg: Config) -> None:
-    """Train (or go on with ``resume=<run folder>``) and export. Raises ZooError on bad input, before long work."""
+    """Train, or continue a run with ``resume=<run folder>``, and export.
+
+    Raises ZooError on bad input, before long work.
+    """
     if cfg.resume is not None and is_multirun():
         raise ZooError("resume=... continues one run; it cannot go with a multirun.")
     if cfg.export_dtype not in DTYPES:
@@ -69,6 +56,7 @@ def train(cfg: Config) -> None:
     if resume is not None:
         check_same(resume, plain(cfg))
     device = machine(cfg)
+
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
     source, target = language(cfg.source_language), language(cfg.target_language)
@@ -76,17 +64,13 @@ def train(cfg: Config) -> None:
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
     check_talks([*talks, *dev], source=source, target=target, streamed=False)
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
-    size = settings.vocabulary_size
-    if (
-        size is not None
-        and cfg.backbone.tokenizer is None
-        and cfg.backbone[weights_key(cfg.backbone)] is None
-    ):
-        cfg.backbone.tokenizer = str(tokenizer_folder(run, talks, cfg, settings, size))
+    if needs_tokenizer(cfg, settings):
+        cfg.backbone.tokenizer = str(trained_tokenizer(run, cfg, talks, settings))
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
+    config = {**plain(cfg), "version": __version__}
     with track(
-        run, config=plain(cfg), overrides=overrides(), facts=facts, settings=build(cfg.logger)
+        run, config=config, overrides=overrides(), facts=facts, settings=build(cfg.logger)
     ) as tracker:
         kept = fit(
             system=system,
@@ -106,21 +90,66 @@ def train(cfg: Config) -> None:
 
 
 def check_same(folder: Path, config: Mapping[str, Any]) -> None:
-    """Raise ZooError when the run in ``folder`` was started with another network, data, languages or seed."""
+    """Raise ZooError where a run was started by another version or with another configuration."""
     path = folder / "config.yaml"
     try:
         before = yaml.safe_load(path.read_text())
+        version = str(before.get("version", "0.1"))
         before = {name: before[name] for name in RESUMED}
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
         raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
+    if version.split(".")[:2] != __version__.split(".")[:2]:
+        raise ZooError(
+            f"The run in {folder} was started by version {version} and cannot be resumed by "
+            f"version {__version__}; start a new training."
+        )
+
     for name in RESUMED:
         here, there = config[name], before[name]
         if name == "backbone":  # the tokenizer may lie in the run folder, which may have moved
             here, there = {**here, "tokenizer": None}, {**there, "tokenizer": None}
         if here != there:
             raise ZooError(
-                f"The run in {folder} was started with another {name}; resume it with the same overrides."
+                f"The run in {folder} was started with another {name}; resume it with the same "
+                "overrides."
             )
+
+
+def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
+    """Whether the training makes the tokenizer: the backbone names neither one nor weights."""
+    if settings.vocabulary_size is None or cfg.backbone.tokenizer is not None:
+        return False
+    return cfg.backbone[backbone_class(cfg).weights_key] is None
+
+
+def trained_tokenizer(
+    run: Run, cfg: Config, talks: Sequence[Talk], settings: TrainingSettings
+) -> Path:
+    """Train the backbone's tokenizer into the run folder, where it is not there yet.
+
+    All ranks of a launch train the same tokenizer, and the first one's is kept.
+    """
+    folder = run.folder / "tokenizer"
+    if folder.is_dir():
+        return folder
+    assert settings.vocabulary_size is not None
+    corpus = TokenizerCorpus(
+        talks=talks,
+        source=language(cfg.source_language),
+        target=language(cfg.target_language),
+        size=settings.vocabulary_size,
+        multipliers=settings.curriculum.multipliers,
+    )
+    with atomic_folder(folder, keep=True) as unfinished:
+        backbone_class(cfg).train_tokenizer(corpus, unfinished, arguments_of(cfg.backbone))
+    return folder
+
+
+def backbone_class(cfg: Config) -> type[Backbone]:
+    """The class of the configured backbone."""
+    found = target_of(cfg.backbone)
+    assert issubclass(found, Backbone)
+    return found
 
 
 def finish(
@@ -131,92 +160,39 @@ def finish(
     run: Run,
     tracker: Tracker,
 ) -> None:
-    """Export the last weights, hand the kept checkpoints to the tracker and say how to evaluate."""
+    """Export the last weights, log the kept checkpoints and print the command that evaluates."""
     folder = run.folder / "export"
-    key = weights_key(cfg.backbone)
-    repeated = choices_unlike("evaluate", ("system", "backbone"))
-    left_out = (f"backbone.{key}", *TRAINED)
-    repeated += [
-        item for item in overrides() if item.startswith(EVALUATED) and not item.startswith(left_out)
-    ]
-    repeated = list(dict.fromkeys(repeated))
-    if not (folder / CARD).is_file():  # a finished run that was resumed has nothing new to say
-        shutil.rmtree(
-            folder, ignore_errors=True
-        )  # the card comes last: what lacks it was cut short
+    repeated = evaluation_overrides(system.backbone)
+    if not (folder / CARD).is_file():  # written last: an export without it is incomplete
+        shutil.rmtree(folder, ignore_errors=True)
         export(
             system,
             folder,
             config=plain(cfg),
             corpus=corpus.name,
-            trained=overrides(),
-            evaluated=repeated,
+            training_overrides=overrides(),
+            evaluation_overrides=repeated,
             dtype=cfg.export_dtype,
         )
         write_card(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    print(f"exported: {folder}\nevaluate: {evaluation(system, repeated, f'{key}={folder}')}")
+    command = system.backbone.evaluation_command(repeated, str(folder))
+    print(f"exported: {folder}\nevaluate: {command}")
 
 
-def tokenizer_folder(
-    run: Run, talks: Sequence[Talk], cfg: Config, settings: TrainingSettings, size: int
-) -> Path:
-    """Train the target tokenizer into the run folder, once; beside it lie the source words, for transcripts.
-
-    Ranks of one launch train the same tokenizer; whoever is first puts it in place.
-    """
-    folder = run.folder / "tokenizer"
-    if folder.is_dir():
-        return folder
-    target = language(cfg.target_language)
-    texts = [segment.targets[target.code].text for talk in talks for segment in talk.segments]
-    if issubclass(target_of(cfg.backbone), SeamlessM4TSpeech):
-        put(
-            run,
-            folder,
-            train_pieces(texts, size=size, source=cfg.source_language, target=target.code),
+def evaluation_overrides(backbone: Backbone) -> list[str]:
+    """The overrides of this job that an evaluation of the exported backbone repeats."""
+    own = (backbone.weights_key, *backbone.training_arguments)
+    left_out = tuple(f"backbone.{name}" for name in own)
+    return list(
+        dict.fromkeys(
+            [
+                *choices_unlike("evaluate", ("system", "backbone")),
+                *(
+                    item
+                    for item in overrides()
+                    if item.startswith(EVALUATED) and not item.startswith(left_out)
+                ),
+            ]
         )
-        return folder
-    special = list(SPECIAL_TOKENS)
-    template = cfg.backbone.get("template")
-    asked = build(template) if isinstance(template, Config) else template
-    if isinstance(asked, ChainOfThoughtTemplate | CascadeTemplate):
-        names = {"source": language(cfg.source_language).name, "target": target.name}
-        instruction = asked.instruction.format(
-            **names, transcript="", translation=""
-        )  # part of whatever is read
-        texts += [
-            text
-            for talk in talks
-            for segment in talk.segments
-            for text in (segment.source, instruction)
-        ]
-        special = list(dict.fromkeys([*SPECIAL_TOKENS, *asked.tokens]))
-    elif template is not None:
-        special = special_tokens(template, settings.curriculum.multipliers)
-    tokenizer = train_tokenizer(
-        texts, vocabulary_size=size, unit=target.unit, special_tokens=special
     )
-    spoken = (word.text for talk in talks for segment in talk.segments for word in segment.words)
-    put(run, folder, tokenizer, SourceWords.of(spoken) if settings.stages(Excerpt) else None)
-    return folder
-
-
-def put(
-    run: Run, folder: Path, tokenizer: PreTrainedTokenizerBase, words: SourceWords | None = None
-) -> None:
-    """Write tokenizer and source words to ``folder`` in one go, unless another rank was first."""
-    with tempfile.TemporaryDirectory(dir=run.folder) as made:
-        tokenizer.save_pretrained(Path(made) / "tokenizer")
-        if words is not None:
-            words.write(Path(made) / "tokenizer")
-        with contextlib.suppress(OSError):
-            (Path(made) / "tokenizer").rename(folder)
-
-
-def special_tokens(template: str | Config, multipliers: Collection[int]) -> list[str]:
-    """Those of every tokenizer trained here, then what else the template needs for the multipliers of a training."""
-    needed = template_named(
-        template if isinstance(template, str) else build(template)
-    ).special_tokens(max(multipliers))
-    return list(dict.fromkeys([*SPECIAL_TOKENS, *needed]))

@@ -1,10 +1,10 @@
-"""One training from talks to exported weights. Knows no Hydra and no W&B: loggers and callbacks are given."""
+"""One training, from talks to checkpoints; loggers and callbacks are arguments."""
 
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import lightning
 import torch
@@ -13,63 +13,51 @@ from lightning.pytorch.loggers import Logger
 
 from zoo import audio
 from zoo.backbones.base import FeatureNormalising
-from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.lst.lst import LST
-from zoo.backbones.wav2text.wav2text import Wav2Text
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
-from zoo.data.chain_of_thought import Thought, ThoughtConfig, Thoughts
-from zoo.data.clips import Clip, ClipConfig, Clips
-from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
-from zoo.data.robust_segments import RobustSegments, Stretch
+from zoo.data.sampling import Sampler, Sampling, TalkEncoder
 from zoo.data.talks import Talk
-from zoo.data.units import UnitFitting
 from zoo.errors import ZooError, unknown_choice
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
-from zoo.training.batches import (
-    ClipSupply,
-    ExcerptSupply,
-    Stretches,
-    StretchSupply,
-    Supply,
-    ThoughtSupply,
-    TrainingData,
-)
+from zoo.training.batches import TrainingData
 from zoo.training.curriculum import Curriculum, Stage
-from zoo.training.encoded import encode_talks
 from zoo.training.module import Training
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import make_trainer, savers
 
-# What batches are made of
-PIECES = {Stretch: "stretches", Excerpt: "excerpts", Thought: "thoughts", Clip: "clips"}
-Told = TypeVar("Told", ExcerptConfig, ThoughtConfig, ClipConfig)
-NORMALISED = 32  # talks, at most, that statistics of features come from
-QUANTISED = 600  # clips, at most, that units come from
+NORMALISATION_TALKS = 32  # most talks that statistics of features are estimated on
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """What is trained, on what, and how often it is looked at. Steps are optimizer steps.
+    """What is trained, on what, and how often it is evaluated; steps are optimizer steps.
 
-    utterances: share of the steps that see single utterances, which begin in speech at once, instead of robust segments
-    (1: the paper's Table 2). encode_once: what the encoder hears is computed before the first step and kept in the
-    cache folder, for all runs with this encoder; no stage may train it then. excerpts, thoughts, clips: what those are
-    like that objectives take. vocabulary_size: of the tokenizer that is trained on the talks where the backbone names
-    neither a tokenizer nor a checkpoint that has one (None: never).
+    Attributes:
+        curriculum: The stages.
+        objectives: By the names that the stages give.
+        weight_decay: Of AdamW.
+        betas: Of AdamW.
+        train_split: Split of the corpus to train on.
+        train_talks: How many of its talks; None: all.
+        dev_split: Split that is streamed to choose the best checkpoints.
+        dev_talks: How many of its talks; None: all.
+        evaluate_every_steps: Steps between two evaluations.
+        evaluate_from_step: First step with an evaluation.
+        evaluate_last: Whether the last step has an evaluation in any case.
+        log_every_steps: Steps between two logged losses.
+        save_every_steps: Steps between two checkpoints to resume from.
+        keep_best: How many checkpoints to keep, by development BLEU.
+        data_workers: Processes that make batches; 0: the main process.
+        vocabulary_size: Size of the tokenizer that is trained on the talks where the backbone
+            names neither a tokenizer nor trained weights; None: no tokenizer is trained.
     """
 
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
     weight_decay: float = 0.01
     betas: Sequence[float] = (0.9, 0.98)
-    utterances: float = 0.0
-    encode_once: bool = False
-    excerpts: ExcerptConfig | None = None
-    thoughts: ThoughtConfig | None = None
-    clips: ClipConfig | None = None
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -84,22 +72,14 @@ class TrainingSettings:
     vocabulary_size: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ZooError for an objective that is not there and for an interval below 1."""
+        """Raises ZooError for an unknown objective, for unfit examples and an interval below 1."""
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
                 raise unknown_choice(
                     f"objective of stage {stage.name!r}", stage.objective, self.objectives
                 )
-        if not 0 <= self.utterances <= 1:
-            raise ZooError(
-                f"training.utterances is a share of the steps, from 0 to 1, not {self.utterances}."
-            )
-        if self.encode_once and (
-            training := [s.name for s in self.stages() if "encoder" in s.trains]
-        ):
-            raise ZooError(
-                f"training.encode_once needs a frozen encoder; these stages train it: {', '.join(training)}."
-            )
+            self._check_sampling(stage)
+        self._check_encoded()
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ZooError(
                 f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}."
@@ -107,57 +87,34 @@ class TrainingSettings:
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             if getattr(self, name) < 1:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
-        self._check_supplies()
 
-    def stages(self, takes: type | None = None) -> list[Stage]:
-        """Stages with steps; those whose objective takes what is named."""
-        with_steps = [stage for stage in self.curriculum.stages if stage.steps]
-        return [
-            stage for stage in with_steps if takes in (None, self.objectives[stage.objective].takes)
-        ]
+    def stages(self) -> list[Stage]:
+        """The stages that have steps."""
+        return [stage for stage in self.curriculum.stages if stage.steps]
 
-    def _check_supplies(self) -> None:
-        """Raises ZooError where a stage lacks what its objective takes, or has what it does not take, and for an
-        encoder that is trained on what it heard before."""
+    def sampling(self, stage: Stage) -> Sampling:
+        """How the examples of a stage are drawn."""
+        own = self.objectives[stage.objective].sampling
+        return own if stage.sampling is None else stage.sampling
+
+    def _check_sampling(self, stage: Stage) -> None:
+        needed = type(self.objectives[stage.objective].sampling)
+        if not isinstance(self.sampling(stage), needed):
+            raise ZooError(
+                f"Stage {stage.name!r} has {type(stage.sampling).__name__} as its sampling, but its "
+                f"objective {stage.objective} takes {needed.__name__}."
+            )
+
+    def _check_encoded(self) -> None:
+        """Raise ZooError where an encoder is trained before or while its outputs are reused."""
+        trained: list[str] = []
         for stage in self.stages():
-            takes = self.objectives[stage.objective].takes
-            if takes is not Thought and stage.examples is not None:
+            trained += [stage.name] if "encoder" in stage.trains else []
+            if trained and self.sampling(stage).encoded:
                 raise ZooError(
-                    f"Stage {stage.name!r} counts examples, but {stage.objective} takes {PIECES[takes]}, not thoughts."
+                    f"Stage {stage.name!r} samples encoded audio, which needs a frozen encoder; "
+                    f"these stages train it: {', '.join(trained)}."
                 )
-            for piece, own, common in (
-                (Excerpt, stage.excerpts, self.excerpts),
-                (Thought, stage.thoughts, self.thoughts),
-                (Clip, stage.clips, self.clips),
-            ):
-                if takes is piece and own is common is None:
-                    raise ZooError(
-                        f"Stage {stage.name!r} trains {stage.objective}, which takes {PIECES[piece]}; describe them in "
-                        f"training.{PIECES[piece]}."
-                    )
-                if takes is not piece and own is not None:
-                    raise ZooError(
-                        f"Stage {stage.name!r} has {PIECES[piece]}, but {stage.objective} takes {PIECES[takes]}."
-                    )
-        if not self.stages(Stretch) and (self.utterances or self.encode_once):
-            raise ZooError(
-                "training.utterances and training.encode_once are for stretches; of excerpts, set "
-                "training.excerpts.single and training.excerpts.encoded."
-            )
-        encoded = [
-            stage for stage in self.stages(Excerpt) if told(stage.excerpts, self.excerpts).encoded
-        ]
-        if training := [stage.name for stage in encoded if "encoder" in stage.trains]:
-            raise ZooError(
-                f"Encoded excerpts need a frozen encoder; these stages train it: {', '.join(training)}."
-            )
-
-
-def told(own: Told | None, common: Told | None) -> Told:
-    """A stage's own description of its pieces, or the training's."""
-    described = common if own is None else own
-    assert described is not None, "the settings have checked it"
-    return described
 
 
 def fit(
@@ -174,18 +131,33 @@ def fit(
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
 ) -> list[Path]:
-    """Train ``system`` on ``talks`` and leave checkpoints in ``folder/checkpoints``; ``resume`` is one of them.
+    """Train a system and leave checkpoints in ``folder/checkpoints``.
 
-    A training streams for words alone: a synthesizer is put away. Returns the checkpoints that top-k keeps, best first.
+    Evaluation scores text only, so the system's synthesizer is removed.
+
+    Args:
+        system: The system whose backbone is trained.
+        talks: The training talks.
+        dev: The talks that are streamed to choose the best checkpoints.
+        settings: What is trained.
+        trainer_options: Arguments of Lightning's Trainer.
+        folder: The run folder.
+        seed: Of all random numbers.
+        device: Where talks are encoded before the first step.
+        loggers: Receive losses and scores.
+        callbacks: Of the Trainer, beside the training's own.
+        resume: A checkpoint to continue from.
+
+    Returns:
+        The checkpoints that are best by development BLEU, best first.
+
+    Raises:
+        ZooError: The talks, the settings or the backbone do not fit together.
     """
-    system.synthesizer = (
-        None  # its speech would take time, its weights memory, and neither is scored or trained
-    )
+    system.synthesizer = None
     lightning.seed_everything(seed, workers=True)
-    thoughts = thought_supplies(
-        system, talks, settings
-    )  # talks that lack something are told before weights are read
-    clips = clip_supplies(system, talks, settings)
+    samplers = make_samplers(system, talks, settings)  # talks are checked before weights are loaded
+
     evaluation = StreamingEvaluation(
         talks=dev,
         every_steps=settings.evaluate_every_steps,
@@ -204,14 +176,12 @@ def fit(
         max_steps=settings.curriculum.steps,
         logger=list(loggers) or False,
         callbacks=[evaluation, RandomState(), last, best, *callbacks],
-        use_distributed_sampler=False,
-        enable_model_summary=False,
         default_root_dir=str(folder),
     )
-    settings.curriculum.shared(
-        trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches
-    )
-    prepare(system, talks, settings, next((supply.clips for supply in clips.values()), None))
+    batches = trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches
+    settings.curriculum.shared(batches)
+
+    prepare(system, talks, settings, samplers, device)
     module = Training(
         system=system,
         curriculum=settings.curriculum,
@@ -221,7 +191,7 @@ def fit(
         log_every_steps=settings.log_every_steps,
     )
     data = TrainingData(
-        supplies=thoughts | clips | supplies(system, talks, settings, device),
+        samplers=samplers,
         curriculum=settings.curriculum,
         objectives=settings.objectives,
         seed=seed,
@@ -233,132 +203,60 @@ def fit(
         ckpt_path=None if resume is None else str(resume),
         weights_only=True,
     )
-    trainer.save_checkpoint(
-        folder / CHECKPOINTS / "last.ckpt"
-    )  # whatever the interval, the end can be resumed
+    trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # the end, whatever the interval
+
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
 
 
-def supplies(
-    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
-) -> dict[str, Supply]:
-    """What each stage's objective takes that may be encoded, by the stage's name; the backbone is loaded.
-
-    Raises ZooError for talks or a backbone without it.
-    """
-    made: dict[str, Supply] = {}
-    if stages := settings.stages(Stretch):
-        made |= dict.fromkeys(
-            (stage.name for stage in stages), stretch_supply(system, talks, settings, device)
-        )
-    for stage in settings.stages(Excerpt):
-        excerpts = told(stage.excerpts, settings.excerpts)
-        made[stage.name] = excerpt_supply(system, talks, excerpts, device)
-    return made
-
-
-def thought_supplies(
+def make_samplers(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings
-) -> dict[str, Supply]:
-    """Thoughts of the stages that take them, by the stage's name. Raises ZooError for talks that lack something."""
-    made: dict[str, Supply] = {}
-    for stage in settings.stages(Thought):
-        config = told(stage.thoughts, settings.thoughts)
-        thoughts = Thoughts(
-            talks, system.target_language, config, chunk_seconds=system.chunk_seconds
+) -> dict[str, Sampler]:
+    """Samplers by name of the stage. Raises ZooError for talks that lack what a stage needs."""
+    return {
+        stage.name: settings.sampling(stage).sampler(
+            talks, target=system.target_language, chunk_seconds=system.chunk_seconds
         )
-        made[stage.name] = ThoughtSupply(thoughts)
-    return made
-
-
-def clip_supplies(
-    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings
-) -> dict[str, ClipSupply]:
-    """Clips of the stages that take them, by the stage's name, spoken now where the cache lacks them.
-
-    Raises ZooError for talks that lack something and for voices that espeak-ng does not know.
-    """
-    made = {
-        stage.name: Clips(talks, system.target_language, told(stage.clips, settings.clips))
-        for stage in settings.stages(Clip)
+        for stage in settings.stages()
     }
-    return {name: ClipSupply(clips) for name, clips in made.items()}
-
-
-def stretch_supply(
-    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings, device: torch.device
-) -> StretchSupply:
-    """Robust segments and utterances, as far as they have a share, encoded where the settings say so.
-
-    Raises ZooError where they do and the backbone has no streaming encoder.
-    """
-    made: list[Stretches] = []
-    for robust, share in ((True, 1 - settings.utterances), (False, settings.utterances)):
-        if share == 0:
-            continue
-        segments = RobustSegments(
-            talks, chunk_seconds=system.chunk_seconds, robust=robust, on_grid=settings.encode_once
-        )
-        encoded = None
-        if settings.encode_once:
-            if not isinstance(system.backbone, InfiniSST):
-                raise ZooError(
-                    f"training.encode_once serves InfiniSST, not {type(system.backbone).__name__}."
-                )
-            multipliers = settings.curriculum.multipliers
-            encoded = encode_talks(
-                system.backbone.encoder, segments.talks, multipliers, device=device
-            )
-        made.append(Stretches(segments, share, encoded))
-    return StretchSupply(made)
-
-
-def excerpt_supply(
-    system: StreamingSystem, talks: Sequence[Talk], config: ExcerptConfig, device: torch.device
-) -> ExcerptSupply:
-    """Excerpts of ``talks``, encoded where the configuration says so.
-
-    Raises ZooError where it does and the backbone has no encoder for whole talks.
-    """
-    excerpts, backbone = Excerpts(talks, system.target_language, config), system.backbone
-    if not config.encoded:
-        return ExcerptSupply(excerpts)
-    if not isinstance(backbone, Wav2Text | LST) or not backbone.block_chunks:
-        raise ZooError(
-            f"training.excerpts.encoded serves Wav2Text and LST with block_chunks above 0, "
-            f"not this {type(backbone).__name__}."
-        )
-    encoded = encode_talks(backbone.encoder, excerpts.talks, [backbone.block_chunks], device=device)
-    return ExcerptSupply(excerpts, encoded, backbone.block_chunks)
 
 
 def prepare(
     system: StreamingSystem,
     talks: Sequence[Talk],
     settings: TrainingSettings,
-    clips: Clips | None = None,
+    samplers: Mapping[str, Sampler],
+    device: torch.device,
 ) -> None:
-    """Create the network and what the objectives need. clips: whose speech units are taken from.
+    """Create the network, the objectives' heads and the outputs of a frozen encoder.
 
-    Raises ZooError for a part or a label that is not there.
+    Raises:
+        ZooError: The backbone or the talks lack what a stage needs.
     """
     system.configure_model()
-    if isinstance(system.backbone, FeatureNormalising):
-        some = talks[:: -(-len(talks) // NORMALISED) or 1]
-        system.backbone.fit_features(
-            audio.load(t.file, start=t.offset, duration=t.duration) for t in some
-        )
-    if clips is not None and isinstance(system.backbone, UnitFitting):
-        system.backbone.fit_units(
-            clips[index].samples for index in range(min(len(clips), QUANTISED))
-        )
+    backbone = system.backbone
+    if isinstance(backbone, FeatureNormalising):
+        some = talks[:: -(-len(talks) // NORMALISATION_TALKS) or 1]
+        backbone.fit_features(audio.load(t.file, start=t.offset, duration=t.duration) for t in some)
+
     for stage in settings.curriculum.stages:
-        system.backbone.trainable(stage.trains)  # told now, not when its stage begins
-    system.backbone.requires_grad_(True)
+        backbone.trainable(stage.trains)  # raises for an unknown part
+    backbone.requires_grad_(True)
     system.train()  # what was loaded may be in eval mode, and Lightning leaves modes as they are
+
     for name in dict.fromkeys(stage.objective for stage in settings.stages()):
-        settings.objectives[name].prepare(talks, system.backbone)
+        own = [samplers[s.name] for s in settings.stages() if s.objective == name]
+        settings.objectives[name].prepare(talks, backbone, own)
+    for stage in settings.stages():
+        if settings.sampling(stage).encoded:
+            if not isinstance(backbone, TalkEncoder):
+                raise ZooError(
+                    f"Stage {stage.name!r} samples encoded audio, but {type(backbone).__name__} "
+                    "encodes no whole talks; set encoded=false."
+                )
+            samplers[stage.name].encode(
+                backbone, multipliers=stage.possible_multipliers, device=device
+            )
 
 
 def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:

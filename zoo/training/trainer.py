@@ -24,7 +24,12 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
     try:
-        return lightning.Trainer(**{**options, "strategy": strategy}, **given)
+        return lightning.Trainer(
+            **{**options, "strategy": strategy},
+            use_distributed_sampler=False,
+            enable_model_summary=False,
+            **given,
+        )
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
 

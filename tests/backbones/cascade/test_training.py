@@ -14,10 +14,10 @@ from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.data import Collator
 from zoo.backbones.common.teacher_forcing import IGNORED
-from zoo.data.excerpts import Excerpt
+from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.languages import language
-from zoo.objectives.offline import Offline, OfflineTrained
+from zoo.objectives.teacher_forcing import TeacherForced, TeacherForcing
 from zoo.training.export import export
 
 SOURCE = ("Julia", "spent", "the", "money.")
@@ -120,11 +120,11 @@ def test_forward_is_what_decode_runs(make: Make) -> None:
 
 def test_the_loss_falls_along_its_gradient(make: Make) -> None:
     backbone = make(plain=1.0)
-    assert isinstance(backbone, OfflineTrained)
+    assert isinstance(backbone, TeacherForced)
     backbone.trainable(["translator"])
-    objective = Offline()
+    objective = TeacherForcing(sampling=ExcerptConfig())
     objective.prepare([], backbone)
-    batch = objective.batch(excerpts(6), 1)
+    batch = objective.batch(excerpts(6))
     parameters = trainable(backbone.translator)
     moved = assert_descends(lambda: objective.losses(backbone, batch), "loss", parameters)
     assert moved == set(parameters)
@@ -151,7 +151,13 @@ def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Pa
         "seed": 0,
     }
     folder = export(
-        system, tmp_path, config=config, corpus="", trained=[], evaluated=[], dtype="bfloat16"
+        system,
+        tmp_path,
+        config=config,
+        corpus="",
+        training_overrides=[],
+        evaluation_overrides=[],
+        dtype="bfloat16",
     )
     described = yaml.safe_load((folder / "config.yaml").read_text())["backbone"]
     assert described["transcriber"] == {"checkpoint": None, "block_chunks": 4}

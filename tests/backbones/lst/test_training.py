@@ -12,11 +12,11 @@ from torch import Tensor
 
 from zoo.backbones.lst.data import dialogue
 from zoo.backbones.lst.lst import LST
-from zoo.data.excerpts import Excerpt
+from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.objectives.offline import Offline
+from zoo.objectives.teacher_forcing import TeacherForcing
 
 Make = Callable[..., LST]
 TEXTS = {1.37: ("Guten", "Tag"), 0.5: (), 2.4: ("Ja",)}  # by seconds
@@ -58,9 +58,9 @@ def test_the_loss_of_a_batch_is_that_of_its_excerpts_alone(
     make: Make, excerpts: list[Excerpt], block_chunks: int
 ) -> None:
     backbone = make(block_chunks=block_chunks)
-    objective = Offline()
+    objective = TeacherForcing(sampling=ExcerptConfig())
     objective.prepare([], backbone)
-    losses = objective.losses(backbone, objective.batch(excerpts, 1))
+    losses = objective.losses(backbone, objective.batch(excerpts))
     total, right, labels = torch.zeros((), dtype=torch.float64), 0, 0
     for excerpt in excerpts:
         samples = excerpt.samples()
@@ -108,12 +108,14 @@ def test_frames_of_an_encoder_that_has_been_run(make: Make, excerpts: list[Excer
         for e in excerpts
     ]
     filled = [F.pad(one, (0, 0, 0, -len(one) % 4)) for one in frames]
-    batch = backbone.collator()(excerpts, frames)
+    batch = backbone.collator()(
+        [replace(e, frames=f) for e, f in zip(excerpts, frames, strict=True)]
+    )
     assert [int((row >= 0).sum()) for row in batch.speech_positions] == [
         len(one) // 4 for one in filled
     ]
     alone = [
-        backbone(backbone.collator()([e], [one]))["loss"]
+        backbone(backbone.collator()([replace(e, frames=one)]))["loss"]
         for e, one in zip(excerpts, filled, strict=True)
     ]
     sizes = torch.tensor([len(" Guten Tag") + 1, 1, len(" Ja") + 1])

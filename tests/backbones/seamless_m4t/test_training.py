@@ -22,17 +22,15 @@ from transformers import (
 from tests.fixtures.descent import assert_descends, trainable
 from tests.fixtures.streams import white_noise
 from zoo import audio
-from zoo.backbones.base import FrameEncoder
+from zoo.backbones.base import FrameEncoder, TokenizerCorpus
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.seamless_m4t.network import random_network, train_pieces
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
-from zoo.config import compose, target_of
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.objectives.offline import OfflineTrained
-from zoo.training.job import tokenizer_folder
+from zoo.objectives.teacher_forcing import TeacherForced
 
 GERMAN = language("de")
 TEXT = "Die alte Katze schläft, wenn der Lehrer kommt."
@@ -174,7 +172,7 @@ def test_each_label_of_20_ms_has_a_frame_and_only_frame_training_updates_batch_s
 ) -> None:
     backbone = make().train()
     assert isinstance(backbone, FrameEncoder)
-    assert isinstance(backbone, OfflineTrained)
+    assert isinstance(backbone, TeacherForced)
     layer: Any = backbone.encoder.encoder.layers[0]
     means: Tensor = layer.conv_module.batch_norm.running_mean
     before = means.clone()
@@ -275,12 +273,12 @@ def test_fields_that_make_no_network_are_refused(make: Make) -> None:
 
 
 def test_a_training_makes_pieces_of_the_target_texts(tmp_path: Path) -> None:
-    cfg = compose("train", ["experiment=simulu_minitalks"])
-    assert target_of(cfg.backbone) is SeamlessM4TSpeech
     segment = Segment(0.0, 1.0, "A cat.", targets={"de": Target("Eine Katze.")})
     talks = [Talk("talk", tmp_path / "talk.wav", 1.0, "en", (segment,))]
-    run: Any = SimpleNamespace(folder=tmp_path)
-    settings: Any = None
-    made = SeamlessM4TTokenizer.from_pretrained(tokenizer_folder(run, talks, cfg, settings, 50))
+    corpus = TokenizerCorpus(
+        talks=talks, source=language("en"), target=GERMAN, size=50, multipliers={1}
+    )
+    SeamlessM4TSpeech.train_tokenizer(corpus, tmp_path, {})
+    made = SeamlessM4TTokenizer.from_pretrained(tmp_path)
     assert made.tokenize("Eine Katze.") == ["▁Eine", "▁Katze", "."]
     assert made.tgt_lang == "__deu__"

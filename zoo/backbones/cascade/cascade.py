@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from zoo.backbones.base import Backbone, dtype_named
+from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import Collator, TextBatch
 from zoo.backbones.cascade.prompt import Prompt, Template, Written
@@ -20,7 +20,9 @@ from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_accuracy, token_loss
+from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
+from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, unknown_choice
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
@@ -68,6 +70,7 @@ class Cascade(Backbone):
     the translator. plain: in training, the share of transcripts without case and punctuation, see ``Collator``.
     """
 
+    trains_on = ExcerptConfig
     exposes: ClassVar[frozenset[Capability]] = NEEDED | {Capability.PREFIX}
 
     transcriber: Backbone
@@ -146,6 +149,22 @@ class Cascade(Backbone):
         """Write the translator (in ``dtype``; None: as it is) and its tokenizer, as Transformers lays them out."""
         save_pretrained(self.translator, folder, dtype)
         self.tokenizer.save_pretrained(folder)
+
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """A byte-level BPE of both languages and the instruction, with the template's tokens."""
+        train_chat_tokenizer(corpus, arguments.get("template") or Template()).save_pretrained(
+            folder
+        )
+
+    @classmethod
+    def exported_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The translator's own arguments; the transcriber's weights are not exported."""
+        transcriber = dict(arguments["transcriber"])
+        transcriber["checkpoint" if "checkpoint" in transcriber else "name"] = None
+        return {**super().exported_arguments(arguments), "transcriber": transcriber}
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""

@@ -37,13 +37,8 @@ class Collator:
     prompt: Prompt
     plain: float
 
-    def __call__(
-        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
-    ) -> TextBatch:
-        """The loss is on what is left to be written and its end, and on what the prompt quotes: it translates, too.
-
-        frames: of no account, nothing is heard.
-        """
+    def __call__(self, excerpts: Sequence[Excerpt]) -> TextBatch:
+        """The loss is on the rest of the translation, its end and the quoted translation."""
         turns = [self._turn(excerpt) for excerpt in excerpts]
         labels = [
             [id_ if learned else IGNORED for id_, learned in zip(*turn, strict=True)]

@@ -81,6 +81,12 @@ class CTC(Backbone):
         self.letters = letters
         self.dtype = dtype_named(dtype)
 
+    @classmethod
+    def evaluation_command(cls, overrides: Sequence[str], folder: str) -> str:
+        """Transcription of the synthesised speech of another system."""
+        weights = f"recogniser.{cls.weights_key}={folder}"
+        return f"python evaluate.py system=wait_k synthesizer=espeak {weights}"
+
     def load(self) -> None:
         """Read or create the network. Raises ZooError for what is missing, damaged or no such network."""
         tokenizer: Any

@@ -1,6 +1,6 @@
 """InfiniSST: streaming encoder, adapter and multi-turn decoder behind the backbone contract. Knows no clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -11,9 +11,11 @@ from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import Answer, Context, TurnSearchConfig, search
 from zoo.backbones.infinisst.window import StreamState, WindowConfig, close, recent, slide
+from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session
@@ -67,6 +69,12 @@ class InfiniSST(SpeechLLM):
             batch,
             self.encode_training(batch.audio, batch.multiplier).hidden if samples else batch.audio,
         )
+
+    def encode_talks(
+        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
+    ) -> EncodedTalks:
+        """Frames of whole talks with the encoder's blocks of each of these numbers of chunks."""
+        return encode_talks(self.encoder, talks, multipliers, device=device)
 
     @torch.inference_mode()
     def decode(

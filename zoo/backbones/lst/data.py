@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
 from zoo.backbones.common.teacher_forcing import IGNORED
@@ -22,16 +20,11 @@ class Collator:
 
     prompt: Prompt
 
-    def __call__(
-        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
-    ) -> Batch:
-        """The loss is on the text that is not given, and on its end.
-
-        frames: (frames, hidden) each, where the encoder has been run.
-        """
-        size = EMBEDDING_SAMPLES if frames is None else MERGED
-        heard = [excerpt.samples() for excerpt in excerpts] if frames is None else list(frames)
-        heard = [pad_to_multiple(one, size) for one in heard]
+    def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
+        """The loss is on the text that is not given, and on its end."""
+        size = EMBEDDING_SAMPLES if excerpts[0].frames is None else MERGED
+        waves = [e.samples() if e.frames is None else e.frames for e in excerpts]
+        heard = [pad_to_multiple(wave, size) for wave in waves]
         dialogues = [
             dialogue(
                 self.prompt,

@@ -3,7 +3,7 @@
 Every look hears all kept speech anew and continues all kept text: instruction, speech, text, in a single turn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -28,10 +28,13 @@ from zoo.backbones.common.speech_llm.prompt import Template, template_named
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
+from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.common.wav2vec2.features import Heard, analyse
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.description import described, local, network
+from zoo.data.excerpts import ExcerptConfig
+from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
@@ -54,6 +57,7 @@ class LST(SpeechLLM):
     frame_samples: Samples = EMBEDDING_SAMPLES
     experiment = "lst_minitalks"
     weights_key = "name"
+    trains_on = ExcerptConfig
 
     heads: Heads  # of the decoder, that make the alignment
     vocabularies: dict[UnitKind, Vocabulary]
@@ -124,6 +128,14 @@ class LST(SpeechLLM):
             self.encoder_config, self.decoder_source = made.encoder, made.decoder
             self.template, self.adapter_norm = template_named(made.template), made.adapter_norm
             self.block_chunks, self.alignment = made.block_chunks, made.alignment
+
+    def encode_talks(
+        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
+    ) -> EncodedTalks:
+        """Frames of whole talks in blocks of ``block_chunks``; raises ZooError without blocks."""
+        if self.block_chunks == 0:
+            raise ZooError("An LST encodes whole talks with backbone.block_chunks above 0 only.")
+        return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
     def collator(self) -> Collator:
         """Makes training batches of excerpts. Raises ZooError for an encoder that hears whole signals only."""

@@ -52,11 +52,8 @@ class Collator:
     padding: int
     stride: int
 
-    def __call__(
-        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
-    ) -> SpeechBatch:
-        """Given words are fed, but have no loss. ``frames`` must be None: the encoder is trained."""
-        assert frames is None, "run.fit has checked it"
+    def __call__(self, excerpts: Sequence[Excerpt]) -> SpeechBatch:
+        """Given words are fed, but have no loss."""
         features = [
             training_features(self.spectrogram, excerpt.samples(), self.stride)
             for excerpt in excerpts

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, SeamlessM4TTokenizer
 
-from zoo.backbones.base import Units, Voiced
+from zoo.backbones.base import TokenizerCorpus, Units, Voiced
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.backbones.common.encoder_decoder.branches import Branch
@@ -28,10 +28,11 @@ from zoo.backbones.seamless_m4t.encoder import (
     load_spectrogram,
 )
 from zoo.backbones.seamless_m4t.languages import CODES, SpokenLanguages, WrittenLanguages
-from zoo.backbones.seamless_m4t.network import random_network, save_network
+from zoo.backbones.seamless_m4t.network import random_network, save_network, train_pieces
 from zoo.backbones.seamless_m4t.seamless_m4t import ALIGNMENT, MAX_TOKENS, SEARCH, SeamlessM4T
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, take_vocoder
+from zoo.data.excerpts import ExcerptConfig
 from zoo.data.units import FILE as UNITS_FILE
 from zoo.data.units import Codebook
 from zoo.errors import ZooError
@@ -49,7 +50,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
 
     exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
     frame_samples = SeamlessM4T.frame_samples
-    weights_key = "name"
+    trains_on = ExcerptConfig
     codebook: Codebook | None = None
 
     def __init__(
@@ -153,6 +154,18 @@ class SeamlessM4TSpeech(EncoderDecoder):
         self.spectrogram = load_spectrogram(self.name)
         kind = SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech
         return weights(kind, self.name, self.dtype)
+
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """Byte pairs of the translations, with the tokens of both languages."""
+        train_pieces(
+            corpus.translations,
+            size=corpus.size,
+            source=corpus.source.code,
+            target=corpus.target.code,
+        ).save_pretrained(folder)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """SpeechRequest network, tokenizer and feature extractor as Transformers lays them out, and the codebook."""

@@ -57,14 +57,10 @@ class Collator:
     padding: int
     frame_samples: Samples
 
-    def __call__(
-        self, excerpts: Sequence[Excerpt], frames: Sequence[Tensor] | None = None
-    ) -> OfflineBatch:
-        """Shorter audio is padded with zeros; ``frames``: (n, hidden) each, if the encoder has been run."""
-        if frames is None:
-            size, audio = self.frame_samples, [excerpt.samples() for excerpt in excerpts]
-        else:
-            size, audio = MERGED, list(frames)
+    def __call__(self, excerpts: Sequence[Excerpt]) -> OfflineBatch:
+        """Shorter audio, or frames of a frozen encoder, are padded with zeros."""
+        size = self.frame_samples if excerpts[0].frames is None else MERGED
+        audio = [e.samples() if e.frames is None else e.frames for e in excerpts]
         audio = [pad_to_multiple(one, size) for one in audio]
         rows = [
             decoder_rows(self.tokenizer, excerpt, opening=self.opening, end=self.end)

@@ -4,7 +4,7 @@ It is trained here (objective ``offline``); a linear head on the encoder gives t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoTokenizer, Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
+from zoo.backbones.base import TokenizerCorpus
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.feature_cache import Analysed
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
@@ -29,12 +30,16 @@ from zoo.backbones.common.teacher_forcing import (
     token_accuracy,
     token_loss,
 )
+from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
+from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.features import Heard, analyse
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, greedy
+from zoo.data.excerpts import ExcerptConfig
+from zoo.data.talks import Talk
 from zoo.errors import ZooError, shorten_list
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
@@ -61,6 +66,8 @@ class Wav2Text(EncoderDecoder):
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples: Samples = FRAME_SAMPLES * MERGED
+    weights_key = "checkpoint"
+    trains_on = ExcerptConfig
 
     encoder: StreamingEncoder
     adapter: Adapter
@@ -142,6 +149,17 @@ class Wav2Text(EncoderDecoder):
         head.weight = module.embed_tokens.weight
         return Decoder(module, head)
 
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """A byte-level BPE of the translations, and the words that a transcript can have."""
+        train_tokenizer(
+            corpus.translations, vocabulary_size=corpus.size, unit=corpus.target.unit
+        ).save_pretrained(folder)
+        spoken = (word.text for talk in corpus.talks for s in talk.segments for word in s.words)
+        SourceWords.of(spoken).write(folder)
+
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
         """Write weights (in ``dtype``; None: as they are), tokenizer and source words to ``folder``."""
         weights.save_weights(self, folder, dtype)
@@ -209,6 +227,12 @@ class Wav2Text(EncoderDecoder):
         memory = self.norm(self.adapter(hidden))
         places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
         return memory + POSITION_SCALE * places.to(memory.dtype)
+
+    def encode_talks(
+        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
+    ) -> EncodedTalks:
+        """Frames of whole talks in blocks of ``block_chunks``."""
+        return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
     def collator(self) -> Collator:
         """Makes what ``forward`` takes."""

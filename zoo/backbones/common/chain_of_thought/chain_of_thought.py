@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from zoo.backbones.base import Backbone, dtype_named
+from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
@@ -34,8 +34,10 @@ from zoo.backbones.common.teacher_forcing import (
     token_accuracy,
     token_loss,
 )
+from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.unspaced import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
+from zoo.data.chain_of_thought import ThoughtConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
@@ -51,7 +53,8 @@ class ChainOfThought(Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
-    weights_key = "name"
+    trains_on = ThoughtConfig
+    training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]  # the model's name, for messages
     chat: ClassVar[Template] = Template()  # the published prompt
     adapted: ClassVar[str] = ""  # layers of an adapter, see ``lora.inject``
@@ -193,6 +196,13 @@ class ChainOfThought(Backbone):
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""
         return self.prompt.text(token_ids)
+
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """A byte-level BPE of both languages and the instruction, with the template's tokens."""
+        train_chat_tokenizer(corpus, arguments.get("template") or cls.chat).save_pretrained(folder)
 
     def collator(self) -> Collator:
         """Makes training batches of pieces of talks."""

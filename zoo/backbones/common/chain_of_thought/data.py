@@ -57,19 +57,14 @@ class Collator:
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(
-        self, pieces: Sequence[Spoken], frames: Sequence[Tensor] | None = None
-    ) -> CotBatch:
+    def __call__(self, pieces: Sequence[Spoken]) -> CotBatch:
         """The loss is on the answer only: transcript, separator, translation, end.
 
-        Raises ZooError for pieces of different lengths and for what an encoder made of them elsewhere.
+        Raises ZooError for pieces of different lengths.
         """
         waves = [piece.samples() for piece in pieces]
-        if frames is not None or len({len(wave) for wave in waves}) != 1:
-            raise ZooError(
-                "A chain of thought is trained on audio of one length per batch, which its own encoder hears; "
-                "set training.encode_once=false."
-            )
+        if len({len(wave) for wave in waves}) != 1:
+            raise ZooError("A chain of thought is trained on audio of one length per batch.")
         features = analysed(self.spectrogram, self.prepared, torch.stack(waves))
         heard = self.embeddings(features.shape[1])
         openings = [self.prompt.opening(heard, piece.language) for piece in pieces]

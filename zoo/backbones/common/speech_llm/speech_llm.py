@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from zoo.backbones.base import Backbone, dtype_named
+from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
 from zoo.backbones.common.teacher_forcing import causal_logits, gradients_if_trained, token_loss
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
@@ -33,7 +34,7 @@ class SpeechLLM(Backbone):
     """
 
     experiment: ClassVar[str]  # that trains a small one
-    weights_key: ClassVar[str] = "checkpoint"  # of the configuration: names trained weights
+    weights_key = "checkpoint"
 
     encoder: StreamingEncoder
     adapter: Adapter
@@ -128,6 +129,22 @@ class SpeechLLM(Backbone):
         """Write ``model.safetensors`` (in ``dtype``; None: as they are) and the tokenizer to ``folder``."""
         weights.save_weights(self, Path(folder), dtype)
         self.tokenizer.save_pretrained(folder)
+
+    @classmethod
+    def train_tokenizer(
+        cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
+    ) -> None:
+        """A byte-level BPE of the translations, with the special tokens of the template."""
+        template = arguments.get("template")
+        special = list(SPECIAL_TOKENS)
+        if template is not None:
+            special += template_named(template).special_tokens(max(corpus.multipliers))
+        train_tokenizer(
+            corpus.translations,
+            vocabulary_size=corpus.size,
+            unit=corpus.target.unit,
+            special_tokens=special,
+        ).save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
         """Plain detokenisation, special tokens left out."""

@@ -1,10 +1,12 @@
 """A small byte-level BPE for models trained here. Knows no prompt."""
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from zoo.backbones.base import TokenizerCorpus
 from zoo.languages import UnitKind
 
 SPECIAL_TOKENS = (
@@ -32,6 +34,7 @@ def train_tokenizer(
     which a small model would otherwise have to learn. word: any text comes back from its ids with one leading space.
     char: no token is longer than a character.
     """
+    special_tokens = list(dict.fromkeys(special_tokens))
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     if unit == "char":
@@ -42,7 +45,7 @@ def train_tokenizer(
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary_size,
-        special_tokens=list(special_tokens),
+        special_tokens=special_tokens,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -55,4 +58,32 @@ def train_tokenizer(
         ],
         clean_up_tokenization_spaces=False,
         **named,
+    )
+
+
+class ChatTemplate(Protocol):
+    """The strings around a text in a chat."""
+
+    @property
+    def instruction(self) -> str:
+        """May contain names of languages, a transcript and a translation in braces."""
+
+    @property
+    def tokens(self) -> list[str]:
+        """The special tokens."""
+
+
+def train_chat_tokenizer(
+    corpus: TokenizerCorpus, template: ChatTemplate
+) -> PreTrainedTokenizerFast:
+    """Byte-level BPE of transcripts, translations and the instruction of a chat."""
+    instruction = template.instruction.format(
+        source=corpus.source.name, target=corpus.target.name, transcript="", translation=""
+    )
+    read = [text for transcript in corpus.transcripts for text in (transcript, instruction)]
+    return train_tokenizer(
+        [*corpus.translations, *read],
+        vocabulary_size=corpus.size,
+        unit=corpus.target.unit,
+        special_tokens=[*SPECIAL_TOKENS, *template.tokens],
     )

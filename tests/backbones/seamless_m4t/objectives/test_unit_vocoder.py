@@ -10,11 +10,16 @@ from torch import Tensor
 
 from tests.fixtures.descent import assert_descends, trainable
 from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.seamless_m4t.objectives.unit_vocoder import (
+    UnitVocoder,
+    distances,
+    duration_error,
+    magnitudes,
+)
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.units import Codebook
 from zoo.errors import ZooError
-from zoo.objectives.unit_vocoder import UnitVocoder, distances, duration_error, magnitudes
 
 
 def buzz(seconds: float, hertz: float = 100.0) -> Tensor:
@@ -31,7 +36,7 @@ def test_a_batch_has_the_units_of_whole_clips(
 ) -> None:
     objective = UnitVocoder()
     objective.prepare([], speaking)
-    batch = objective.batch(clips, 1)
+    batch = objective.batch(clips)
     assert speaking.codebook is not None
     assert batch.frames.tolist() == [38, 13]  # 12 000 and 4 000 samples
     assert batch.units[1, :13].tolist() == speaking.codebook.encode(clips[1].samples).tolist()
@@ -45,7 +50,7 @@ def test_each_loss_falls_along_its_gradient_and_trains_its_part(
 ) -> None:
     objective = UnitVocoder(pieces=2, frames=12)
     objective.prepare([], speaking)
-    batch = objective.batch(clips, 1)
+    batch = objective.batch(clips)
 
     def losses() -> dict[str, Tensor]:
         torch.manual_seed(0)  # the same pieces each time
@@ -79,7 +84,7 @@ def test_units_of_silence_become_quieter_and_units_of_sound_louder(
     vocoder.hifi_gan = Gains()
     objective = UnitVocoder(pieces=1, frames=48)
     objective.prepare([], speaking)
-    batch = objective.batch([clips[0]], 1)
+    batch = objective.batch([clips[0]])
     batch.units = torch.tensor([[0] * 24 + [1] * 24])
     batch.frames = torch.tensor([48])
     batch.samples = torch.cat([torch.zeros(7680), carrier])[None]
@@ -112,7 +117,7 @@ def test_pieces_line_up_with_the_target_speech(
     units = torch.tensor([0, 3, 3, 5, 1, 7, 7, 7, 2, 6])
     objective = UnitVocoder(pieces=3, frames=4)
     objective.prepare([], speaking)
-    batch = objective.batch([replace(clips[0], samples=torch.randn(3200))], 1)
+    batch = objective.batch([replace(clips[0], samples=torch.randn(3200))])
     batch.units = units[None]
     batch.samples = (units / 16).repeat_interleave(320)[None]
     losses = objective.losses(speaking, batch)
@@ -161,7 +166,7 @@ def test_only_a_backbone_with_units_of_its_own_is_trained(speaking: SeamlessM4TS
         UnitVocoder().prepare([], speaking)
     speaking.codebook = Codebook(torch.randn(8, 16), penalty=0.0)
     speaking.speaker.unit_samples = 640
-    with pytest.raises(ZooError, match="have 320 samples each; this vocoder makes 640"):
+    with pytest.raises(ZooError, match="have 320 samples each; the units of this vocoder have 640"):
         UnitVocoder().prepare([], speaking)
     with pytest.raises(ZooError, match="pieces and frames of at least 1, not 0 and 40"):
         UnitVocoder(pieces=0)

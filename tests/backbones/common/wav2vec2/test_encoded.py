@@ -1,5 +1,6 @@
 """What a frozen encoder hears is computed once, as it comes while streaming."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,16 +9,27 @@ import pytest
 import torch
 
 from zoo import audio
+from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import ExcerptSupply
-from zoo.training.encoded import encode_talks
 
 CPU = torch.device("cpu")
 CHUNKS = {"long": 7.3, "short": 3.0}
+
+
+class Encoder:
+    """A backbone whose encoder has been run."""
+
+    def __init__(self, encoded: EncodedTalks) -> None:
+        self.encoded = encoded
+
+    def encode_talks(
+        self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
+    ) -> EncodedTalks:
+        return self.encoded
 
 
 @pytest.fixture
@@ -53,15 +65,18 @@ def test_frames_are_those_of_streaming_the_whole_talk(
     encoded = encode_talks(encoder, talks, [multiplier], device=CPU, cache=tmp_path)
     segments = RobustSegments(talks, chunk_seconds=0.96, on_grid=True)
     for seed in range(20):
-        stretch = segments.draw(np.random.default_rng(seed), 2, multiplier)
-        samples = audio.load(stretch.talk.file)
+        segment = segments.draw(np.random.default_rng(seed), 2, multiplier)
+        samples = audio.load(segment.talk.file)
         samples = torch.nn.functional.pad(
             samples, (0, -samples.numel() % (CHUNK_SAMPLES * multiplier))
         )
-        first = round(stretch.start * 50)
+        first = round(segment.start * 50)
         expected = encoder(samples[None], multiplier).hidden[0, first : first + 96]
         torch.testing.assert_close(
-            encoded.frames(stretch, multiplier), expected, rtol=0.05, atol=0.05
+            encoded.between(segment.talk, first, first + 96, multiplier),
+            expected,
+            rtol=0.05,
+            atol=0.05,
         )  # bf16
 
 
@@ -74,14 +89,13 @@ def test_an_excerpt_has_the_frames_that_it_overlaps(
     talks = [replace(talk, segments=(segment,)) for talk in talks]
     encoded = encode_talks(encoder, talks, [2], device=CPU, cache=tmp_path)
     excerpts = Excerpts(talks, language("de"), ExcerptConfig(encoded=True))
-    heard = ExcerptSupply(excerpts, encoded, block_chunks=2).heard(
-        Excerpt(talks[0], start, end, (), (), language("de"))
-    )
+    excerpts.encode(Encoder(encoded), multipliers={1}, device=CPU)
+    frames = excerpts._with_frames(Excerpt(talks[0], start, end, (), (), language("de"))).frames
     samples = audio.load(talks[0].file)
     samples = torch.nn.functional.pad(samples, (0, -samples.numel() % (2 * CHUNK_SAMPLES)))
     touched = [frame for frame in range(400) if frame / 50 < end and (frame + 1) / 50 > start]
     expected = encoder(samples[None], 2).hidden[0, touched]
-    torch.testing.assert_close(heard, expected, rtol=0.05, atol=0.05)  # bf16
+    torch.testing.assert_close(frames, expected, rtol=0.05, atol=0.05)  # bf16
 
 
 def test_they_are_computed_once_per_encoder(
@@ -118,7 +132,4 @@ def test_cut_short_it_starts_again(
         encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "broken")
     encoder.stream = stream  # type: ignore[method-assign]
     again = encode_talks(encoder, talks, [1], device=CPU, cache=tmp_path / "broken")
-    stretch = RobustSegments(talks, chunk_seconds=0.96, on_grid=True).draw(
-        np.random.default_rng(0), 2, 1
-    )
-    assert torch.equal(again.frames(stretch, 1), whole.frames(stretch, 1))
+    assert torch.equal(again.between(talks[0], 0, 96), whole.between(talks[0], 0, 96))

@@ -12,12 +12,12 @@ from tests.fixtures.descent import assert_descends, scores_of, trainable
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.seamless_m4t.objectives.guided_translation import GuidedTranslation, span_loss
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.objectives.guided_offline import GuidedOffline, guided
 
 GERMAN = language("de")
 
@@ -46,9 +46,9 @@ def excerpts(tmp_path: Path) -> list[Excerpt]:
 def test_positions_have_the_frames_of_the_word_they_predict(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
 ) -> None:
-    objective = GuidedOffline(layer=0, own=0.0)
+    objective = GuidedTranslation(layer=0, own=0.0)
     objective.prepare([], speaking)
-    batch = objective.batch([excerpts[0]], 1)
+    batch = objective.batch([excerpts[0]])
     pieces = speaking.tokenizer.convert_ids_to_tokens(batch.speech.inputs[0].tolist())
     starts = [place for place, piece in enumerate(pieces) if piece.startswith("▁")]
     das, haus, fiel = starts
@@ -64,18 +64,18 @@ def test_the_guide_is_the_mass_on_the_word_where_there_is_one() -> None:
     attention = torch.tensor([[[0.1, 0.2, 0.7], [0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]])
     first, last = torch.tensor([[1, -1, 2]]), torch.tensor([[2, -1, 2]])
     expected = -(torch.tensor([0.9, 1e-4]).log().mean())
-    torch.testing.assert_close(guided(attention, first, last), expected)
-    assert guided(attention, torch.full((1, 3), -1), last) == 0
+    torch.testing.assert_close(span_loss(attention, first, last), expected)
+    assert span_loss(attention, torch.full((1, 3), -1), last) == 0
 
 
 def test_each_loss_falls_along_its_gradient(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
 ) -> None:
-    objective = GuidedOffline(layer=0, guide=1.0, own=0.0)
+    objective = GuidedTranslation(layer=0, guide=1.0, own=0.0)
     objective.prepare([], speaking)
     speaking.trainable(["encoder", "adaptor", "decoder"])
     parameters = trainable(speaking)
-    batch = objective.batch(excerpts[:1], 1)
+    batch = objective.batch(excerpts[:1])
 
     def losses() -> dict[str, Tensor]:
         return objective.losses(speaking, batch)
@@ -92,9 +92,9 @@ def test_each_loss_falls_along_its_gradient(
 def test_the_translation_loss_is_the_cross_entropy_of_the_labels(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    objective = GuidedOffline(layer=0, own=0.0)
+    objective = GuidedTranslation(layer=0, own=0.0)
     objective.prepare([], speaking)
-    batch = objective.batch(excerpts, 1)
+    batch = objective.batch(excerpts)
     head, labels = speaking.decoder.head, batch.speech.labels[batch.speech.labels != -100]
     for shift, loss, accuracy in ((0, 0.0, 1.0), (1, 20.0, 0.0)):
         scores = scores_of((labels + shift) % head.out_features, head.out_features)
@@ -107,10 +107,10 @@ def test_the_translation_loss_is_the_cross_entropy_of_the_labels(
 def test_the_layer_below_is_guided_to_the_word_that_is_fed(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    objective = GuidedOffline(layer=1, guide=0.5, own=2.0)
+    objective = GuidedTranslation(layer=1, guide=0.5, own=2.0)
     speaking.decoder.depth = 2
     objective.prepare([], speaking)
-    batch = objective.batch(excerpts[:1], 1)
+    batch = objective.batch(excerpts[:1])
     frames = int(batch.last.max()) + 2
     fed = torch.nn.functional.one_hot(batch.first.roll(1, dims=1).clamp_min(0), frames).float()
     said = torch.nn.functional.one_hot(batch.first.clamp_min(0), frames).float()
@@ -134,10 +134,10 @@ def test_the_layer_below_is_guided_to_the_word_that_is_fed(
 def test_without_spans_there_is_no_guide(
     speaking: SeamlessM4TSpeech, excerpts: list[Excerpt]
 ) -> None:
-    objective = GuidedOffline(layer=0, own=0.0)
+    objective = GuidedTranslation(layer=0, own=0.0)
     objective.prepare([], speaking)
     with torch.no_grad():
-        losses = objective.losses(speaking, objective.batch(excerpts[1:], 1))
+        losses = objective.losses(speaking, objective.batch(excerpts[1:]))
     assert losses["guide"] == 0
     assert losses["loss"] == losses["translation"]
 
@@ -145,10 +145,10 @@ def test_without_spans_there_is_no_guide(
 def test_other_backbones_are_refused(speaking: SeamlessM4TSpeech) -> None:
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
     with pytest.raises(ZooError, match="trains a SeamlessM4T that speaks, not InfiniSST"):
-        GuidedOffline().prepare([], backbone)
+        GuidedTranslation().prepare([], backbone)
     with pytest.raises(ZooError, match="names layer 5"):
-        GuidedOffline(layer=5).prepare([], speaking)
+        GuidedTranslation(layer=5).prepare([], speaking)
     with pytest.raises(ZooError, match="at least 0"):
-        GuidedOffline(guide=-1.0)
+        GuidedTranslation(guide=-1.0)
     with pytest.raises(ZooError, match="no layer below layer 0"):
-        GuidedOffline(layer=0)
+        GuidedTranslation(layer=0)

@@ -9,24 +9,26 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.descent import assert_descends, scores_of, trainable
+from zoo.backbones.seamless_m4t.objectives.attention_guide import guide_loss
+from zoo.backbones.seamless_m4t.objectives.text_to_unit import TextToUnit, unit_words
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip
 from zoo.data.talks import Word
 from zoo.errors import ZooError
-from zoo.objectives.guide import unlike
-from zoo.objectives.text_to_unit import TextToUnit, owners
 
 
 def test_units_belong_to_the_last_word_that_has_begun() -> None:
     words = [Word("a", 0.05, 0.1), Word("b", 0.1, 0.2), Word("c", 0.2, 0.3)]
     frames = torch.tensor([2, 4, 1, 8])  # of 20 ms: their middles are 0.02, 0.08, 0.13 and 0.22 s
-    assert owners(words, frames, 320).tolist() == [0, 0, 1, 2]
+    assert unit_words(words, frames, 320).tolist() == [0, 0, 1, 2]
 
 
 def test_the_guide_is_the_mass_on_the_spoken_word() -> None:
     attention = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]])
     spoken = torch.tensor([[[False, True, True], [False, False, False], [True, False, False]]])
-    assert unlike(attention, spoken).item() == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
+    assert guide_loss(attention, spoken).item() == pytest.approx(
+        -(math.log(0.5) + math.log(0.2)) / 2
+    )
 
 
 @pytest.mark.parametrize("state", [0, -1])
@@ -35,7 +37,7 @@ def test_each_unit_is_spoken_by_all_tokens_of_its_word(
 ) -> None:
     objective = TextToUnit(speech=0.0, open=1.0, noise=0.0, state=state)
     objective.prepare([], speaking)
-    batch = objective.batch(clips[:1], 1)
+    batch = objective.batch(clips[:1])
     tokenizer, codebook = speaking.tokenizer, speaking.codebook
     assert codebook is not None
     tokens = [
@@ -50,12 +52,12 @@ def test_each_unit_is_spoken_by_all_tokens_of_its_word(
     units, counts = torch.unique_consecutive(frames, return_counts=True)
     assert batch.inputs[0].tolist() == [2, 4 + 8, *(units + 4).tolist()]
     assert batch.labels[0].tolist() == [-100, *(units + 4).tolist(), 2]
-    assert not batch.spoken[0, 0].any()
+    assert not batch.word_mask[0, 0].any()
     middles = (counts.cumsum(0) - counts / 2) * 0.02
     for query, middle in enumerate(middles.tolist(), start=1):
         word = min(int(middle / 0.25), 2)
         first = 2 + state + sum(tokens[:word])
-        assert batch.spoken[0, query].nonzero().flatten().tolist() == list(
+        assert batch.word_mask[0, query].nonzero().flatten().tolist() == list(
             range(first, first + tokens[word])
         )
 
@@ -72,11 +74,12 @@ def test_texts_are_open_or_closed_and_come_from_speech_or_text(
         for open in (0.0, 1.0):
             objective = TextToUnit(speech=speech, open=open)
             objective.prepare([], speaking)
-            batch = objective.batch(clips, 1)
+            batch = objective.batch(clips)
             assert len(batch.features) == 2 * speech
-            assert len(batch.read) == 2 * (1 - speech)
+            assert len(batch.encoder_ids) == 2 * (1 - speech)
             last = [
-                int(row[length - 1]) for row, length in zip(batch.text, batch.texts, strict=True)
+                int(row[length - 1])
+                for row, length in zip(batch.text, batch.text_lengths, strict=True)
             ]
             assert [token == speaking.end for token in last] == [open == 0.0] * 2
 
@@ -89,7 +92,7 @@ def test_source_audio_extends_beyond_the_words_up_to_the_end_of_the_talk(
     for ahead in (0.0, 100.0):
         objective = TextToUnit(speech=1.0, ahead=ahead)
         objective.prepare([], speaking)
-        lengths[ahead] = objective.batch(clips, 1).lengths.tolist()
+        lengths[ahead] = objective.batch(clips).lengths.tolist()
     assert lengths[0.0] == [64, 64]
     assert max(lengths[100.0]) == 89
 
@@ -101,7 +104,7 @@ def test_noise_is_units_among_the_inputs_alone(
     for noise in (0.0, 1.0):
         objective = TextToUnit(noise=noise)
         objective.prepare([], speaking)
-        batch = objective.batch(clips * 4, 1)
+        batch = objective.batch(clips * 4)
         inputs[noise], labels[noise] = batch.inputs, batch.labels
     assert labels[0.0].equal(labels[1.0])
     assert inputs[0.0][:, :2].equal(inputs[1.0][:, :2])  # the end and the language
@@ -114,7 +117,7 @@ def test_noise_is_units_among_the_inputs_alone(
 def test_the_same_clips_make_the_same_batch(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
     objective = TextToUnit()
     objective.prepare([], speaking)
-    first, second = objective.batch(clips * 4, 1), objective.batch(clips * 4, 1)
+    first, second = objective.batch(clips * 4), objective.batch(clips * 4)
     assert first.text.equal(second.text)
     assert first.features.equal(second.features)
     assert first.inputs.equal(second.inputs)
@@ -130,7 +133,7 @@ def test_each_loss_falls_along_its_gradient_and_the_rest_is_frozen(
     speaking.train()
     parameters = trainable(speaking)
     assert all(name.startswith("speaker.t2u.") for name in parameters)
-    batch = objective.batch(clips * 2, 1)
+    batch = objective.batch(clips * 2)
 
     def losses() -> dict[str, Tensor]:
         return objective.losses(speaking, batch)
@@ -150,7 +153,7 @@ def test_the_loss_of_units_is_the_cross_entropy_of_the_labels(
 ) -> None:
     objective = TextToUnit(label_smoothing=0.0)
     objective.prepare([], speaking)
-    batch = objective.batch(clips, 1)
+    batch = objective.batch(clips)
     head = speaking.speaker.t2u.lm_head
     for shift, loss, accuracy in ((0, 0.0, 1.0), (1, 20.0, 0.0)):
         classes = (batch.labels.clamp_min(0) + shift) % head.out_features
@@ -167,8 +170,8 @@ def test_the_loss_of_a_padded_batch_is_the_mean_of_its_clips(
     objective = TextToUnit(speech=1.0, ahead=0.0, open=0.0, label_smoothing=0.0, noise=0.0)
     objective.prepare([], speaking)
     speaking.eval()
-    both = objective.batch(clips, 1)
-    alone = [objective.batch([clip], 1) for clip in clips]
+    both = objective.batch(clips)
+    alone = [objective.batch([clip]) for clip in clips]
     sizes = [int((batch.labels >= 0).sum()) for batch in alone]
     with torch.no_grad():
         costs = [float(objective.losses(speaking, batch)["units"]) for batch in alone]
@@ -179,7 +182,7 @@ def test_the_loss_of_a_padded_batch_is_the_mean_of_its_clips(
 def test_without_weight_there_is_no_guide(speaking: SeamlessM4TSpeech, clips: list[Clip]) -> None:
     objective = TextToUnit(guide=0.0)
     objective.prepare([], speaking)
-    losses = objective.losses(speaking, objective.batch(clips, 1))
+    losses = objective.losses(speaking, objective.batch(clips))
     assert "guide" not in losses
     assert losses["loss"] == losses["units"]
 

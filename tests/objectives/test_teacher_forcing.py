@@ -8,17 +8,20 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.data.excerpts import Excerpt
+from zoo.data.chain_of_thought import ThoughtConfig
+from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.objectives.offline import Offline
+from zoo.objectives.teacher_forcing import TeacherForcing
 
 TALK = Talk("talk", None, 2.0, "en", ())
 
 
 class Counting(Backbone):
     """Its batch is the number of target words."""
+
+    trains_on = ExcerptConfig
 
     def collator(self) -> object:
         return lambda excerpts: sum(len(excerpt.target) for excerpt in excerpts)
@@ -34,16 +37,16 @@ class Counting(Backbone):
 
 
 def test_batches_and_losses_are_the_backbones() -> None:
-    objective, backbone = Offline(), Counting()
+    objective, backbone = TeacherForcing(sampling=ExcerptConfig()), Counting()
     objective.prepare([TALK], backbone)
-    batch = objective.batch(
-        [Excerpt(TALK, 0.0, 1.0, (), ("a", "b"), language("de"))] * 2, multiplier=1
-    )
+    batch = objective.batch([Excerpt(TALK, 0.0, 1.0, (), ("a", "b"), language("de"))] * 2)
     assert batch == 4
     assert objective.losses(backbone, batch)["loss"] == 8
 
 
-def test_a_backbone_that_takes_no_excerpts_is_refused() -> None:
+def test_a_backbone_that_takes_no_such_examples_is_refused() -> None:
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
-    with pytest.raises(ZooError, match="cannot train InfiniSST: it takes no excerpts"):
-        Offline().prepare([TALK], backbone)
+    with pytest.raises(ZooError, match="cannot train InfiniSST: it has no collator"):
+        TeacherForcing(sampling=ExcerptConfig()).prepare([TALK], backbone)
+    with pytest.raises(ZooError, match="examples of ExcerptConfig, not of ThoughtConfig"):
+        TeacherForcing(sampling=ThoughtConfig()).prepare([TALK], Counting())

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from tests.fixtures.descent import assert_descends, scores_of, trainable
+from zoo.backbones.ctc.augmentation import Augmentation
 from zoo.backbones.ctc.ctc import CTC
+from zoo.backbones.ctc.objective import IGNORED, PHONEMES, Recognition, frame_phonemes
 from zoo.data.clips import Clip
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk, Word
 from zoo.errors import ZooError
 from zoo.languages import language
-from zoo.objectives.recognition import IGNORED, PHONEMES, Recognition, Spoiling, frame_phonemes
 from zoo.types import SAMPLE_RATE
 
 TINY = {
@@ -30,7 +31,7 @@ TINY = {
     "final_dropout": 0.0,
 }
 TONES = {"a": 300.0, "b": 1200.0}  # hertz
-CLEAN = Spoiling(share=0.0, gain=0.0)
+CLEAN = Augmentation(share=0.0, gain=0.0)
 
 
 def clip(words: tuple[str, ...]) -> Clip:
@@ -84,8 +85,8 @@ def test_the_label_of_a_frame_is_the_phoneme_at_its_middle() -> None:
 
 
 def test_a_batch_holds_letters_and_phonemes() -> None:
-    objective, backbone = prepared(spoiling=CLEAN)
-    batch = objective.batch(CLIPS, 1)
+    objective, backbone = prepared(augmentation=CLEAN)
+    batch = objective.batch(CLIPS)
     assert backbone.spelling.text(batch.letters.tolist()) == "ab bab ab aabab"
     assert batch.counts.tolist() == [5, 6, 4]
     frames = [(len(one.samples) - 240) // 320 for one in CLIPS]  # of 560 samples each
@@ -99,26 +100,26 @@ def test_a_batch_holds_letters_and_phonemes() -> None:
 
 
 def test_equal_clips_make_equal_batches_and_other_clips_are_augmented_differently() -> None:
-    objective, _ = prepared(spoiling=Spoiling(share=1.0))
-    first, again = objective.batch(CLIPS, 1), objective.batch(CLIPS, 1)
+    objective, _ = prepared(augmentation=Augmentation(share=1.0))
+    first, again = objective.batch(CLIPS), objective.batch(CLIPS)
     assert torch.equal(first.values, again.values)
-    swapped = objective.batch(CLIPS[::-1], 1)
+    swapped = objective.batch(CLIPS[::-1])
     assert not torch.equal(first.values[0], swapped.values[2])
 
 
 def test_augmentation_by_hand() -> None:
     samples = CLIPS[2].samples
     assert torch.equal(CLEAN(samples, np.random.default_rng(0)), samples)
-    louder = Spoiling(share=0.0, gain=6.0)(samples, np.random.default_rng(0))
+    louder = Augmentation(share=0.0, gain=6.0)(samples, np.random.default_rng(0))
     factor = float(louder.abs().max() / samples.abs().max())
     assert 0.5 < factor < 2.0
     assert torch.allclose(louder, factor * samples, atol=1e-6)
-    noisy = Spoiling(share=1.0, gain=0.0, noise=(20.0, 20.0), notch=0.0, phases=0.0)(
+    noisy = Augmentation(share=1.0, gain=0.0, noise=(20.0, 20.0), notch=0.0, phases=0.0)(
         samples, np.random.default_rng(0)
     )
     rest = (noisy - samples)[400:-400]
     assert 20 * float(torch.log10(samples.std() / rest.std())) == pytest.approx(20.0, abs=0.3)
-    turned = Spoiling(share=1.0, gain=0.0, noise=(99.0, 99.0), notch=0.0)(
+    turned = Augmentation(share=1.0, gain=0.0, noise=(99.0, 99.0), notch=0.0)(
         samples, np.random.default_rng(0)
     )
     assert len(turned) == len(samples)
@@ -126,8 +127,8 @@ def test_augmentation_by_hand() -> None:
 
 
 def test_each_loss_falls_along_its_gradient_and_trains_its_layers() -> None:
-    objective, backbone = prepared(spoiling=CLEAN, phoneme_layer=1)
-    batch = objective.batch(CLIPS, 1)
+    objective, backbone = prepared(augmentation=CLEAN, phoneme_layer=1)
+    batch = objective.batch(CLIPS)
     parameters = trainable(backbone, objective)
 
     def losses() -> dict[str, Tensor]:
@@ -145,8 +146,8 @@ def test_each_loss_falls_along_its_gradient_and_trains_its_layers() -> None:
 def test_phonemes_are_scored_by_the_cross_entropy_of_their_frames(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    objective, backbone = prepared(spoiling=CLEAN, phoneme_layer=1)
-    batch = objective.batch(CLIPS, 1)
+    objective, backbone = prepared(augmentation=CLEAN, phoneme_layer=1)
+    batch = objective.batch(CLIPS)
     for shift, loss, accuracy in ((0, 0.0, 1.0), (1, 20.0, 0.0)):
         scores = scores_of((batch.phonemes.clamp_min(0) + shift) % PHONEMES, PHONEMES)
         monkeypatch.setattr(objective.head, "forward", lambda hidden, scores=scores: scores)
@@ -156,9 +157,9 @@ def test_phonemes_are_scored_by_the_cross_entropy_of_their_frames(
 
 
 def test_weights_of_the_losses() -> None:
-    objective, backbone = prepared(spoiling=CLEAN, letters=0.5, phonemes=2.0)
+    objective, backbone = prepared(augmentation=CLEAN, letters=0.5, phonemes=2.0)
     with torch.no_grad():
-        losses = objective.losses(backbone.eval(), objective.batch(CLIPS, 1))
+        losses = objective.losses(backbone.eval(), objective.batch(CLIPS))
     assert float(losses["loss"]) == pytest.approx(
         0.5 * float(losses["letters"]) + 2 * float(losses["phonemes"])
     )

@@ -5,9 +5,9 @@ import pytest
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
+from zoo.backbones.infinisst.objective import Trajectories
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
-from zoo.objectives.trajectories import Trajectories
 
 
 def test_talks_without_word_times_are_refused_before_training() -> None:

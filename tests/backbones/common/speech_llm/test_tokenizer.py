@@ -1,0 +1,50 @@
+"""The special tokens of a tokenizer that a training makes."""
+
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+from zoo.backbones.base import TokenizerCorpus
+from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS
+from zoo.config import arguments_of, compose
+from zoo.languages import language
+from zoo.training.job import EVALUATED, backbone_class
+
+
+def special_tokens(folder: Path, multipliers: set[int], *overrides: str) -> list[str]:
+    """The tokens before the first byte."""
+    cfg = compose("train", list(overrides))
+    corpus = TokenizerCorpus(
+        talks=[],
+        source=language("en"),
+        target=language("de"),
+        size=500,
+        multipliers=multipliers,
+    )
+    backbone_class(cfg).train_tokenizer(corpus, folder, arguments_of(cfg.backbone))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return tokenizer.convert_ids_to_tokens(range(len(tokenizer) - 256))
+
+
+def test_a_tokenizer_has_what_its_template_needs(tmp_path: Path) -> None:
+    assert special_tokens(tmp_path, {1, 8}) == list(SPECIAL_TOKENS)
+    latency = 'backbone.template.latency="<m{multiplier}>"'
+    assert special_tokens(tmp_path, {2, 3}, latency) == list(SPECIAL_TOKENS)  # not in the prompt
+    instruction = 'backbone.template.instruction="{latency}<|eot_id|>"'
+    assert special_tokens(tmp_path, {2, 3}, latency, instruction) == [
+        *SPECIAL_TOKENS,
+        "<m1>",
+        "<m2>",
+        "<m3>",
+    ]
+    assert special_tokens(tmp_path, {4}, "convention=released")[len(SPECIAL_TOKENS) :] == [
+        "<latency_1>",
+        "<latency_2>",
+        "<latency_3>",
+        "<latency_4>",
+        "<sp_patch>",
+    ]
+
+
+def test_an_evaluation_repeats_the_convention() -> None:
+    assert "convention=released".startswith(EVALUATED)

@@ -1,0 +1,170 @@
+"""Outputs of a frozen encoder on whole training talks, computed once and read at every step.
+
+A stage that freezes the encoder would otherwise encode the same speech at every step of every run.
+Other languages, seeds and ablations on the same encoder share the files.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+from torch.nn import functional
+
+from zoo import audio
+from zoo.backbones.common.wav2vec2.encoder import (
+    CHUNK_FRAMES,
+    CHUNK_SAMPLES,
+    FRAME_SAMPLES,
+    StreamingEncoder,
+)
+from zoo.data.cache import cache_root, locked
+from zoo.data.robust_segments import blocks_of
+from zoo.data.talks import Talk
+from zoo.types import Frames, Samples
+
+PARALLEL_CHUNKS = 16  # of different talks encoded at once; more do not fit into a CPU's caches
+
+
+class EncodedTalks:
+    """Frames of whole talks as the encoder gives them while streaming, per latency multiplier m.
+
+    Args:
+        folder: One ``m<multiplier>.npy`` each, (frames of all talks, hidden) float16, talk by talk.
+        talks: The talks, in the order of the files.
+        multipliers: Which files to open.
+    """
+
+    frame_samples: Samples = FRAME_SAMPLES
+
+    def __init__(self, folder: Path, talks: Sequence[Talk], multipliers: Iterable[int]) -> None:
+        self._arrays = {m: np.load(folder / file_name(m), mmap_mode="r") for m in multipliers}
+        self._first = {
+            m: dict(zip(map(audio_key, talks), first_frames(talks, m)[:-1], strict=True))
+            for m in self._arrays
+        }
+
+    def between(
+        self, talk: Talk, first: Frames, last: Frames, multiplier: int | None = None
+    ) -> Tensor:
+        """(last - first, hidden) float32 of a talk's frames; None: the only multiplier."""
+        m = next(iter(self._arrays)) if multiplier is None else multiplier
+        begin = self._first[m][audio_key(talk)]
+        return torch.from_numpy(self._arrays[m][begin + first : begin + last].astype(np.float32))
+
+
+def encode_talks(
+    encoder: StreamingEncoder,
+    talks: Sequence[Talk],
+    multipliers: Iterable[int],
+    *,
+    device: torch.device,
+    cache: Path | None = None,
+) -> EncodedTalks:
+    """Encode talks where the cache does not have their frames yet.
+
+    The encoder runs in bf16 autocast, for float16 keeps no more of its outputs.
+
+    Args:
+        encoder: The encoder.
+        talks: The talks; the last block of each is zero-padded.
+        multipliers: Sizes of the encoder's blocks, in chunks.
+        device: Where the encoder runs.
+        cache: The cache folder; None: see ``cache_root``.
+    """
+    folder = cache_root(cache) / f"encoded-{_fingerprint(encoder, talks)}"
+    multipliers = sorted(set(multipliers))
+    with locked(folder):
+        for multiplier in multipliers:
+            if not (folder / file_name(multiplier)).is_file():
+                _write(encoder.to(device), talks, multiplier, folder / file_name(multiplier))
+    return EncodedTalks(folder, talks, multipliers)
+
+
+def file_name(multiplier: int) -> str:
+    """File of the frames with blocks of ``multiplier`` chunks."""
+    return f"m{multiplier}.npy"
+
+
+def audio_key(talk: Talk) -> tuple[str, float, float]:
+    """File, offset and duration; two cuts of one recording have two keys."""
+    return str(talk.file), talk.offset, talk.duration
+
+
+def first_frames(talks: Sequence[Talk], multiplier: int) -> list[Frames]:
+    """Index of each talk's first frame, and the number of all frames."""
+    sizes = [
+        CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks
+    ]
+    return [0, *np.cumsum(sizes).tolist()]
+
+
+def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, path: Path) -> None:
+    *firsts, total = first_frames(talks, multiplier)
+    unfinished = path.with_suffix(".part")
+    array = np.lib.format.open_memmap(
+        unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden)
+    )
+
+    order = sorted(zip(talks, firsts, strict=True), key=lambda item: item[0].duration)
+    streams = max(1, PARALLEL_CHUNKS // multiplier)
+    groups = [order[first : first + streams] for first in range(0, len(order), streams)]
+    console = Console(stderr=True)
+    steps = track(
+        groups,
+        description=f"encoding, m={multiplier}",
+        console=console,
+        disable=not console.is_terminal,
+    )
+    for group in steps:
+        encoded = _encode(encoder, [talk for talk, _ in group], multiplier)
+        for (_, first), frames in zip(group, encoded, strict=True):
+            array[first : first + len(frames)] = frames
+
+    array.flush()
+    os.replace(unfinished, path)
+
+
+@torch.inference_mode()
+def _encode(
+    encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int
+) -> list["np.ndarray[tuple[int, ...], np.dtype[np.float16]]"]:
+    """Stream talks in parallel; (frames, hidden) each."""
+    size = CHUNK_SAMPLES * multiplier
+    blocks = [blocks_of(talk, size) for talk in talks]
+    waves = [audio.load(talk.file, start=talk.offset, duration=talk.duration) for talk in talks]
+    waves = [
+        functional.pad(wave, (0, count * size - wave.numel()))
+        for wave, count in zip(waves, blocks, strict=True)
+    ]
+
+    states = [encoder.open() for _ in talks]
+    device = states[0].left.device
+    frames: list[list[Tensor]] = [[] for _ in talks]
+    with torch.autocast(device.type, torch.bfloat16):
+        for block in range(max(blocks)):
+            live = [stream for stream, count in enumerate(blocks) if block < count]
+            new = [waves[stream][block * size : (block + 1) * size].to(device) for stream in live]
+            for stream, encoded in zip(
+                live, encoder.stream([states[stream] for stream in live], new), strict=True
+            ):
+                frames[stream].append(encoded.half().cpu())
+    return [torch.cat(parts).numpy() for parts in frames]
+
+
+def _fingerprint(encoder: StreamingEncoder, talks: Sequence[Talk]) -> str:
+    """Of the encoder's options that are not default, its weights and the audio."""
+    config = encoder.config
+    given = [(field.name, getattr(config, field.name), field.default) for field in fields(config)]
+    shape = {name: value for name, value, default in given if value != default}
+    digest = hashlib.sha256(repr(shape).encode())
+    for name, tensor in encoder.state_dict().items():
+        digest.update(name.encode() + tensor.detach().cpu().double().numpy().tobytes())
+    digest.update(repr([audio_key(talk) for talk in talks]).encode())
+    return digest.hexdigest()[:12]

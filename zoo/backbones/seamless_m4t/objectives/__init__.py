@@ -1,0 +1,1 @@
+"""What the parts of a small SeamlessM4T are trained for."""
