@@ -1,4 +1,4 @@
-"""The folder for what is made once and used again: corpora, encoded talks. Knows nothing of what lies in it."""
+"""The cache folder for corpora, clips and encoded talks, and its locks."""
 
 import fcntl
 import logging
@@ -19,18 +19,22 @@ def cache_root(cache: Path | None = None) -> Path:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder; a second process waits here and then finds the work done. Raises ZooError: not writable."""
+    """Create ``folder`` and lock it; another process waits until it is free.
+
+    Raises ZooError for a folder that cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     except OSError as error:
         raise ZooError(
-            f"Cannot write to the cache folder {folder} ({error.strerror}); set SIMULZOO_CACHE to a writable folder."
+            f"Cannot write to the cache folder {folder} ({error.strerror}); "
+            "set SIMULZOO_CACHE to a writable folder."
         ) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.info("Another process is making %s; waiting for it.", folder)
+            logger.info("Another process is writing %s; waiting for it.", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,7 @@
-"""The corpora a config can name: each gives the talks of a split. Nothing is read before ``talks`` is called."""
+"""Corpora for configuration: each returns the talks of a split.
+
+Nothing is read before ``talks`` is called.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,28 +18,44 @@ from zoo.languages import language
 
 
 class Corpus(Protocol):
-    """name: as in ``results.json``."""
+    """A corpus.
+
+    Attributes:
+        name: name of the corpus in ``results.json``.
+    """
 
     name: str
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """The talks of ``split`` in a fixed order; ``limit``: only the first ones. Raises ZooError."""
+        """Return the talks of a split in a fixed order.
+
+        Args:
+            split: name of the split.
+            limit: number of talks, the first ones (None: all).
+
+        Raises:
+            ZooError: unknown split, missing or damaged files.
+        """
 
 
 class MiniTalks:
-    """The built-in corpus: made on first use, kept in the cache folder (``SIMULZOO_CACHE``)."""
+    """The built-in corpus, synthesised on first use into the cache folder (``SIMULZOO_CACHE``)."""
 
     name = "minitalks"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """train, dev or tst."""
+        """Talks of train, dev or tst."""
         return minitalks.build(split, talks=limit)
 
 
 class MustC:
     """A MuST-C folder in its published layout (Di Gangi et al., 2019).
 
-    root: the folder that holds ``en-de`` (or is it). Raises ZooError from ``talks`` when it is not given or wrong.
+    Args:
+        root: folder that contains ``en-de``, or ``en-de`` itself; ``talks`` raises ZooError for
+            None.
+        source_language: code.
+        target_language: code.
     """
 
     name = "mustc"
@@ -47,10 +66,11 @@ class MustC:
         self.target_language = target_language
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """train, dev, tst-COMMON or tst-HE, whichever the folder holds."""
+        """Talks of train, dev, tst-COMMON or tst-HE."""
         if self.root is None:
             raise ZooError(
-                "data=mustc needs data.root, the folder of your MuST-C download (the one that holds en-de)."
+                "data=mustc needs data.root, the folder of your MuST-C download "
+                "(the one that contains en-de)."
             )
         return mustc.read(Path(self.root), split, self.source_language, self.target_language)[
             :limit
@@ -58,9 +78,12 @@ class MustC:
 
 
 class Aligned:
-    """Talks that somebody aligned: ``<folder>/<split>.jsonl`` as ``zoo.data.manifest`` writes it, audio beside it.
+    """Talks with word alignments in ``<folder>/<split>.jsonl`` (``zoo.data.manifest``).
 
-    Raises ZooError from ``talks`` for a folder that is not given, and for alignments to words that are not there.
+    Args:
+        folder: folder of the manifests; ``talks`` raises ZooError for None and for alignments to
+            words that do not exist.
+        name: name of the corpus.
     """
 
     def __init__(self, *, folder: str | None, name: str = "aligned") -> None:
@@ -71,7 +94,7 @@ class Aligned:
         """The talks of ``<split>.jsonl``."""
         if self.folder is None:
             raise ZooError(
-                "data=aligned needs data.folder, the folder that holds train.jsonl, dev.jsonl and so on."
+                "data=aligned needs data.folder, the folder with train.jsonl, dev.jsonl and so on."
             )
         path = Path(self.folder) / f"{split}.jsonl"
         if not path.is_file():
@@ -90,20 +113,30 @@ def _check_alignment(segment: Segment, *, where: str) -> None:
     for code, target in segment.targets.items():
         if len(target.words) != len(target.alignment):
             raise ZooError(
-                f"{where} has {len(target.words)} words in {code!r}, but {len(target.alignment)} alignments."
+                f"{where} has {len(target.words)} words in {code!r}, "
+                f"but {len(target.alignment)} alignments."
             )
         for places in target.alignment:
             if any(not 0 <= place < len(segment.words) for place in places):
                 raise ZooError(
-                    f"{where} aligns {code!r} to word {max(places)} of {len(segment.words)} (from 0)."
+                    f"{where} aligns {code!r} to word {max(places)} "
+                    f"of {len(segment.words)} (from 0)."
                 )
 
 
 class Recorded:
-    """The references of a recorded log, without audio.
+    """References of a recorded log, without audio.
 
-    segments: YAML list of offset, duration (seconds) and wav. references: one line of text per entry. Without segments
-    each stream of ``log`` is one sentence, and without references either it has its own, as SimulEval scores it.
+    Args:
+        segments: path of a YAML list of segments with offset, duration (seconds) and wav. Without
+            it, each stream of ``log`` is one sentence.
+        references: path of a text file with one line per segment. Without it and ``segments``,
+            the references in the log are used, as SimulEval does.
+        log: path of the log.
+        source_language: code.
+        target_language: code.
+        name: name of the corpus.
+        format: format of the log.
     """
 
     def __init__(
@@ -126,7 +159,7 @@ class Recorded:
         self.target_language = target_language
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """The recordings of the segment file, or the streams of the log. The split names rows and chooses nothing."""
+        """Recordings of the segment list, or streams of the log; the split only names the rows."""
         return (self._streams() if self.segments is None else self._recordings(self.segments))[
             :limit
         ]
@@ -134,7 +167,7 @@ class Recorded:
     def _recordings(self, segments: str) -> list[Talk]:
         if self.references is None:
             raise ZooError(
-                "data.segments needs data.references, a file with the reference of each segment on a line."
+                "data.segments needs data.references, a text file with one line per segment."
             )
         found = read_references(Path(segments), Path(self.references), target=self.target_language)
         return [self._talk(name, segments) for name, segments in found.items()]
@@ -142,7 +175,8 @@ class Recorded:
     def _streams(self) -> list[Talk]:
         if self.log is None:
             raise ZooError(
-                "data=recorded needs data.segments and data.references, or system=replay with system.log."
+                "data=recorded needs data.segments and data.references, or system=replay with "
+                "system.log."
             )
         instances = read_log(
             Path(self.log), language=language(self.target_language), format=self.format
@@ -152,7 +186,8 @@ class Recorded:
             texts = read_lines(Path(self.references))
             if len(texts) != len(instances):
                 raise ZooError(
-                    f"{self.log} has {len(instances)} streams but {self.references} has {len(texts)} lines."
+                    f"{self.log} has {len(instances)} streams "
+                    f"but {self.references} has {len(texts)} lines."
                 )
         return [
             self._talk(

@@ -1,4 +1,4 @@
-"""What talks hold, as a hash: equal hashes mean scores can be compared. Knows no corpus."""
+"""Hashes of talks: scores on talks with equal hashes can be compared."""
 
 import hashlib
 import json
@@ -9,17 +9,17 @@ from zoo.data.talks import Segment, Talk, Target
 
 
 def content_hash(talks: Sequence[Talk]) -> str:
-    """SHA-256 over names, voices, texts, translations, alignments and word times (milliseconds); not over audio."""
+    """SHA-256 over names, voices, texts, translations, alignments and word times, without audio."""
     return hashlib.sha256("".join(map(talk_hash, talks)).encode()).hexdigest()
 
 
 def audio_hash(talk: Talk) -> str:
-    """SHA-256 of the audio file. The last bit of a resampled value may differ from one kind of CPU to another."""
+    """SHA-256 of the audio file; the last bit of resampled values may differ between CPU models."""
     return hashlib.sha256(talk.file.read_bytes()).hexdigest()
 
 
 def talk_hash(talk: Talk) -> str:
-    """SHA-256 of one talk's content."""
+    """SHA-256 of one talk without its audio; times in milliseconds."""
     item = [
         talk.name,
         talk.voice,

@@ -1,4 +1,4 @@
-"""Talks as JSON lines, one talk per line, audio paths relative to the file. Knows no audio and no corpus."""
+"""Manifests: talks as JSON lines, one talk per line, audio paths relative to the file."""
 
 import json
 import os
@@ -22,7 +22,8 @@ def read(path: Path) -> list[Talk]:
     """Read a manifest. Raises ZooError when it is missing, damaged or of another version."""
     if not path.is_file():
         raise ZooError(
-            f"Manifest {path} does not exist; it must be a JSON lines file written by zoo.data.manifest."
+            f"Manifest {path} does not exist; it must be a JSON lines file written by "
+            "zoo.data.manifest."
         )
     talks = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -54,7 +55,10 @@ def encode(talk: Talk, *, folder: Path) -> str:
 
 
 def decode(line: str, *, folder: Path) -> Talk:
-    """The inverse of :func:`encode`. Raises ValueError, KeyError or TypeError for another format."""
+    """The inverse of :func:`encode`.
+
+    Raises ValueError, KeyError or TypeError for another format.
+    """
     item = json.loads(line)
     if item["version"] != VERSION:
         raise ValueError(f"version {item['version']}, this program reads version {VERSION}")

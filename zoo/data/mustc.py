@@ -1,7 +1,8 @@
-"""Reads MuST-C's published layout as talks. Knows no audio content (only lengths) and no word times.
+"""Reads MuST-C in its published layout as talks without word times.
 
-``<root>/en-de/data/<split>/txt/<split>.yaml|.en|.de`` and ``<root>/en-de/data/<split>/wav/*.wav``: one line of each
-text per item of the YAML list (``duration``, ``offset``, ``speaker_id``, ``wav``).
+``<root>/en-de/data/<split>/txt/<split>.yaml|.en|.de`` and ``<root>/en-de/data/<split>/wav/*.wav``:
+the texts have one line per item of the YAML list (``duration``, ``offset``, ``speaker_id``,
+``wav``).
 """
 
 from collections.abc import Iterable
@@ -18,10 +19,17 @@ OVERHANG: Seconds = 0.5
 
 
 def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
-    """The talks of a split in order of the YAML file, segments in order of time, one target language.
+    """Read the talks of a split in the order of the YAML file, segments in order of time.
 
-    root: the corpus, or its folder of the language pair. Raises ZooError for missing folders and files, for texts and
-    YAML of unequal length, and for segments that do not lie in their audio.
+    Args:
+        root: folder of the corpus, or of the language pair in it.
+        split: name of the split.
+        source: code of the source language.
+        target: code of the target language.
+
+    Raises:
+        ZooError: missing folders or files, texts and YAML of unequal length, or a segment outside
+            its audio.
     """
     folder = _split_folder(Path(root), split=split, pair=f"{source}-{target}")
     listed = folder / "txt" / f"{split}.yaml"
@@ -49,7 +57,8 @@ def _split_folder(root: Path, *, split: str, pair: str) -> Path:
     base = root / pair if (root / pair).is_dir() else root
     if not (base / "data").is_dir():
         raise ZooError(
-            f"MuST-C is not in {root}: it has no folder {pair}/data; download the corpus by hand and unpack it there."
+            f"MuST-C is not in {root}: it has no folder {pair}/data; "
+            "download the corpus by hand and unpack it there."
         )
     folder = base / "data" / split
     if not folder.is_dir():
@@ -69,14 +78,14 @@ def _talk(path: Path, *, rows: Iterable[tuple[Span, Segment]], source: str) -> T
 
 
 def _inside(segment: Segment, *, path: Path, length: Seconds) -> Segment:
-    """The segment, ending with its audio at the latest."""
+    """The segment, cut at the end of its audio."""
     inside = (
         0 <= segment.offset < length and segment.duration > 0 and segment.end <= length + OVERHANG
     )
     if not inside:
         raise ZooError(
-            f"MuST-C segment from {segment.offset:.2f} to {segment.end:.2f} s does not lie in {path}, "
-            f"which lasts {length:.2f} s."
+            f"MuST-C segment from {segment.offset:.2f} to {segment.end:.2f} s does not lie in "
+            f"{path}, which lasts {length:.2f} s."
         )
     duration = min(segment.duration, length - segment.offset)
     return Segment(segment.offset, duration, segment.source, segment.words, segment.targets)

@@ -1,8 +1,8 @@
-"""How a spoken word is told apart from others: without case and punctuation."""
+"""The normal form of a spoken word."""
 
 import string
 
 
 def spelling(word: str) -> str:
-    """A word without case and punctuation."""
+    """The word in lower case, without punctuation at its ends."""
     return word.lower().strip(string.punctuation)

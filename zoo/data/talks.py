@@ -1,4 +1,4 @@
-"""Talks, segments and words: the one manifest that built-in and real corpora share. Knows no audio and no network."""
+"""Talks, segments and words: the data model that all corpora share."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ from zoo.types import Seconds
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A spoken source word with its time in its talk (seconds)."""
+    """A spoken word with its start and end in seconds from the start of the talk."""
 
     text: str
     start: Seconds
@@ -20,9 +20,13 @@ class Word:
 class Target:
     """One translation of a segment.
 
-    text: as a person writes it. words: ``text`` split into alignable units (words; characters for zh), so that joining
-    them by the language's rule gives ``text`` back. alignment: per word the indices of the source words it translates
-    (empty: unaligned). needs: per word the source words that must be heard to know it (a superset; empty when unknown).
+    Attributes:
+        text: the translation.
+        words: ``text`` split into alignable units (words; characters for zh); the language's rule
+            joins them to ``text`` again.
+        alignment: per word, indices of the source words that it translates (empty: unaligned).
+        needs: per word, indices of the source words that determine it, possibly more than
+            necessary (empty where unknown).
     """
 
     text: str
@@ -33,7 +37,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a talk (seconds) with its transcript, word times and translations by language code."""
+    """A segment of a talk, usually a sentence.
+
+    Attributes:
+        offset: seconds from the start of the talk.
+        duration: seconds.
+        source: transcript.
+        words: source words with times.
+        targets: translation by language code.
+    """
 
     offset: Seconds
     duration: Seconds
@@ -49,11 +61,18 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """One recording: its audio file, its length and its segments in order of time.
+    """One recording with its segments.
 
-    audio: None where only the references are at hand (recorded logs).
-    offset: seconds into ``audio`` at which this talk begins (sentence-level views cut one file into many talks).
-    labels: further supervision by name, e.g. ``phonemes`` as words with times.
+    Attributes:
+        name: unique name in the corpus.
+        audio: audio file, or None for talks with references only (recorded logs).
+        duration: seconds.
+        source_language: code.
+        segments: segments in order of time.
+        offset: start of the talk in ``audio`` in seconds (sentence-level views have many talks in
+            one file).
+        voice: name of the speaker.
+        labels: further labels by name, such as ``phonemes``, as words with times.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Other cuts of the same talks: one talk per segment. Knows no audio; nothing is copied on disk."""
+"""Sentence-level views: one talk per segment, in the same audio file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from zoo.types import Seconds
 
 
 def sentences(talks: Iterable[Talk]) -> list[Talk]:
-    """Each segment as a talk of its own (one segment at offset 0) that points into the same audio file."""
+    """Every segment as a talk of its own, with one segment at offset 0."""
     return [
         _sentence(talk, index, segment)
         for talk in talks
@@ -31,7 +31,7 @@ def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
 
 
 def _shifted(words: Sequence[Word], *, begin: Seconds, end: Seconds) -> tuple[Word, ...]:
-    """Words that begin in [begin, end), in seconds from ``begin``, on the millisecond grid."""
+    """Words that start in [begin, end), with times from ``begin`` in whole milliseconds."""
     return tuple(
         Word(word.text, round(word.start - begin, 3), round(min(word.end, end) - begin, 3))
         for word in words
