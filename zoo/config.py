@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra._internal.utils import create_config_search_path, get_args_parser
+from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import setup_globals
@@ -200,7 +201,8 @@ def _loader(folder: str | None = None) -> tuple[Loader, list[str]]:
     setup_globals()
     search_path = create_config_search_path(str(CONF))
     if folder is not None:
-        search_path.append("command-line", f"file://{Path(folder).resolve()}")
+        place = f"file://{Path(folder).resolve()}"
+        search_path.prepend("command-line", place, anchor=SearchPathQuery(provider="schema"))
     return Loader(search_path), []
 
 
