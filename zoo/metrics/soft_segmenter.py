@@ -48,34 +48,38 @@ def soft_segment(
     Returns:
         For each segment the positions of its units in ascending order.
     """
+    reference_units = [
+        (segment, unit)
+        for segment, text in enumerate(references)
+        for unit in _split_reference(text.lower(), language)
+    ]
+    hypothesis = _tokenise(list(enumerate(units)), language)
+    reference = _tokenise(reference_units, language)
+
     segments: list[list[int]] = [[] for _ in references]
-    hypothesis = _tokens(list(enumerate(units)), language)
-    reference = _tokens(
-        [(i, u) for i, text in enumerate(references) for u in _units(text.lower(), language)],
-        language,
-    )
     if not reference:
         segments[0].extend(range(len(units)))
         return segments
-    path = _path(reference, hypothesis, language)
-    for position, segment in _owners(path, reference, hypothesis, language):
-        segments[segment].append(position)
+
+    alignment = _align(reference, hypothesis, language)
+    for unit, segment in _assign_units(alignment, reference, hypothesis, language):
+        segments[segment].append(unit)
     return segments
 
 
-def _units(text: str, language: Language) -> list[str]:
+def _split_reference(text: str, language: Language) -> list[str]:
     """Split a reference text as OmniSTEval does."""
     return text.split() if language.unit == "word" else list(text.replace(" ", "").strip())
 
 
-def _tokens(units: Sequence[tuple[int, str]], language: Language) -> list[Token]:
+def _tokenise(units: Sequence[tuple[int, str]], language: Language) -> list[Token]:
     """Tokenise (owner, unit) pairs."""
     tokens: list[Token] = []
     for owner, unit in units:
         text = unicodedata.normalize("NFKC", unit).lower()
-        pieces = [] if language.unit == "char" else moses_tokens(text, language.code)
-        pieces = pieces or [text]
-        tokens.extend(Token(piece, owner, first=index == 0) for index, piece in enumerate(pieces))
+        parts = [] if language.unit == "char" else moses_tokens(text, language.code)
+        parts = parts or [text]
+        tokens.extend(Token(part, owner, first=index == 0) for index, part in enumerate(parts))
     return tokens
 
 
@@ -110,30 +114,27 @@ def _similarity_table(
         [text in PUNCTUATION for text in reference], [text in PUNCTUATION for text in hypothesis]
     )
     if exact:
-        table = np.equal.outer(
-            np.array(reference, dtype=object), np.array(hypothesis, dtype=object)
-        ).astype(np.float64)
+        texts = [np.array(tokens, dtype=object) for tokens in (reference, hypothesis)]
+        table = np.equal.outer(*texts).astype(np.float64)
     else:
-        alphabet = {
-            char: index
-            for index, char in enumerate(sorted(set("".join([*reference, *hypothesis]))))
-        }
-        left, right = _characters(reference, alphabet), _characters(hypothesis, alphabet)
+        characters = sorted(set("".join([*reference, *hypothesis])))
+        alphabet = {character: index for index, character in enumerate(characters)}
+        left, right = _character_sets(reference, alphabet), _character_sets(hypothesis, alphabet)
         shared = left @ right.T
         union = left.sum(1)[:, None] + right.sum(1)[None, :] - shared
         table = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     return np.where(same_kind, table, -np.inf)
 
 
-def _characters(texts: Sequence[str], alphabet: dict[str, int]) -> NDArray[np.float64]:
+def _character_sets(texts: Sequence[str], alphabet: dict[str, int]) -> NDArray[np.float64]:
     """Return a (texts, alphabet) matrix with 1 for each character of each text."""
     table = np.zeros((len(texts), len(alphabet)))
     for row, text in enumerate(texts):
-        table[row, [alphabet[char] for char in text]] = 1.0
+        table[row, [alphabet[character] for character in text]] = 1.0
     return table
 
 
-def _path(
+def _align(
     reference: Sequence[Token], hypothesis: Sequence[Token], language: Language
 ) -> list[tuple[int, int]]:
     """Return the aligned (reference, hypothesis) positions in order; -1 for a gap.
@@ -141,13 +142,14 @@ def _path(
     Gaps cost nothing, so each row of the dynamic program is the running maximum of its match and
     delete candidates.
     """
-    rows, columns = [_numbered(tokens) for tokens in (reference, hypothesis)]
-    table = _similarity_table(rows[0], columns[0], exact=language.unit == "char")
+    reference_texts, rows = _index_texts(reference)
+    hypothesis_texts, columns = _index_texts(hypothesis)
+    table = _similarity_table(reference_texts, hypothesis_texts, exact=language.unit == "char")
 
     best = np.zeros(len(hypothesis) + 1)
     steps = np.full((len(reference) + 1, len(hypothesis) + 1), INSERT, dtype=np.uint8)
-    for index, row in enumerate(rows[1], start=1):
-        match, delete = best[:-1] + table[row, columns[1]], best[1:]
+    for index, row in enumerate(rows, start=1):
+        match, delete = best[:-1] + table[row, columns], best[1:]
         current = np.concatenate([[0.0], np.maximum.accumulate(np.maximum(match, delete))])
         insert = current[:-1]
         steps[index, 1:] = np.where(
@@ -158,7 +160,7 @@ def _path(
     return _trace_back(steps)
 
 
-def _numbered(tokens: Sequence[Token]) -> tuple[list[str], NDArray[np.int64]]:
+def _index_texts(tokens: Sequence[Token]) -> tuple[list[str], NDArray[np.int64]]:
     """Return the distinct texts of the tokens and the index of each token's text."""
     indices: dict[str, int] = {}
     token_indices = [indices.setdefault(token.text, len(indices)) for token in tokens]
@@ -178,7 +180,7 @@ def _trace_back(steps: NDArray[np.uint8]) -> list[tuple[int, int]]:
     return path
 
 
-def _owners(
+def _assign_units(
     path: Sequence[tuple[int, int]],
     reference: Sequence[Token],
     hypothesis: Sequence[Token],
