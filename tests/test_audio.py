@@ -1,4 +1,4 @@
-"""Legal and illegal audio files, and what loading makes of them."""
+"""Legal and illegal audio files, and their samples after loading."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the repository ships of weights stays small and whole."""
+"""Shipped weights stay small and complete."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every YAML of conf composes and makes its object without a file and without a network; what is wrong says so."""
+"""Every YAML of conf composes and builds its object without files and network; errors."""
 
 import builtins
 import io
@@ -106,7 +106,7 @@ def entry_point(group: str) -> str:
 
 
 def tokenizer(experiment: str) -> list[str]:
-    """What stands for the tokenizer that a training makes; letters need none."""
+    """A stand-in for the tokenizer of a training; letters need no tokenizer."""
     return [] if experiment == "recogniser_minitalks" else ["backbone.tokenizer=somewhere"]
 
 
@@ -127,7 +127,7 @@ def no_disk_no_network() -> Iterator[None]:
 
 
 def made(node: DictConfig) -> Any:
-    """What the node makes: once to import its modules, once more under guard."""
+    """The object of a node, built once to import its modules and once more under guard."""
     build(node)
     with no_disk_no_network():
         return build(node)
@@ -316,7 +316,7 @@ def without(node: dict[str, Any], path: Keys) -> dict[str, Any]:
 
 
 def merged(nodes: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What Hydra makes of several files: mappings are merged, other values replaced."""
+    """Merges files as Hydra does: mappings are merged, other values replaced."""
     whole: dict[str, Any] = {}
     for node in nodes:
         for key, value in node.items():

@@ -1,4 +1,4 @@
-"""Every backbone with every policy and history of conf: bound or refused, as the committed table says.
+"""Every backbone with every policy and history of conf: bound or refused, as in the table.
 
 A set of bound triples that has every bound pair runs on tiny random models, alone and as a batch.
 """
@@ -150,7 +150,7 @@ def refusals() -> dict[str, Triple]:
 
 
 def chosen(triple: Triple) -> Overrides:
-    """What a user types for the three parts, and for short talks."""
+    """Overrides for the three parts and for short talks."""
     backbone, policy, history = triple
     system = "infinisst" if backbone in TURNS and policy == "turn_taking" else "streamatt"
     parts = [f"system={system}", f"backbone={backbone}", f"policy={policy}", f"history={history}"]

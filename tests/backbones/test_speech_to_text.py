@@ -1,4 +1,4 @@
-"""What is Speech2Text's own: models of several languages, frames of 40 ms."""
+"""Speech2Text alone: multilingual models, frames of 40 ms."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What is Whisper's own: tasks and languages, alignment heads, 30 s."""
+"""Whisper alone: tasks and languages, alignment heads, the limit of 30 s."""
 
 import json
 import shutil

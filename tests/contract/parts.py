@@ -25,7 +25,7 @@ def durations(states: Tensor) -> Tensor:
 
 
 class UnitSynthesizer(Synthesizer):
-    """SimulU: speak the whole text history and the new text, then drop the units that belong to old tokens."""
+    """SimulU synthesises text history and new text, then drops the units of old tokens."""
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.SPEECH})
 

@@ -26,7 +26,7 @@ OPENING = 2  # states before those of the text
 
 
 class Heard(NamedTuple):
-    """A word of the source, the frames of it that were heard and the last one's index."""
+    """A source word, the number of its frames received and the index of the last one."""
 
     word: int
     part: Frames
@@ -45,7 +45,7 @@ def source(words: Sequence[int], chunk_samples: int, talk: str = "talk") -> Sour
 
 
 def spans(words: Sequence[int]) -> list[tuple[Seconds, Seconds]]:
-    """Begin and end of what is said between silences, in seconds; all of it where nothing is said."""
+    """Begin and end of the speech between silences, in seconds; the whole audio without speech."""
     word_seconds, found, begin = WORD_FRAMES * FRAME / SAMPLE_RATE, [], 0
     for said, run in groupby(words, key=bool):
         end = begin + len(list(run))
@@ -67,7 +67,7 @@ def listen(samples: Tensor) -> list[Heard]:
 
 
 def translate(heard: Heard) -> list[int]:
-    """The two tokens of a word, the second one wrong while it has not been heard to its end."""
+    """The two tokens of a word; the second is wrong until the whole word has been received."""
     return [
         2 * heard.word,
         2 * heard.word + 1 if heard.part == WORD_FRAMES else GUESS + 2 * heard.part,
@@ -75,7 +75,7 @@ def translate(heard: Heard) -> list[int]:
 
 
 def transcribe(heard: Heard) -> str:
-    """A word's number; the full stop is heard only with its last frame."""
+    """A word's number; the full stop appears only with its last frame."""
     return (
         f"{heard.word}."
         if heard.word >= SENTENCE_END and heard.part == WORD_FRAMES
@@ -94,7 +94,7 @@ def opened(tokens: Tensor) -> Tensor:
 
 
 class Scripted(Backbone):
-    """Listens to all kept audio at every look, as an offline model does, and can tell everything but turns."""
+    """Encodes all kept audio per request, as an offline model, and exposes all but turns."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.TURNS}
     frame_samples = FRAME
@@ -162,14 +162,14 @@ class Scripted(Backbone):
 
 @dataclass(slots=True)
 class Conversation:
-    """What a turn-taking network keeps: the sound of an unfinished word and the size of every turn committed."""
+    """State of a turn-taking network: audio of an unfinished word, and sizes of committed turns."""
 
     rest: Tensor = field(default_factory=lambda: torch.zeros(0))
     turns: list[int] = field(default_factory=list)
 
 
 class TurnTaker(Scripted):
-    """Listens to each chunk once, says the words that ended in it and keeps the window itself."""
+    """Encodes each chunk once, generates the words that ended in it and keeps its own window."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
 

@@ -1,4 +1,4 @@
-"""A language without spaces, written in bytes: a token is a third of a character, which no policy may write in part."""
+"""A language without spaces in bytes: no policy may write a part of a character."""
 
 import pytest
 import torch
@@ -22,12 +22,12 @@ TALKS = [
 
 
 def character(word: int) -> str:
-    """What a source word is in the target language; words from 50 on are full stops."""
+    """The target word of a source word; words from 50 on are full stops."""
     return STOP if word > 50 else chr(FIRST + word)
 
 
 class Characters(Scripted):
-    """Three tokens per word, its bytes; a word heard in part is guessed wrong, often from the last byte only."""
+    """Three byte tokens per word; a partly received word is wrong, often in its last byte only."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]

@@ -1,4 +1,4 @@
-"""Every policy with every history that it may be combined with, through the contract, on scripted networks."""
+"""Every policy with every compatible history, on scripted networks."""
 
 from collections.abc import Callable
 from itertools import pairwise, product
@@ -138,7 +138,7 @@ def test_read_all_writes_when_the_source_or_its_segment_has_ended() -> None:
 
 
 def test_wait_k_by_words_follows_the_words_and_not_the_chunks() -> None:
-    """Word i is known to be whole when word i + 1 begins; silence allows nothing."""
+    """Word i is complete when word i + 1 begins; silence permits no write."""
     system = build(WaitK(k=2, count="words"), KeepAll(), chunk_frames=1)
     words = [1, 2, 0, 0, 3, 4, 5]
     [instance] = simulate(system, [source(words, system.chunk_samples)])
@@ -152,7 +152,7 @@ def test_wait_k_by_words_follows_the_words_and_not_the_chunks() -> None:
 
 def test_wait_k_by_words_is_refused_where_nothing_is_transcribed() -> None:
     class Mute(Scripted):
-        """Tells no transcript."""
+        """Returns no transcript."""
 
         exposes = Scripted.exposes - {Capability.TRANSCRIPT}
 
@@ -177,7 +177,7 @@ def test_segments_without_any_reference_are_refused_in_one_sentence() -> None:
 
 
 class Silent(Scripted):
-    """Hears words and says nothing."""
+    """Receives words and returns empty hypotheses."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]

@@ -1,4 +1,4 @@
-"""Ways of deciding and forgetting, driven through the contract by scripted networks, alone and in ragged batches."""
+"""Policies and histories on scripted networks, alone and in ragged batches."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -26,7 +26,7 @@ TALK = [1, 2, 3, 4, 5, 6, 7]
 
 
 def build(**parts: object) -> StreamingSystem:
-    """A system that takes three frames per step unless told otherwise."""
+    """A system with three frames per step by default."""
     defaults: dict[str, object] = {
         "backbone": Scripted(),
         "history": KeepAll(),

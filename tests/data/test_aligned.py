@@ -1,4 +1,4 @@
-"""data=aligned: a folder of manifests; what training could not use is refused."""
+"""data=aligned: a folder of manifests; incomplete talks are refused."""
 
 from dataclasses import replace
 from pathlib import Path

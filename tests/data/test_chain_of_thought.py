@@ -1,4 +1,4 @@
-"""What thoughts are: pure functions of the generator; what was heard, and what of it is to be said."""
+"""Chains of thought are pure functions of the generator: audio, transcript and translation."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +65,7 @@ def every(**options: Any) -> list[Thought]:
 
 
 def begun(thought: Thought) -> list[Segment]:
-    """Segments of which a word was heard to its end."""
+    """Segments with at least one complete word."""
     return [
         s for s in TALK.segments if s.end > thought.start and s.words[0].end <= thought.end + 1e-6
     ]

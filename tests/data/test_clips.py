@@ -1,4 +1,4 @@
-"""Clips are drawn by a seed, spoken once and stand for the source audio that they translate."""
+"""Clips are drawn by a seed, synthesised once and paired with the source audio."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mute(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """A tenth of a second per word, no process; what was said is listed."""
+    """Synthesises a tenth of a second per word without a process and records the texts."""
     said: list[tuple[str, ...]] = []
 
     def speak(self: Speaker, words: tuple[str, ...], **how: object) -> Utterance:

@@ -1,4 +1,4 @@
-"""What excerpts are: pure functions of the generator, whole and cut as configured."""
+"""Excerpts are pure functions of the generator, whole and cut as configured."""
 
 from collections.abc import Sequence
 from pathlib import Path

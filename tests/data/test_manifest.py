@@ -1,4 +1,4 @@
-"""Manifests survive writing and reading, and say what is wrong with them."""
+"""Manifests are written and read back; errors name the cause."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Units of speech: frames where they should be, clusters that are there, a codebook that comes back."""
+"""Units of speech: frame positions, clusters, and a codebook that is saved and loaded."""
 
 import itertools
 import math

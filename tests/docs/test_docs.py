@@ -1,4 +1,4 @@
-"""What the pages say is true: examples run, YAML binds, commands compose, files and links exist."""
+"""Documentation: examples run, YAML binds, commands compose, files and links exist."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""A tiny InfiniSST with random weights, a small corpus in MuST-C's layout, and evaluate.py run inside this process."""
+"""A tiny random InfiniSST, a small corpus in MuST-C's layout, and evaluate.py in this process."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ SEGMENTS = (
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left: exit code and what it printed."""
+    """Exit code and printed text of a command."""
 
     code: int
     out: str
@@ -52,7 +52,7 @@ Evaluate = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint folder with random weights of the TINY shape; what it writes is different nonsense for any audio."""
+    """A checkpoint folder with random weights of the TINY shape."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = folder / "tokenizer"
     train_tokenizer([target for *_, target in SEGMENTS], vocabulary_size=280).save_pretrained(

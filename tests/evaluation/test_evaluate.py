@@ -1,4 +1,4 @@
-"""python evaluate.py: what lies in the run folder afterwards, and what a multirun and a comparison make of it."""
+"""python evaluate.py: files of the run folder, a multirun and a comparison."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(
 def test_the_default_list_of_settings_and_flags(
     evaluate: Evaluate, mustc: list[str], here: Path
 ) -> None:
-    """Random weights babble greedily: the page must say so; a corpus without word times has no oracle."""
+    """The page flags the output of random weights; a corpus without word times has no oracle."""
     babble = ["backbone.search.beams=1", "backbone.search.tokens_per_chunk=80"]
     assert evaluate(*mustc, *babble, "evaluation.upper_bound=false", "hydra.run.dir=run").code == 0
     rows = results(here / "run")
@@ -213,7 +213,7 @@ def test_wandb_has_scores_curves_hypotheses_and_lineage(
 def test_a_multirun_is_one_launch_with_a_run_per_job(
     here: Path, model: Path, mustc: list[str]
 ) -> None:
-    """Two jobs: numbered folders in one launch folder, two W&B runs in one group; a mistake in a job ends it with 2."""
+    """Two jobs: numbered folders, two W&B runs in one group; an error in a job exits with 2."""
     sweep = ["-m", "evaluation.knob_values=[1],[2]", "evaluation.upper_bound=false"]
     given = [*TINY, f"backbone.checkpoint={model}", *mustc]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

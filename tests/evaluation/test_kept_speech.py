@@ -1,4 +1,4 @@
-"""What a row of a speaking system leaves in the run folder, and what the page gets of it."""
+"""Files and page entries of a system with speech output."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from zoo.streaming.playback import playback_intervals, timeline
 
 @pytest.fixture
 def evaluated(tmp_path: Path) -> Evaluator:
-    """Two talks through a system that speaks, and its upper bound."""
+    """Two talks through a system with speech output, and its upper bound."""
     made = evaluator([talk(tmp_path, "one"), talk(tmp_path, "two")], tmp_path, knob_values=[1])
     assert len(list(made.run(system(TurnTaker(), synthesizer=Pronouncer())))) == 2
     return made

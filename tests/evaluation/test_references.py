@@ -33,7 +33,7 @@ def talk(tmp_path: Path) -> Talk:
 
 
 def test_wait_k_by_hand(talk: Talk) -> None:
-    """Word t comes with the end of source word t + k - 1 of its segment; what is left comes with the last one."""
+    """Word t follows the end of source word t + k - 1; the rest follows the last source word."""
     (one,), (two,) = wait_k_oracle([talk], DE, 1), wait_k_oracle([talk], DE, 2)
     assert one.units == two.units == ("A", "B", "C", "D", "E", "F")
     assert one.delays == (0.5, 1.0, 1.5, 1.5, 2.5, 3.0)

@@ -1,4 +1,4 @@
-"""python evaluate.py system=replay: recorded logs through the entry point, with references and without audio."""
+"""python evaluate.py system=replay: recorded logs with references and without audio."""
 
 import json
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Pat
 
 
 def test_sentences_with_their_own_references(evaluate: Evaluate, files: Path) -> None:
-    """Without segments each stream is one sentence, as SimulEval scores it; ``references`` may replace its own."""
+    """Without segments each stream is one sentence, as in SimulEval; ``references`` may replace it."""
     row = row_of(evaluate(*REPLAY, "data=recorded", "hydra.run.dir=own", tiny=False), files / "own")
     assert {"AL", "LAAL", "AP", "DAL", "ATD", "YAAL", "StreamLAAL"} <= set(row["scores"])
     assert row["scores"]["BLEU"] == pytest.approx(100)
@@ -145,7 +145,7 @@ def test_simulstream_follows_any_convention(evaluate: Evaluate, files: Path) -> 
 def test_a_replayed_log_and_our_system_share_a_table(
     evaluate: Evaluate, files: Path, mustc: list[str], model: Path
 ) -> None:
-    """One table for both; a log may hold more talks than are evaluated, and talks with audio keep it on the page."""
+    """One table for both; a log may hold further talks; audio stays on the page."""
     ours = json.dumps([*TINY, f"backbone.checkpoint={model}"])
     entries = f'compare={{ours:{ours},theirs:["system=replay","system.log=theirs.log"]}}'
     options = (

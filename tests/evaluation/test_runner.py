@@ -1,4 +1,4 @@
-"""A scripted system over talks: rows, files, flags and what the page gets, with everything known beforehand."""
+"""A scripted system over talks: rows, files, flags and the page, by hand."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ WORDS = ((1, 2, 3, 4, 5), (6, 7, 8, 9, 10, 11))  # two segments with a silent wo
 
 
 class Silent(TurnTaker):
-    """Hears everything and says nothing."""
+    """Receives all audio and writes nothing."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
@@ -38,7 +38,7 @@ class Silent(TurnTaker):
 
 
 class Late(TurnTaker):
-    """Says it all at the very end."""
+    """Writes all words at the end of the source."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
@@ -132,7 +132,7 @@ def test_rows_come_in_order_and_results_grow_with_them(talks: list[Talk], tmp_pa
 
 
 def test_scores_of_a_system_that_is_always_right(talks: list[Talk], tmp_path: Path) -> None:
-    """A word is written in the chunk that ends it: as the wait-1 oracle does it, and two words late on average at 3."""
+    """Each word is written in the chunk that ends it, as by the wait-1 oracle."""
     evaluated = evaluator(talks, tmp_path, oracle_k=(1,))
     one, three, ceiling = evaluated.run(system(TurnTaker()))
     (oracle,) = evaluated.oracles(DE, EN)

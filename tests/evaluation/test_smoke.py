@@ -1,4 +1,4 @@
-"""smoke=true: the shipped model looks healthy, broken ones do not; each check by hand."""
+"""smoke=true: the shipped model passes the health checks, broken models fail; checks by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,7 +50,7 @@ def instance(text: str, *, first: float = 1.0, code: str = "de") -> Instance:
 
 
 def heard(*texts: str, truncated: int = 0, **options: object) -> list[Output]:
-    """What was written for SOURCES; by default their references."""
+    """Hypotheses for SOURCES; by default their references."""
     written = texts or REFERENCES
     return [
         Output(source, reference, instance(text, **options), turns=5, truncated=truncated)
@@ -133,7 +133,7 @@ def test_characters_count_and_names_may_keep_their_letters() -> None:
 
 
 class Knowing(Backbone):
-    """An offline model that knows the translation and hears as much of it as there is audio."""
+    """An offline model whose hypothesis is the reference up to the received audio."""
 
     exposes = frozenset({Capability.PREFIX})
     frame_samples = 320

@@ -1,4 +1,4 @@
-"""A scripted system that speaks, and a recogniser that reads its waves: rows, scores and flags known beforehand."""
+"""A scripted system with speech output and a scripted recogniser: rows, scores and flags by hand."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def pronounce(text: str) -> Tensor:
 
 
 class Pronouncer(Synthesizer):
-    """Says each word as it is written; ``slow`` times too long, or not at all."""
+    """Synthesises each word as it is written, ``slow`` times too long, or not at all."""
 
     def __init__(self, slow: int = 1) -> None:
         self.slow = slow
@@ -48,7 +48,7 @@ class Pronouncer(Synthesizer):
 
 
 class Ear:
-    """Understands what Pronouncer says, but for the words it takes for others; ``found`` false: is not there."""
+    """Recognises speech of Pronouncer with chosen substitutions; missing if ``found`` is false."""
 
     name = "ear"
     language: str | None = "de"
@@ -76,7 +76,7 @@ class Ear:
 
 @pytest.fixture
 def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Talk]:
-    """Two talks; the references are spoken as Pronouncer would."""
+    """Two talks; Pronouncer synthesises the references."""
 
     def clean(talk: Talk, target: Language) -> list[Tensor]:
         return [pronounce(segment.targets[target.code].text) for segment in talk.segments]
@@ -99,7 +99,7 @@ def evaluator(
 
 
 def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
-    """A word per 0.128 s takes 0.1 s to say: it sounds when it is written, and every word is followed by a gap."""
+    """A word per 0.128 s lasts 0.1 s: it plays when written, and a gap follows each word."""
     ear = Ear()
     speaking = system(TurnTaker(), synthesizer=Pronouncer())
     assert speaks(speaking)
@@ -132,7 +132,7 @@ def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
 
 
 def test_the_recognisers_own_error_is_measured_once(talks: list[Talk], tmp_path: Path) -> None:
-    """It takes one word of eleven for another, in speech of systems as in clean speech: 9 % are below the limit."""
+    """One word of eleven is substituted in all speech: 9 % are below the limit."""
     ear = Ear(mistaken=[3])
     evaluated = evaluator(talks, tmp_path, ear, knob_values=[1, 3])
     rows = list(evaluated.run(system(TurnTaker(), synthesizer=Pronouncer())))
@@ -324,7 +324,7 @@ SPEAKING = (
 def test_a_recogniser_by_name_from_the_command_to_the_report(
     evaluate: Evaluate, mustc: list[str], here: Path, tmp_path: Path
 ) -> None:
-    """Random weights hear nonsense: what is written is what the plumbing brings."""
+    """A randomly initialised recogniser: the scores are meaningless, but present."""
     folder = ctc_folder(tmp_path / "ctc")
     done = evaluate(*mustc, *SPEAKING, "recogniser=named", f"recogniser.name={folder}")
     assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""python evaluate.py with policies that need no training: each backbone from a folder, and what does not fit."""
+"""python evaluate.py with training-free policies: each backbone from a folder, and errors."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_model_from_a_folder_is_evaluated(
     corpus: Path,
     tiny: dict[str, Overrides],
 ) -> None:
-    """With its own settings, beam search among them: a row at the knob's value, and one that hears whole sentences."""
+    """A row at the knob's value with the system's own settings, and a row of whole sentences."""
     system, knob, value = SYSTEMS[backbone]
     (corpus / "de-en").symlink_to(corpus / "en-de")
     languages = (

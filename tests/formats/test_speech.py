@@ -1,4 +1,4 @@
-"""Target speech as files: what is written is read again, and sounds at its moments."""
+"""Target speech as files: written, read back, and placed at its delays."""
 
 import json
 from dataclasses import replace
@@ -89,7 +89,7 @@ def test_the_files_are_on_the_time_line_of_the_source(
 
 
 def test_a_talk_may_be_called_anything(tmp_path: Path, instance: Instance, talk: Talk) -> None:
-    """A name that fits a disk (255 bytes) still does: its letters stay, what a path must not have is quoted."""
+    """Names of up to 255 bytes keep their letters; characters that a path forbids are quoted."""
     long = "气候变化与我们的未来" * 7
     names = [long, "..", "50 %", "50 %25", "50%20%25", 'a"b\\c:d*e?|\n']
     files = [Path(target_file(name)) for name in names]

@@ -1,4 +1,4 @@
-"""Streams and hypotheses made by hand."""
+"""Hand-made streams and hypotheses."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def session(
     frame_samples: int = FRAME,
     segments: Sequence[tuple[Samples, Samples]] = (),
 ) -> Session:
-    """A stream that has heard and written so much."""
+    """A stream that has received frames and has written a prefix."""
     audio = torch.zeros(frames * frame_samples)
     stream = new_session(audio=audio, prefix=range(prefix), frame_samples=frame_samples)
     stream.segments = tuple(segments)

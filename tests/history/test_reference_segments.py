@@ -1,4 +1,4 @@
-"""Sentence-level input, asked by hand: where a segment begins and ends, and what lies between."""
+"""Sentence-level input by hand: begin and end of segments, and the audio between them."""
 
 import pytest
 import torch

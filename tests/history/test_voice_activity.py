@@ -1,4 +1,4 @@
-"""Segments between pauses, asked by hand: where they begin and end, and what silence leaves behind."""
+"""Segments between pauses by hand: begin, end, and the audio kept in silence."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def activity(**settings: Any) -> VoiceActivity:
 def listening(
     history: VoiceActivity, chances: Sequence[float], frame_samples: int = WINDOW
 ) -> Session:
-    """A stream that hears one window per probability."""
+    """A stream that receives one window per probability."""
     stream = session(frame_samples=frame_samples)
     stream.history_state = history.open()
     stream.receive(SpeechChunk(torch.tensor(list(chances)).repeat_interleave(WINDOW)))
@@ -254,7 +254,7 @@ def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:
 
 
 def test_no_segment_is_longer_than_the_longest_allowed_where_windows_do_not_fit_it() -> None:
-    """A Whisper hears 30 s, which are no whole number of windows."""
+    """A Whisper encodes 30 s, which are no whole number of windows."""
     history = activity(max_seconds=window_seconds(8) - 0.01)
     stream = listening(history, [0.9] * 7)
     assert history.onset(stream) == 0

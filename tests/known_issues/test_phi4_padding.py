@@ -36,7 +36,7 @@ def features() -> Tensor:
 
 @torch.no_grad()
 def in_the_class(backbone: Phi4Multimodal, features: Tensor, padding: Tensor) -> Tensor:
-    """What the class makes of one stream that is padded to a longer one and masked."""
+    """The class's output for one stream that is padded and masked."""
     padded = torch.cat([features, padding.expand(LONGEST - FRAMES, 80)])
     inside = torch.arange(LONGEST) < FRAMES
     return audio_part(backbone.model).encoder(padded[None], inside[None])[0, : -(-FRAMES // 8)]

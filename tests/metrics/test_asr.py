@@ -1,4 +1,4 @@
-"""What a recogniser hears, with a recogniser that is a table: plumbing, normaliser and numbers worked out by hand."""
+"""ASR scores with a table as recogniser: normaliser and numbers by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ DE, EN, ZH = language("de"), language("en"), language("zh")
 
 
 class Table:
-    """Hears the word that belongs to the level of each half second of sound."""
+    """Recognises the word of the level of each half second."""
 
     name = "table"
 

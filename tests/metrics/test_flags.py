@@ -1,4 +1,4 @@
-"""What makes a row degenerate."""
+"""Flags of degenerate rows."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def test_speech_that_is_empty() -> None:
 
 
 def test_speech_that_does_not_fit_its_text() -> None:
-    """16 characters take 0.32 to 4 s; the stretch may be one second longer."""
+    """16 characters take 0.32 to 4 s; the speech may be one second longer."""
     assert flags([speaking(4.9)], {}, speaking=True) == []
     assert flags([speaking(5.1)], {}, speaking=True) == [
         "has 5.1 s of speech for a text of 16 characters (talk)"

@@ -1,4 +1,4 @@
-"""UTMOS through a TorchScript file: plumbing with a stand-in network, and what is said where the file is none."""
+"""UTMOS through a TorchScript file: a stand-in network, and errors for other files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Equal to the tools of the field on real logs of other people's systems. Values are read from their score files."""
+"""Equal to published tools on real logs of other systems; values are from their score files."""
 
 import time
 from dataclasses import replace

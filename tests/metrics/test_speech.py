@@ -1,4 +1,4 @@
-"""When target speech sounds, on logs made by hand. Numbers of SimulEval are worked out from its rules (git main)."""
+"""Playback of target speech on hand-made logs; SimulEval's numbers follow its rules (git main)."""
 
 import math
 from collections.abc import Sequence

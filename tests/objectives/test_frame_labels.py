@@ -24,7 +24,7 @@ TALK = Talk(
 
 
 class Told(Backbone):
-    """Its frames are what it is told."""
+    """Its frames are set by the test."""
 
     hidden: Tensor
 

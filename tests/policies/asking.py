@@ -1,4 +1,4 @@
-"""Streams and hypotheses made by hand, and a policy asked about them."""
+"""Hand-made streams and hypotheses, and requests of a policy about them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ FRAME = 10
 
 
 def session(frames: int = 8, *, ended: bool = False) -> Session:
-    """A stream that has heard so many frames."""
+    """A stream that has received this many frames."""
     audio = torch.zeros(frames * FRAME)
     return new_session(audio=audio, frame_samples=FRAME, final=ended)
 

@@ -1,4 +1,4 @@
-"""What looks agree upon."""
+"""Agreement of hypotheses."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Each policy at the end of a source and with settings that make no sense; those that decide by no hypothesis."""
+"""Each policy at the end of a source and with invalid options; policies without hypotheses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""StreamUni on written transcripts: what is asked, written and cut, chunk by chunk."""
+"""StreamUni on hand-made transcripts: requests, writes and cuts, chunk by chunk."""
 
 from collections.abc import Iterator
 
@@ -228,7 +228,7 @@ def test_a_flush_uses_no_audio_after_its_boundary() -> None:
 
 
 class Trimming(History):
-    """Forgets the first chunk and the first word once the third chunk was heard."""
+    """Drops the first chunk and the first word after the third chunk."""
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         frames: Frames = 2 if session.received_samples == 3 * CHUNK else 0
@@ -256,7 +256,7 @@ def test_a_cut_by_the_history_discards_earlier_hypotheses_and_the_words_it_remov
 
 
 def batches(size: int) -> Iterator[list[str]]:
-    """What two talks write, so many at a time."""
+    """The words of two talks with this batch size."""
     scripts = {
         "one": {**growing("A b", "A b c.", "A b c. D"), **growing("D", "D e", "D e f", cut=2)},
         "two": {**growing("", "", ""), **growing("G h", "G h i", cut=3)},

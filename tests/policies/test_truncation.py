@@ -1,4 +1,4 @@
-"""Where a sentence ends, and where transcripts say that a segment does."""
+"""Ends of sentences, and ends of segments in transcripts."""
 
 from itertools import pairwise
 

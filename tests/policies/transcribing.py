@@ -77,7 +77,7 @@ class Transcriber(Backbone):
 
 @dataclass(slots=True)
 class Streamed:
-    """A system, its only stream and what each chunk wrote."""
+    """A system, its only stream and the words of each chunk."""
 
     system: StreamingSystem
     session: Session
@@ -85,7 +85,7 @@ class Streamed:
 
     @property
     def asked(self) -> list[tuple[int, int, str | None, int | None]]:
-        """What was asked of the network since this was last read."""
+        """Requests to the network since the last call."""
         asked = list(self.system.backbone.asked)  # type: ignore[arg-type]
         self.system.backbone.asked.clear()  # type: ignore[operator, union-attr]
         return asked
@@ -96,7 +96,7 @@ class Streamed:
         return self.session.audio_start // CHUNK
 
     def step(self, samples: int = CHUNK, *, final: bool = False) -> str:
-        """Hear one more chunk."""
+        """Receive one more chunk."""
         [action] = self.system.step(
             [self.session], [SpeechChunk(torch.zeros(samples), final=final)]
         )
@@ -104,7 +104,7 @@ class Streamed:
         return self.texts[-1]
 
     def run(self, chunks: int, *, final: bool = False) -> list[str]:
-        """Hear so many chunks; what each one wrote."""
+        """Receive this many chunks; the words of each chunk."""
         return [self.step(final=final and chunk == chunks - 1) for chunk in range(chunks)]
 
 
@@ -131,7 +131,7 @@ def streamed(
     source: str = "en",
     segments: Sequence[float] = (),
 ) -> Streamed:
-    """A stream nothing of which was heard. segments: chunks at which reference segments begin and end, in turns."""
+    """A stream without audio; ``segments`` are the chunks at which segments begin and end in turn."""
     system = made(policy, {"talk": script}, history, source)
     bounds = [chunk * CHUNK_SECONDS for chunk in segments]
     return Streamed(

@@ -18,7 +18,7 @@ from zoo.backbones.ctc.spelling import character_tokenizer
 
 
 def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
-    """A wav2vec 2.0 for CTC of frames of 20 ms; with ``group_norm``, one that must not hear padding."""
+    """A wav2vec 2.0 for CTC of frames of 20 ms; with ``group_norm``, padding must not be encoded."""
     return _written(
         folder,
         Wav2Vec2ForCTC,
@@ -71,7 +71,7 @@ def unmasked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Wav2Vec2-BERT for CTC: it hears filterbanks."""
+    """A Wav2Vec2-BERT for CTC, whose input is filterbanks."""
     return _written(
         tmp_path_factory.mktemp("bert"), Wav2Vec2BertForCTC, SeamlessM4TFeatureExtractor()
     )

@@ -1,4 +1,4 @@
-"""Recognisers by name: the network's own words, alone or in company, and what is told of those that are missing."""
+"""Recognisers by name: words of the network, alone and in a batch, and errors for missing models."""
 
 import json
 from itertools import groupby
@@ -37,7 +37,7 @@ def loaded(folder: Path, **options: object) -> NamedRecogniser:
 
 
 def collapsed(folder: Path, samples: Tensor) -> str:
-    """What a wav2vec 2.0 says, by hand."""
+    """Transcript of a wav2vec 2.0, by hand."""
     network = Wav2Vec2ForCTC.from_pretrained(folder).eval()
     values = (samples - samples.mean()) / (samples.var(unbiased=False) + 1e-7).sqrt()
     with torch.no_grad():

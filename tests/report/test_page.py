@@ -1,4 +1,4 @@
-"""The page: self-contained, escaped, everything in it; and, where a Chromium is installed, it runs without an error."""
+"""The page: self-contained, escaped, complete; with a Chromium installed, it runs without errors."""
 
 import base64
 import io
@@ -84,7 +84,7 @@ def stream(talk: Talk) -> ReportStream:
 
 
 class Page(HTMLParser):
-    """What a browser would see: elements, and the text of each script by id."""
+    """Elements of the page, and the text of each script by id."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

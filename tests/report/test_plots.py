@@ -1,4 +1,4 @@
-"""The curves as files: both formats, every system and knob in the text of the SVG, gaps where a score is missing."""
+"""Curves as files: both formats, systems and knobs in the SVG's text, gaps for missing scores."""
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""When speech is heard, on cases worked out by hand: it queues, waits, and goes on after the source."""
+"""Playback of speech by hand: it queues, waits, and continues after the source."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Delays, elapsed times and refilled batches, with a system that follows a script and a clock that is set by hand."""
+"""Delays, elapsed times and refilled batches, with a scripted system and a clock set by hand."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ SECOND = SAMPLE_RATE
 
 
 class Stream:
-    """What ``simulate`` reads of a session."""
+    """The fields of a session that ``simulate`` reads."""
 
     def __init__(self, talk: str) -> None:
         self.talk = talk

@@ -150,7 +150,7 @@ def byte_level(texts: list[str]) -> Tokenizer:
 
 
 def metaspace(texts: list[str]) -> Tokenizer:
-    """As sentencepiece with byte fallback: a sign for each space, bytes for characters it does not know."""
+    """As sentencepiece with byte fallback: a sign for each space, bytes for unknown characters."""
     pieces = sorted(
         {character for text in texts for character in text if character.isascii()} | {"▁"}
     )

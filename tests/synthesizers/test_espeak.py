@@ -1,4 +1,4 @@
-"""espeak-ng speaks what is written, for real."""
+"""espeak-ng synthesises the written text, with the real library."""
 
 import gc
 

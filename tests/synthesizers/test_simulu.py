@@ -1,4 +1,4 @@
-"""SimulU's speech over a network that plays a script: every token has as many units as its id, unit = its id."""
+"""SimulU over a scripted network: every token has as many units as its id, unit = its id."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -190,7 +190,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 
 
 def stream(synthesizer: SimulU, words: Sequence[int], *, streams: int = 1) -> list[list[Action]]:
-    """Actions per chunk and stream of a system that hears half a word at a time."""
+    """Actions per chunk and stream of a system with chunks of half a word."""
     system = StreamingSystem(
         name="simulu",
         backbone=Speaker(),

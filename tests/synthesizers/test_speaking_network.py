@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action]]:
-    """Per stream, what is written in each of four seconds of noise."""
+    """Per stream, the text written in each of four seconds of noise."""
     backbone = SeamlessM4TSpeech(
         name=folder,
         dtype="float64",

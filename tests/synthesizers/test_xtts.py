@@ -1,4 +1,4 @@
-"""XTTS-v2: what is asked for before it speaks, and what its package's inference is given."""
+"""XTTS-v2: checks before synthesis, and the arguments for its package."""
 
 import sys
 from pathlib import Path

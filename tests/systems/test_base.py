@@ -1,4 +1,4 @@
-"""One chunk through a system: what it guards against and how its parts are called."""
+"""One chunk through a system: its checks and the calls of its parts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -100,7 +100,7 @@ def test_a_boundary_at_the_end_of_what_is_kept_leaves_nothing_to_ask() -> None:
 
 def test_a_boundary_of_no_frames_ends_nothing() -> None:
     class Zero(History):
-        """Says that a segment has ended where it began."""
+        """Reports the end of a segment at its begin."""
 
         def boundary(self, session: Session) -> Frames | None:
             return 0
@@ -112,7 +112,7 @@ def test_a_boundary_of_no_frames_ends_nothing() -> None:
 
 def test_repeated_requests_end_with_the_audio() -> None:
     class Nibble(Policy):
-        """Cuts a frame at every look."""
+        """Cuts a frame per hypothesis."""
 
         def decide(self, session: Session, state: None) -> DecisionGenerator:
             yield Request()
@@ -147,7 +147,7 @@ def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:
 
 
 class Recorder(History):
-    """Remembers what it was asked about."""
+    """Records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[Hypothesis | None] = []
@@ -251,13 +251,13 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
     order: list[str] = []
 
     class Loading(Scripted):
-        """Says when it is loaded."""
+        """Records when it is loaded."""
 
         def load(self) -> None:
             order.append("backbone")
 
     class Opening(Synthesizer):
-        """Speaks German only and remembers its stream."""
+        """Synthesises German only and keeps a state per stream."""
 
         def check(self, target: Language) -> None:
             if target.code != "de":
@@ -336,7 +336,7 @@ def test_weights_are_loaded_once() -> None:
 
 def test_speech_cut_off_a_longer_wave_does_not_keep_the_rest() -> None:
     class Cutting(Synthesizer):
-        """Speaks everything so far and cuts off the old."""
+        """Synthesises all text so far and cuts off the speech of earlier text."""
 
         def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
             return [torch.zeros(10_000)[-10:] for _ in writes]

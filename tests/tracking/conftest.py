@@ -1,4 +1,4 @@
-"""What the tests of tracking share: a W&B kept offline in the test's folder, and a reader of what it wrote."""
+"""W&B offline in the test's folder, and a reader of its records."""
 
 import struct
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Which process is the main one, names of launches, and what a job leaves behind."""
+"""The main process, names of launches, and files of a job."""
 
 import os
 import re

@@ -104,7 +104,7 @@ def _finish(process: subprocess.Popen[str]) -> str:
 
 
 def _folders(app: Path) -> list[Path]:
-    """Every folder under outputs but W&B's and checkpoints' own; nothing else may be made beside outputs."""
+    """Every folder under outputs except those of W&B and checkpoints."""
     assert {path.name for path in app.iterdir()} == {"train.py", "conf", "outputs"}
     found = [path for path in (app / "outputs").rglob("*") if path.is_dir()]
     return sorted(
@@ -140,7 +140,7 @@ def _check_multirun(app: Path, read: Reader, *, trained: bool) -> None:
 def test_multirun_and_two_launches_at_once(
     app: Path, tmp_path: Path, wandb_records: Reader
 ) -> None:
-    """One process each, started together: a multirun of two jobs beside two single runs in another folder."""
+    """A multirun of two jobs and two single runs, started together."""
     single = tmp_path / "single"
     single.mkdir()
     (single / "train.py").write_text(APP)

@@ -1,4 +1,4 @@
-"""The shipped W&B sweep: what its agent would run is a command that train.py's configuration accepts."""
+"""The shipped W&B sweep: its agent's command is accepted by train.py."""
 
 from pathlib import Path
 from typing import Any

@@ -20,7 +20,7 @@ OFF = WandbSettings(mode="disabled")
 
 
 def _evaluate(tracker: Tracker, folder: Path) -> None:
-    """What an evaluation says."""
+    """Results of an evaluation."""
     for m, latency in ((1, 1.25), (2, 1.75)):
         tracker.log_scores("tst/en-de", {"StreamLAAL": latency, "COMET": None}, knob=("m", m))
     tracker.log_table("tst/en-de/hypotheses", ["talk", "written"], [["talk1", "Guten Tag"]])

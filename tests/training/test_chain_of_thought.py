@@ -1,4 +1,4 @@
-"""A small training of a chain of thought from its configuration: encoder first, then transcripts and translations."""
+"""A small training of a chain of thought from its configuration, stage by stage."""
 
 import csv
 import subprocess

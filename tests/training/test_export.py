@@ -1,4 +1,4 @@
-"""An exported model says how it was made and how it is evaluated."""
+"""The card of an exported model has its training and the command that evaluates it."""
 
 from types import SimpleNamespace
 from typing import Any

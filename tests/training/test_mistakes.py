@@ -1,4 +1,4 @@
-"""Mistakes in a training's configuration are one sentence, told before anything is loaded or learned."""
+"""Errors in the configuration of a training are one sentence, before anything is loaded."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A small offline training from its configuration: what it exports translates streams, and says what it was made of."""
+"""A small offline training from its configuration; its export translates streams."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A training killed in the middle and started again takes the very steps of one that was never interrupted."""
+"""A training that is killed and resumed takes the same steps as an uninterrupted training."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A transcriber that hears loudness, and tiny text LLMs with random weights in double precision."""
+"""A transcriber of loudness, and tiny randomly initialised text LLMs in double precision."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ SHAPE = {
 
 
 class Ears(Backbone):
-    """A word per 100 ms, by its loudness; what it hears is counted in ``looks``."""
+    """Transcribes a word per 100 ms by its loudness and records its requests in ``looks``."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING}
@@ -100,7 +100,7 @@ Make = Callable[..., Cascade]
 
 @pytest.fixture(scope="session")
 def make(tokenizer_folder: Path) -> Make:
-    """Build a cascade on ``Ears``. end_scale: how strongly the end varies, so that answers end after a few ids."""
+    """Builds a cascade on ``Ears``; ``end_scale`` is large enough that hypotheses end early."""
 
     def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> Cascade:
         torch.manual_seed(seed)
@@ -124,7 +124,7 @@ def make(tokenizer_folder: Path) -> Make:
 
 @pytest.fixture(scope="session")
 def live() -> Callable[..., Session]:
-    """A session that has heard these levels of loudness (words of ``Ears``) and has written some text."""
+    """A session that has received levels of loudness (words of ``Ears``) and has written text."""
 
     def hear(
         backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk"

@@ -1,4 +1,4 @@
-"""Transcripts, prompts and answers of a batch of streams; words are those of Transformers' own search."""
+"""Transcripts, prompts and hypotheses of a batch of streams, against the search of Transformers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ WRITTEN = ("Julia hat", "", "Wir fahren mit dem", "Das")
 
 
 def theirs(backbone: Cascade, prompt: list[int], limit: int) -> list[int]:
-    """What ``generate`` says, without its end."""
+    """Tokens of ``generate`` without the end token."""
     ids = backbone.translator.generate(
         torch.tensor([prompt]),
         generation_config=GenerationConfig(
@@ -178,7 +178,7 @@ def test_the_transcriber_receives_the_source_or_the_target_language(make: Make, 
 
 
 def forcing(backbone: Cascade, answer: str) -> None:
-    """Let the translator say ``answer`` whatever it is asked."""
+    """Makes the translator generate ``answer`` for any prompt."""
     ids = [*backbone.prompt.ids(answer), backbone.prompt.end]
 
     def said(hidden: torch.Tensor) -> torch.Tensor:

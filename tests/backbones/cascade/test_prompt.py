@@ -1,4 +1,4 @@
-"""The prompt, to the letter, and what a template may say."""
+"""The prompt, letter by letter, and the fields of a template."""
 
 from pathlib import Path
 

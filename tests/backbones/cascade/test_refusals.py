@@ -1,4 +1,4 @@
-"""What does not fit is told before weights are read."""
+"""Incompatible options are refused before weights are read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whole streams: with policies that fit, alone and as a batch, and on a Whisper that would not translate them."""
+"""Whole streams with every compatible policy, alone and as a batch, and with a Whisper transcriber."""
 
 from collections.abc import Callable
 from pathlib import Path

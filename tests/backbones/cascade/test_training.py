@@ -1,4 +1,4 @@
-"""What the translator is trained on: transcript and written words in the prompt, the rest as answer."""
+"""Training examples of the translator: transcript and prefix in the prompt, the rest as labels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ def excerpts(count: int, given: int = 0) -> list[Excerpt]:
 
 
 def turns(backbone: Cascade, pieces: Sequence[Excerpt]) -> list[tuple[str, str]]:
-    """Whole text, and what has a loss, of each row."""
+    """The whole text and the labelled text of each row."""
     batch = backbone.collator()(pieces)
     found = []
     for ids, labels in zip(batch.input_ids, batch.labels, strict=True):

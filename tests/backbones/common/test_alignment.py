@@ -14,7 +14,7 @@ FRAMES = 4
 
 
 def rows(positions: int, heads: int = 1) -> Tensor:
-    """(positions, heads, frames): whose position, head and frame it is can be read off each weight."""
+    """(positions, heads, frames) weights whose digits are their position, head and frame."""
     numbers = (
         torch.arange(positions)[:, None, None] * 100
         + torch.arange(heads)[:, None] * 10

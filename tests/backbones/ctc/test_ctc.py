@@ -1,4 +1,4 @@
-"""CTC: batches as if alone, what was written is not said again, weights there and back, the loss by hand, mistakes."""
+"""CTC: batches equal single streams, no repeated prefix, saved weights, the loss by hand, errors."""
 
 import math
 from pathlib import Path

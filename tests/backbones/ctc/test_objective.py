@@ -1,4 +1,4 @@
-"""Recognition: labels of frames by hand, batches that are a function of their clips, losses that teach, mistakes."""
+"""Recognition: frame labels by hand, deterministic batches, gradients of the losses, errors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A tiny InfiniSST with random weights in double precision; its tokenizer knows bytes only."""
+"""A tiny randomly initialised InfiniSST in double precision, with a tokenizer of bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,7 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make(tokenizer_folder: Path) -> Make:
-    """Build a backbone. end_scale: how strongly the end of turn varies, so that about half of the steps choose it."""
+    """Builds a backbone; ``end_scale`` is large enough that about half of the steps end a turn."""
 
     def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> InfiniSST:
         torch.manual_seed(seed)

@@ -119,7 +119,7 @@ def by_name(kind: str, hub: Hub, speech: Path, *given: str) -> InfiniSST:
 
 
 def frequencies(kind: str) -> Tensor:
-    """Radians per position, (head size / 2,); Llama 3.1 slows long waves down eightfold and the middle gradually."""
+    """(head size / 2,) radians per position; Llama 3.1 divides low frequencies by up to eight."""
     theta, half = ROPE[kind]["rope_theta"], HEAD[kind] // 2
     found = []
     for index in range(half):

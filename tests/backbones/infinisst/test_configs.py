@@ -1,4 +1,4 @@
-"""Numbers that make no network, no search and no window are refused when a configuration is built."""
+"""Values that give no network, no search or no window are refused at construction."""
 
 from collections.abc import Callable
 

@@ -91,7 +91,7 @@ def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
 
 
 def released_weights(vocabulary: int) -> Weights:
-    """Random; types as in the authors' files: the frozen speech side in bfloat16, the language model in float32."""
+    """Random weights with the types of the authors' files: bfloat16 speech encoder, float32 LLM."""
     generator = torch.Generator().manual_seed(0)
     weights = {}
     for name, shape in shapes(vocabulary).items():
@@ -111,7 +111,7 @@ def released_weights(vocabulary: int) -> Weights:
 
 
 class Network:
-    """The released network in double precision, one stream. angles: the type in which rotary angles are computed."""
+    """The released network in double precision, one stream; ``angles`` is the type of rotary angles."""
 
     def __init__(self, weights: Weights, angles: torch.dtype) -> None:
         self.weights = {name: tensor.double() for name, tensor in weights.items()}

@@ -159,7 +159,7 @@ def test_talks_in_lockstep_equal_plain_streams(
 
 
 def assert_same_cache(plain: ModuleType, state: StreamState, oracle: object) -> None:
-    """Values are the same; keys are the oracle's, rotated to the places that the fast form has them at."""
+    """Values are equal; keys are the oracle's, rotated to the positions of the fast form."""
     for layer, kept in enumerate(oracle.kept):
         keys, values = (torch.stack(part, dim=1) for part in zip(*kept, strict=True))
         places = state.dropped + torch.arange(state.kept)

@@ -1,4 +1,4 @@
-"""What the objective refuses before the first batch."""
+"""Errors of the objective before the first batch."""
 
 import pytest
 

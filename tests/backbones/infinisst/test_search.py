@@ -156,7 +156,7 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
 
 
 class Controls(LogitsProcessor):
-    """Hugging Face's own controls, on the ids that each way of ``repetition`` looks at."""
+    """The logits processors of Transformers on the ids that each ``repetition`` option counts."""
 
     def __init__(self, config: TurnSearchConfig, context: Context) -> None:
         earlier, size = torch.tensor([context.earlier], dtype=torch.long), config.no_repeat_ngram

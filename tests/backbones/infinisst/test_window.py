@@ -34,7 +34,7 @@ def ids(count: int, seed: int) -> list[int]:
 
 
 class Recorded(TurnSearchConfig):
-    """Greedy, with a free choice of what is said: the log-probabilities of each step are kept."""
+    """Greedy search with forced tokens that records the log-probabilities of each step."""
 
     def scores(self, log_probs: Tensor, *_: object) -> Tensor:
         STEPS.append(log_probs)
@@ -54,7 +54,7 @@ def our_turn(
     said: list[int],
     window: WindowConfig,
 ) -> list[Tensor]:
-    """Log-probabilities before each of the ids in ``said`` (the end included)."""
+    """Log-probabilities before each id in ``said``, the end included."""
     STEPS[:], FORCED[:] = [], said
     slide(state, window, backbone.decoder)
     embed = backbone.decoder.get_input_embeddings()

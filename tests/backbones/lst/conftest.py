@@ -1,4 +1,4 @@
-"""A tiny LST with random weights in double precision; its tokenizer knows bytes only."""
+"""A tiny randomly initialised LST in double precision, with a tokenizer of bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +42,7 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make(tokenizer_folder: Path) -> Make:
-    """Build a backbone. end_scale: how strongly the end varies, so that answers end after a few ids."""
+    """Builds a backbone; ``end_scale`` is large enough that hypotheses end early."""
 
     def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> LST:
         torch.manual_seed(seed)
@@ -70,7 +70,7 @@ def make(tokenizer_folder: Path) -> Make:
 
 @pytest.fixture(scope="session")
 def live() -> Callable[..., Session]:
-    """A session that has heard some seconds of noise and has written some ids."""
+    """A session that has received seconds of noise and has written token ids."""
 
     def hear(
         backbone: LST, *, seconds: float, prefix: list[int] | None = None, seed: int = 0

@@ -1,4 +1,4 @@
-"""An exported LST is known by its folder alone; what is told beside the name wins."""
+"""An exported LST needs its folder alone; given options override the folder's."""
 
 import shutil
 from collections.abc import Callable

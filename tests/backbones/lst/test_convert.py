@@ -70,7 +70,7 @@ def folder(
 def test_a_hypothesis_equals_the_released_networks(
     theirs: ModuleType, weights: dict[str, Tensor], folder: Path, live: Callable[..., Session]
 ) -> None:
-    """Half-way through an embedding; log-probabilities of the next id after instruction, speech and kept text."""
+    """Next-token log-probabilities in the middle of an embedding."""
     backbone = LST(
         name=str(folder / "converted"), dtype="float64", alignment={"layer": 1}, max_tokens=3
     )

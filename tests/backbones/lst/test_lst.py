@@ -1,4 +1,4 @@
-"""What LST says and attends to is what Transformers computes on the whole dialogue; a batch is each stream alone."""
+"""Tokens and attention of LST equal Transformers on the whole dialogue; batches equal single streams."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -231,7 +231,7 @@ def test_one_chunk_of_everything_is_the_offline_answer(
 
 
 def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> None:
-    """With blocks of one chunk, what comes later changes no embedding of the first chunk; with one block it does."""
+    """With blocks of one chunk, later audio changes no embedding of the first chunk; else it does."""
     for block_chunks, alike in ((1, True), (0, False)):
         backbone = make(block_chunks=block_chunks)
         first, second = live(backbone, seconds=3.0), live(backbone, seconds=3.0)

@@ -1,4 +1,4 @@
-"""The checkpoint in the repository: it translates real audio of the test set, and its attention follows the speech."""
+"""The shipped checkpoint translates audio of the test set; its attention follows the speech."""
 
 from pathlib import Path
 

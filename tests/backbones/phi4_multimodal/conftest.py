@@ -1,4 +1,4 @@
-"""A tiny Phi-4-Multimodal in a folder, and something to hear."""
+"""A tiny Phi-4-Multimodal in a folder, and audio."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.fixtures.tiny_checkpoints import phi4_multimodal
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Transformers saves."""
+    """A folder as Transformers saves it."""
     made: Path = tmp_path_factory.mktemp("phi4")
     phi4_multimodal(made)
     return made

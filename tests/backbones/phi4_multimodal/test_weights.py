@@ -33,7 +33,7 @@ def microsoft(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path, microsoft: Path) -> Phi4MultimodalForCausalLM:
-    """The class, with positions as the original's config says and the original's adapter in peft's hands."""
+    """The class with the positions of the published config and the published adapter in peft."""
     config = Phi4MultimodalConfig.from_pretrained(folder)
     config.rope_parameters = {
         "rope_type": "longrope",
@@ -118,7 +118,7 @@ def test_original_layout_with_its_speech_adapter(
 
 
 def test_the_tokenizer_is_taken_as_it_is(microsoft: Path, folder: Path) -> None:
-    """And not made anew by the class that its configuration names, or by code beside it."""
+    """The class that its configuration names, or code in its folder, does not run."""
     text = "<|user|>Der Zug fährt 3000 m, we go <sep> 天气<|end|>"
     ids = loaded(microsoft).tokenizer(text, add_special_tokens=False)["input_ids"]
     assert ids == PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")).encode(

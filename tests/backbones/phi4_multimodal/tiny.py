@@ -34,7 +34,7 @@ CONFIG: dict[str, Any] = {
 
 
 def original(folder: Path, there: Path, *, seed: int = 1) -> None:
-    """What Microsoft and the authors of StreamUni publish, with random adapters, from what Transformers saves."""
+    """Converts a folder of Transformers to the layout of Microsoft and of StreamUni's authors."""
     torch.manual_seed(seed)
     shutil.copytree(
         folder, there, ignore=shutil.ignore_patterns("model.safetensors", "config.json")

@@ -62,7 +62,7 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tokenizer_folder: Path) -> Callable[..., Qwen25Omni]:
-    """Makes loaded ones: float64 and random unless options say otherwise."""
+    """Builds loaded backbones, by default randomly initialised in float64."""
 
     def make(**options: Any) -> Qwen25Omni:
         torch.manual_seed(0)

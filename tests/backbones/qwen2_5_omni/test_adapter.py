@@ -95,7 +95,7 @@ def test_an_export_decodes_the_same_tokens(tiny: Maker, tmp_path: Path, save: st
 
 
 def test_training_goes_on_where_it_was(tiny: Maker, tmp_path: Path) -> None:
-    """A merged one has no adapter any more: a new one begins with what it had learned."""
+    """A merged export has no adapter; a new adapter starts from the merged weights."""
     backbone = adapted(tiny)
     backbone.save(tmp_path)
     torch.testing.assert_close(scores(loaded(tmp_path, LORA)), scores(backbone), rtol=0, atol=1e-12)

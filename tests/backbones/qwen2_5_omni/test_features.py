@@ -1,4 +1,4 @@
-"""Log-mel features of Qwen2.5-Omni: the published extractor's, whatever the stream looked like on the way."""
+"""Log-mel features of Qwen2.5-Omni equal the published extractor's for any chunks."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def published() -> WhisperFeatureExtractor:
 
 
 def waveform(samples: int, seed: int = 0) -> Tensor:
-    """Noise that grows louder: what is loudest changes with every look."""
+    """Noise that grows louder, so that the maximum changes with every chunk."""
     noise = white_noise(samples, seed)
     return 0.1 * noise * torch.linspace(0.001, 1, samples)
 

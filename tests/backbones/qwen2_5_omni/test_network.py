@@ -1,4 +1,4 @@
-"""Where a thinker comes from: the hub's form with its talker, a folder of its own, or random numbers."""
+"""Sources of a thinker: the hub's form with a talker, its own folder, or random initialisation."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Qwen2.5-Omni's thinker behind the contract: the class's own numbers, batches that are as each alone, parts."""
+"""Qwen2.5-Omni's thinker: equal to Transformers' class, batches equal single streams, parts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ GERMAN = language("de")
 
 @dataclass
 class Piece:
-    """What a collator is given."""
+    """The fields of an excerpt that a collator reads."""
 
     audio: Tensor
     transcript: str = "Good morning."
@@ -39,7 +39,7 @@ def noise(samples: int, seed: int = 0) -> Tensor:
 
 
 def test_forward_is_the_class_of_transformers(backbone: Qwen25Omni) -> None:
-    """Its own forward makes three-dimensional positions from ids, mask and audio; ours are those of any LM."""
+    """The class computes three-dimensional positions; for audio they equal plain positions."""
     pieces = [
         Piece(noise(16_000)),
         Piece(noise(16_000, seed=1), "The sea is far away.", "Das Meer ist weit."),

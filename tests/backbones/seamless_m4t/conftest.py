@@ -1,4 +1,4 @@
-"""A tiny SeamlessM4T that speaks, in a folder as Transformers saves it, and in double precision."""
+"""A tiny SeamlessM4T with speech output, saved by Transformers and loaded in double precision."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is SeamlessM4T's own: languages, transcripts, half a pair of features, characters."""
+"""SeamlessM4T alone: languages, transcripts, half a pair of features, characters."""
 
 import json
 import shutil
@@ -85,7 +85,7 @@ def test_what_is_written_in_characters_begins_with_each_of_them(folders: Folders
 
 @pytest.mark.parametrize("samples", [16_000, 16_000 + 160])
 def test_half_a_pair_of_features_waits(samples: int) -> None:
-    """Transformers fills it up and masks it, but its adaptor looks at it all the same."""
+    """Transformers pads and masks the odd frame, but its adaptor still uses it."""
     wave = torch.randn(samples, generator=torch.Generator().manual_seed(0))
     heard = SeamlessM4TFeatureExtractor()(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     odd = samples != 16_000

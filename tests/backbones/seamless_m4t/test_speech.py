@@ -1,4 +1,4 @@
-"""Against Transformers on a full utterance: same text, units, wave; states are reused, and are what they would be."""
+"""Against Transformers on a full utterance: equal text, units and wave; reused states are equal."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
 def test_states_are_those_of_the_whole_text_in_one_pass(
     load: Load, theirs: Any, beams: int
 ) -> None:
-    """Of streams of different lengths, of answers that ended and that were cut, with and without the end of a text."""
+    """Streams of different lengths, complete and truncated hypotheses, open and closed texts."""
     backbone = load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_tokens=7)
     prefixes = [(), (11, 39, 77, 12), (100, 40), (152,)]
     sessions = [

@@ -1,4 +1,4 @@
-"""Talks streamed by SimulU on the tiny network: a batch speaks what each stream speaks alone; nothing is kept."""
+"""Talks streamed by SimulU: batches equal single streams; no state is left behind."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A small SeamlessM4T from scratch: rows of a batch as if alone, frames for labels, parts, files of Transformers."""
+"""Training a small SeamlessM4T: rows equal single examples, frames, parts, saved files."""
 
 import pickle
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A tiny Wav2Text with random weights in double precision; its tokenizer knows bytes only."""
+"""A tiny randomly initialised Wav2Text in double precision, with a tokenizer of bytes."""
 
 from collections.abc import Callable
 from pathlib import Path

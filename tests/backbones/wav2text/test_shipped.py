@@ -1,4 +1,4 @@
-"""The checkpoint in the repository: transcripts of real audio, and attention that follows the speech."""
+"""The shipped checkpoint transcribes real audio; its attention follows the speech."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Wav2Text: padded rows as if alone, weights there and back, transcripts, mistakes."""
+"""Wav2Text: padded rows equal single rows, saved weights, transcripts, errors."""
 
 import pickle
 from collections.abc import Callable

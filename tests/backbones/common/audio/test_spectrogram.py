@@ -1,4 +1,4 @@
-"""Spectrograms piece by piece equal those of the whole, and those of Transformers' own feature extractors."""
+"""Spectrograms piece by piece equal those of the whole audio and of Transformers."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Rows of a turn are branches of one sequence: each is what the model computes on that branch alone."""
+"""Rows of a turn are branches of one sequence; each equals the model on that branch alone."""
 
 import random
 from collections.abc import Callable

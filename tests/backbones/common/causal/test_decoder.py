@@ -30,7 +30,7 @@ def test_heads_that_share_keys_need_no_copies(groups: int, new: int) -> None:
 
 
 def test_attention_without_a_mask_is_transformers_own(make: Callable[..., InfiniSST]) -> None:
-    """As in training, where sdpa is told that it is causal."""
+    """As in training, where sdpa receives ``is_causal``."""
     decoder = make().decoder
     ids = torch.arange(8, 20)[None]
     ours = decoder(ids).logits

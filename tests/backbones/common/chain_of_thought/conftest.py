@@ -1,4 +1,4 @@
-"""A tiny causal LM of random weights in double precision that hears by one linear layer; a tokenizer of bytes."""
+"""A tiny randomly initialised causal LM with a linear audio encoder; a tokenizer of bytes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ class Hearing(LlamaForCausalLM):
 
 
 class Tiny(ChainOfThought):
-    """What a concrete class has to say. seed: of the weights. separated: a token of its own is the separator."""
+    """The hooks of a concrete class; with ``separated`` the separator is a token of its own."""
 
     frame_samples = 1280
 
@@ -98,7 +98,7 @@ class Tiny(ChainOfThought):
 
 @pytest.fixture(scope="session")
 def make() -> Make:
-    """Build a backbone. end_scale: how strongly end and separator vary, so that answers end after a few ids."""
+    """Builds a backbone; ``end_scale`` is large enough that hypotheses end early."""
 
     def build(**options: Any) -> ChainOfThought:
         settings = {"seed": 0, "separated": True, "end_scale": 3.0, "max_tokens": 12}
@@ -111,7 +111,7 @@ def make() -> Make:
 
 @pytest.fixture(scope="session")
 def live() -> Callable[..., Session]:
-    """A session that has heard some seconds of noise and has written some ids."""
+    """A session that has received seconds of noise and has written token ids."""
 
     def hear(
         backbone: ChainOfThought,
@@ -141,7 +141,7 @@ def noise() -> Callable[..., Tensor]:
 
 @pytest.fixture(scope="session")
 def spoken() -> Callable[[ChainOfThought], None]:
-    """Makes a backbone say letters and spaces only."""
+    """Restricts a backbone to letters and spaces."""
 
     def restrict(backbone: ChainOfThought) -> None:
         letters = {token for letter in "abc" for token in backbone.prompt.translation(letter)}

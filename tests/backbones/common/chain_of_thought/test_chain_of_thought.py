@@ -1,4 +1,4 @@
-"""What a chain of thought says is what a plain loop over Transformers says, however little of it is computed anew."""
+"""Chains of thought equal a plain loop over Transformers, whatever is reused or drafted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
 def transformers_own(
     backbone: ChainOfThought, audio: Tensor, said: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """Next-token scores (1 + said, vocabulary) and attention (layers, 1 + said, heads, speech) after the prompt."""
+    """Next-token scores (1 + n, vocabulary) and attention (layers, 1 + n, heads, speech) of n ids."""
     prompt, speech = opening(backbone, audio)
     embeddings = torch.cat(
         [prompt, backbone.model.get_input_embeddings()(torch.tensor(said, dtype=torch.long))]
@@ -58,7 +58,7 @@ def transformers_own(
 def greedy(
     backbone: ChainOfThought, audio: Tensor, said: list[int], *, separator: list[int]
 ) -> list[int]:
-    """What follows ``said``, token by token, up to separator (not with it), end or limit."""
+    """Greedy tokens after ``said`` up to the separator (exclusive), the end or the limit."""
     new: list[int] = []
     while len(new) < backbone.max_tokens:
         token = int(transformers_own(backbone, audio, said + new)[0][-1].argmax())
@@ -96,7 +96,7 @@ def passes(backbone: ChainOfThought) -> Iterator[list[int]]:
 def test_words_are_those_of_a_plain_loop(
     make: Make, live: Live, separated: bool, fast: bool, prefix: list[int]
 ) -> None:
-    """Over looks that grow, so that there are drafts; the separator is one token, or a space and five bytes."""
+    """Audio grows, so that there are drafts; the separator is one token, or a space and five bytes."""
     lengths, longest = set[int](), 0
     for seed in range(2):
         backbone = make(seed=seed, separated=separated, draft=fast, reuse=fast, max_tokens=9)
@@ -126,7 +126,7 @@ def test_words_are_those_of_a_plain_loop(
 
 @torch.inference_mode()
 def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Live) -> None:
-    """What was said before is said again in one pass, what follows goes on from it; text that changes costs steps."""
+    """A confirmed draft takes one pass and decoding continues from it; changed text takes more steps."""
     backbone = make(separated=False)
     separator, ids = backbone.prompt.separator, [70, 71, 72]
     session = live(backbone, seconds=2.0)
@@ -159,7 +159,7 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
 
 @torch.inference_mode()
 def test_audio_is_transcribed_once_per_chunk(make: Make, live: Live) -> None:
-    """A translation without a transcript goes by it, another one is fed anew; too little audio says nothing."""
+    """A translation reuses its own transcript, feeds another one again, and is empty without frames."""
     backbone = make()
     session = live(backbone, seconds=1.0, prefix=PREFIX)
     with passes(backbone) as sizes:
@@ -342,7 +342,7 @@ def test_no_more_than_the_words_asked_for(make: Make, live: Live) -> None:
 
 @contextmanager
 def scripted(backbone: ChainOfThought) -> Iterator[list[int]]:
-    """The ids in the list are what the model says after the prompt of its one stream, whatever it hears."""
+    """The listed ids are the model's tokens after the prompt of its one stream, for any audio."""
     script: list[int] = []
     model, begins = backbone.model, [0]
     assistant = model.get_input_embeddings()(

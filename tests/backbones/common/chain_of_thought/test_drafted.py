@@ -1,4 +1,4 @@
-"""After a draft that holds in part, all is as if only that part had been fed, in a batch whose drafts differ."""
+"""After a draft that is accepted in part, caches equal those of the accepted part alone."""
 
 from collections.abc import Callable
 

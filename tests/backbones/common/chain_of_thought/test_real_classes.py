@@ -1,4 +1,4 @@
-"""Streaming on the classes of Transformers: drafts and reuse say what a plain loop over the class's forward says."""
+"""Streaming with drafts and reuse equals a plain loop over the forward of Transformers' classes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +64,7 @@ def qwen(folder: Path, **options: Any) -> ChainOfThought:
 
 
 def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
-    """The class's own forward: scores of the next id (vocabulary,), attention (1 + said, speech) of layer 1."""
+    """Next-token scores (vocabulary,) and layer 1 attention (1 + n, speech) of the class's forward."""
     features = backbone.prepared(
         backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
     ).double()
@@ -107,7 +107,7 @@ def random(
     ends: float = 4.0,
     **options: Any,
 ) -> ChainOfThought:
-    """A loaded one. ends: how strongly separator and end vary; from 4 on, not all answers end at the limit."""
+    """A loaded backbone; with ``ends`` of 4 or more, some hypotheses end before the limit."""
     special = (
         "<|pad|>",
         "<|begin_of_text|>",

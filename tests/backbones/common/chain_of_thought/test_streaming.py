@@ -1,4 +1,4 @@
-"""Whole talks under StreamUni's policy: the fast form writes what the plain one writes, a batch what each talk gets."""
+"""Whole talks under StreamUni's policy: fast and plain form, batch and single talks are equal."""
 
 from collections.abc import Callable, Sequence
 
@@ -39,7 +39,7 @@ def test_fast_and_plain_batched_and_alone(
     noise: Callable[..., Tensor],
     spoken: Callable[[ChainOfThought], None],
 ) -> None:
-    """Segments end at the cap, too, so that streams forget at different times; answers hold words."""
+    """Segments also end at the cap, so that streams drop audio at different times."""
     talks = [noise(seconds, seed) for seed, seconds in enumerate(TALKS)]
 
     def every_talk_is_written_in_three_chunks(seed: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a chain of thought is trained on: the answer only, after audio of one length; what is trained, what is saved."""
+"""Training of chains of thought: labels on the response only, trained parts, saved weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

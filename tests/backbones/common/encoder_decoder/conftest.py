@@ -76,7 +76,7 @@ class Family:
     def theirs(
         self, memory: Tensor, prompt: list[int], config: SearchConfig, limit: int
     ) -> list[int]:
-        """What ``generate`` says after ``prompt``, its end included."""
+        """Tokens of ``generate`` after ``prompt``, with the end token."""
         ids = GenerationMixin.generate(
             self.model,
             encoder_outputs=BaseModelOutput(last_hidden_state=memory[None]),

@@ -84,7 +84,7 @@ def test_a_ragged_batch_is_each_stream_alone(family: Any, memory: Remember, beam
 
 @pytest.mark.parametrize("beams", [1, 2, 4])
 def test_rows_are_those_of_the_answer(family: Any, memory: Remember, beams: int) -> None:
-    """Whatever rows the winning beam has passed through: as if it had been fed at once, by Transformers itself."""
+    """Caches of the winning beam equal those of Transformers after one pass over its tokens."""
     config, lengths = SearchConfig(beams=beams, no_repeat_ngram=2), set()
     memories = [memory(4 + seed, seed=seed) for seed in range(4)]
     prompts = [family.opening + PREFIX[: seed + 1] for seed in range(4)]

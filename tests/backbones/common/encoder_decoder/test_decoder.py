@@ -1,4 +1,4 @@
-"""Against Transformers' own forward, and what it is not asked for."""
+"""Decoder steps against the forward of Transformers; attention is computed on request only."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looks at live sessions: prefixes, requests, limits, what is told and what is computed. The network is random."""
+"""Decoding live sessions on a random network: prefixes, requests, limits, returned fields, cost."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 class Hummer(EncoderDecoder):
-    """Its memory is audio times a random matrix. filled: frames that each memory is filled up to, as Whisper's."""
+    """Its memory is audio times a random matrix, padded to ``filled`` frames as Whisper's."""
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples = FRAME
@@ -164,7 +164,7 @@ def test_an_alignment_has_the_rows_of_transformers(make: Make, beams: int) -> No
 
 
 def test_a_ragged_batch_is_each_request_alone(make: Make) -> None:
-    """Audio, prefixes, stages and ends of the look differ; one stream has no frame yet."""
+    """Audio, prefixes, tasks and audio ends differ; one stream has no frame yet."""
     backbone = make(max_tokens=9)
     asked = [
         ((5, [10, 12]), Request()),

@@ -1,4 +1,4 @@
-"""What cannot be had from the hub is one sentence, and known before anything is loaded."""
+"""A model missing from the hub is an error of one sentence before anything is loaded."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ Answer = Callable[..., None]
 
 
 class Response:
-    """As much of a reply as the errors of the hub look at."""
+    """The fields of a reply that errors of the hub read."""
 
     headers: dict[str, str] = {}  # noqa: RUF012
     request = None

@@ -1,4 +1,4 @@
-"""Tiny checkpoints of every kind, from a folder: what they hear and say is what Transformers has them hear and say."""
+"""Tiny checkpoints of every kind: encoder memory and tokens equal those of Transformers."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ SIZES = (32_000, 20_480, 27_000)
 
 @dataclass(frozen=True)
 class Kind:
-    """A backbone, its model in Transformers, a language direction and what ``generate`` is told about it."""
+    """A backbone, its model in Transformers, a language pair and the arguments for ``generate``."""
 
     backbone: type[EncoderDecoder]
     model: Any
@@ -119,7 +119,7 @@ def reference(kind: str, folder: Path) -> tuple[Any, Any]:
 
 @torch.inference_mode()
 def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tensor, list[int]]:
-    """Encoder memory (frames, width) and what ``generate`` says, end included, with their own feature extractor."""
+    """Encoder memory (frames, width) and tokens of ``generate``, by the published feature extractor."""
     model, extractor = reference(kind, folder)
     features = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     features["input_features"] = features["input_features"].double()

@@ -1,4 +1,4 @@
-"""One file of weights, and what several checkpoints share."""
+"""One file of weights, and weights that checkpoints share."""
 
 import json
 from pathlib import Path

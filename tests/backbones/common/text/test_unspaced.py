@@ -1,4 +1,4 @@
-"""Words of Chinese begin where jieba says, whatever the pieces of the tokenizer."""
+"""Chinese words begin at jieba's boundaries for any pieces of the tokenizer."""
 
 from itertools import pairwise
 

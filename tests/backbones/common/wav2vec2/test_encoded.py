@@ -1,4 +1,4 @@
-"""What a frozen encoder hears is computed once, as it comes while streaming."""
+"""Frames of a frozen encoder are computed once, as in streaming."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

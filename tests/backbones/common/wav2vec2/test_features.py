@@ -1,4 +1,4 @@
-"""Convolution features of kept audio: what is reused is what would be computed anew."""
+"""Convolution features of kept audio: reused features equal recomputed features."""
 
 import pytest
 import torch

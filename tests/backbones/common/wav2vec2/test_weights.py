@@ -1,4 +1,4 @@
-"""Encoder weights from Hugging Face's wav2vec 2.0 and from another InfiniSST; what does not fit is refused."""
+"""Encoder weights from wav2vec 2.0 of Transformers and from another InfiniSST; errors."""
 
 import dataclasses
 import shutil

@@ -1,4 +1,4 @@
-"""A tiny random SeamlessM4T that speaks, and clips of target speech, for the objectives that train its parts."""
+"""A tiny random SeamlessM4T with speech output, and clips of target speech."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where words were said, as memory frames; what the guide pulls at; who is refused."""
+"""Spoken words as memory frames, the attention guide, and errors."""
 
 from pathlib import Path
 from types import SimpleNamespace

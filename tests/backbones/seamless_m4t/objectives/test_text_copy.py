@@ -1,4 +1,4 @@
-"""The text encoder of a tiny random SeamlessM4T learns to be read from; what reads it stays as it is."""
+"""Training the text encoder of a tiny random SeamlessM4T while its decoder stays frozen."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A tiny random SeamlessM4T learns the units of two hand-made clips, guided to the word that is spoken."""
+"""Training text-to-unit of a tiny random SeamlessM4T on two hand-made clips with a guide."""
 
 import math
 import operator
@@ -87,7 +87,7 @@ def test_texts_are_open_or_closed_and_come_from_speech_or_text(
 def test_source_audio_extends_beyond_the_words_up_to_the_end_of_the_talk(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
-    """Of a talk of 2 s the excerpts hear 0.2 to 1.5 s: 64 features of 20 ms, 89 up to its end."""
+    """Excerpts cover 0.2 to 1.5 s of a 2 s talk: 64 features of 20 ms, 89 up to its end."""
     lengths = {}
     for ahead in (0.0, 100.0):
         objective = TextToUnit(speech=1.0, ahead=ahead)

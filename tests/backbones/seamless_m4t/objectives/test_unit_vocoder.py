@@ -1,4 +1,4 @@
-"""A small vocoder learns a buzz, how long its units last, and nothing about what it does not hear."""
+"""Losses and gradients of the unit vocoder, durations, and its codebook."""
 
 import math
 from dataclasses import replace
@@ -99,7 +99,7 @@ def test_units_of_silence_become_quieter_and_units_of_sound_louder(
 def test_pieces_line_up_with_the_target_speech(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
-    """A vocoder that says each unit's number, on speech that says it too, has nothing to learn."""
+    """A vocoder that outputs each unit's number has no loss on samples of the same numbers."""
 
     ramp = torch.arange(8.0)
     vocoder = speaking.speaker.vocoder
