@@ -92,6 +92,8 @@ APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what mak
     "wandb_sweep.yaml",
     "synthesizer/none.yaml",
     "system/base/streaming.yaml",
+    "backbone/part/encoder_minitalks.yaml",
+    "backbone/part/network_minitalks.yaml",
 )
 FILES = sorted(path.relative_to(CONF) for path in CONF.glob("*/*.yaml"))
 CHOICES = [
