@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from harness import parameters_millions, parser_of, print_result, print_table
-from zoo.backbones.base import Units, Voiced
+from zoo.backbones.base import Units, UnitSpeech
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.search import SearchConfig
@@ -158,7 +158,7 @@ def noise_session(backbone: SeamlessM4TSpeech, options: argparse.Namespace, step
 @torch.inference_mode()
 def timed_step(
     backbone: SeamlessM4TSpeech, session: Session, states: StatesOf
-) -> tuple[list[Seconds], Units, Voiced]:
+) -> tuple[list[Seconds], Units, UnitSpeech]:
     """Seconds of each part of a step, its units and its speech."""
     marks = [time.process_time()]
     [hypothesis] = backbone.decode([session], [Request()], NEEDS)

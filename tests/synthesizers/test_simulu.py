@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.scripted import FRAME, OPENING, Scripted, speak
-from zoo.backbones.base import Speaking, Units, Voiced
+from zoo.backbones.base import Speaking, Units, UnitSpeech
 from zoo.errors import ZooError
 from zoo.history.recent_words import RecentWords
 from zoo.languages import Language, language
@@ -62,14 +62,14 @@ class Speaker(Scripted):
             OPENING,
         )
 
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
         assert language.code == "de"
         return [sound(ids) for ids in units]
 
 
-def sound(ids: Tensor) -> Voiced:
+def sound(ids: Tensor) -> UnitSpeech:
     durations = ids % 2 + 1
-    return Voiced(ids.repeat_interleave(durations * Speaker.unit_samples).float(), durations)
+    return UnitSpeech(ids.repeat_interleave(durations * Speaker.unit_samples).float(), durations)
 
 
 def spoken(tokens: Sequence[int]) -> list[float]:

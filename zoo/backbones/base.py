@@ -1,4 +1,4 @@
-"""The contract of every network: how to listen, what to say next, what to keep. Knows no policy and no clock."""
+"""The contract of every backbone: encode audio, continue a text, keep and drop caches of a stream."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
 
 def dtype_named(name: str) -> torch.dtype:
-    """A type of weights by its name in torch. Raises ZooError for a name that there is not."""
+    """The torch dtype of that name. Raises ZooError for an unknown name."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise unknown_choice("dtype", name, ("float32", "bfloat16", "float16", "float64"))
@@ -55,22 +55,37 @@ class TokenizerCorpus:
 
 
 class Backbone(nn.Module, ABC):
-    """A speech translation network behind one contract.
+    """A speech translation network.
 
-    The constructor touches no disk and no network; weights arrive in ``load``. ``exposes`` and ``frame_samples`` are
-    known before that. A ``forward`` (teacher forcing, for training) takes what the backbone's own collate makes.
+    The constructor touches no disk and no network; ``load`` reads weights. ``forward`` is teacher forcing,
+    on batches of the backbone's own collator.
+
+    Attributes:
+        exposes: Capabilities besides translation; known before weights are loaded.
+        frame_samples: Source samples per frame, the unit of alignments and cuts; known before weights
+            are loaded.
+        weights_key: Constructor argument that names trained weights.
+        training_arguments: Constructor arguments that an evaluation ignores.
     """
 
     exposes: ClassVar[frozenset[Capability]]
-    weights_key: ClassVar[str] = "name"  # the constructor argument that names trained weights
-    training_arguments: ClassVar[frozenset[str]] = frozenset()  # of no use in an evaluation
-    frame_samples: Samples  # source samples per frame, the unit of alignments and cuts
+    weights_key: ClassVar[str] = "name"
+    training_arguments: ClassVar[frozenset[str]] = frozenset()
+    frame_samples: Samples
 
     def load(self) -> None:
-        """Create modules and read weights. Called once, from the system's ``configure_model``."""
+        """Create modules and read weights. Called once, by the system's ``configure_model``."""
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write what ``load`` reads to ``folder``. Raises ZooError where a backbone cannot be exported."""
+        """Write what ``load`` reads.
+
+        Args:
+            folder: Destination.
+            dtype: Of the parameters that are written (None: as they are).
+
+        Raises:
+            ZooError: Where a backbone cannot be exported.
+        """
         raise ZooError(f"{type(self).__name__} cannot be exported.")
 
     @classmethod
@@ -109,42 +124,52 @@ class Backbone(nn.Module, ABC):
         return f"python evaluate.py {' '.join([*overrides, weights])}"
 
     def open(self, session: Session) -> Any:
-        """The backbone's state for a new stream (caches)."""
+        """Create the backbone's state of a new stream, such as caches."""
         return None
 
     @abstractmethod
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Answer one request per stream, as a batch. ``needs``: compute nothing else (attention weights cost).
+        """Answer one request per stream, as a batch.
 
-        Requests of one batch may differ in task. ``session.visible_audio(request.audio_end)`` is the
-        audio to go by, never empty. ``hypothesis.prefix_length`` equals
-        ``session.prefix_ids.numel()``: a backbone with a window of its own empties both with
-        ``session.forget`` here, before it answers (a turn then begins a text of its own).
+        The audio of a request is ``session.visible_audio(request.audio_end)``, which is never empty. A
+        backbone with a window of its own may call ``session.forget`` before it answers; a new text then
+        begins.
+
+        Args:
+            sessions: Of the streams.
+            requests: One per stream; they may differ in task.
+            needs: Capabilities to compute, such as attention weights; others may be left out.
+
+        Returns:
+            One hypothesis per stream, whose ``prefix_length`` is ``session.prefix_ids.numel()``.
         """
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """The first ``tokens`` (0 when READ) new tokens of ``hypothesis`` were written: keep that part of the caches.
+        """Keep the written part of a hypothesis in the caches.
 
-        ``hypothesis`` is the last translation answered; its tokens join ``session.prefix_ids`` after this call.
+        Args:
+            session: Of the stream; the tokens join ``session.prefix_ids`` after this call.
+            hypothesis: The last translation.
+            tokens: Number of its new tokens that were written (0 for READ).
         """
         return
 
     def forget(self, session: Session, cut: Cut) -> None:
-        """Kept tokens and frames are about to be dropped from the session: drop them from the caches."""
+        """Drop from the caches what the session is about to drop: its oldest tokens and frames."""
         return
 
     @abstractmethod
     def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation of target ids (special tokens left out, spaces untouched)."""
+        """Plain detokenisation of target ids: no special tokens, spaces as they are."""
 
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """What can be trained apart, by name: the children, unless a backbone draws other lines."""
+        """Parameters that can be trained separately, by name; by default those of the children."""
         return {name: child.parameters() for name, child in self.named_children()}
 
     def trainable(self, names: Sequence[str]) -> None:
-        """Train only the named ``parts``, freeze the rest. Raises ZooError on an unknown name."""
+        """Train only the named ``parts``. Raises ZooError for an unknown name."""
         parts = self.parts()
         for name in names:
             if name not in parts:
@@ -156,27 +181,41 @@ class Backbone(nn.Module, ABC):
 
 @runtime_checkable
 class FrameEncoder(Protocol):
-    """A backbone whose encoder can be trained on its own, frame by frame."""
+    """A backbone whose encoder can be trained by labels of frames."""
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
-        """(batch, n) samples to (batch, frames, hidden) of the last and of a middle layer; blocks of m chunks."""
+        """Encode audio in blocks of ``multiplier`` chunks.
+
+        Args:
+            samples: (batch, n).
+            multiplier: m, the encoder's block in chunks.
+
+        Returns:
+            (batch, frames, hidden) of the last and of a middle layer.
+        """
 
 
 @runtime_checkable
 class FeatureNormalising(Protocol):
-    """A backbone that hears by statistics of its features; one of random weights takes them from training audio."""
+    """A backbone that normalises features by statistics.
+
+    A randomly initialised backbone estimates them from training audio.
+    """
 
     def fit_features(self, samples: Iterable[Tensor]) -> None:
-        """Take them from waves (n,), unless trained weights brought their own."""
+        """Estimate the statistics from waves (n,); does nothing if trained weights have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
     """Speech units of one stream's kept and new text.
 
-    ids: (n,) int64, as the vocoder counts them. attention: (n, positions), of the query that predicts each unit over
-    the text decoder states that were fed: the opening, kept tokens, new tokens and perhaps the end of the text.
-    opening: how many states stand before the text. truncated: a limit cut them, there would have been more.
+    Attributes:
+        ids: (n,) int64, as the vocoder counts them.
+        attention: (n, positions), from the query that predicts each unit to the text decoder states that
+            were fed: opening, kept tokens, new tokens and perhaps the end of the text.
+        opening: Number of states before the text.
+        truncated: Whether a limit ended the units.
     """
 
     ids: Tensor
@@ -186,8 +225,13 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class Voiced:
-    """Speech of units. samples: (m,) float32 at 16 kHz; durations: (n,) int64 of each unit, in unit frames."""
+class UnitSpeech:
+    """Speech of units.
+
+    Attributes:
+        samples: (m,) float32 at 16 kHz.
+        durations: (n,) int64 of each unit, in unit frames.
+    """
 
     samples: Tensor
     durations: Tensor
@@ -195,21 +239,28 @@ class Voiced:
 
 @runtime_checkable
 class Speaking(Protocol):
-    """A backbone that can speak its own decoder states; one that exposes SPEECH is this, too."""
+    """A backbone that exposes SPEECH: it generates target speech from its decoder states.
 
-    unit_samples: Samples  # per unit frame
+    Attributes:
+        unit_samples: Samples per unit frame.
+    """
+
+    unit_samples: Samples
 
     def check_speech(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError for a language that it does not speak, and for a layer (see below) that it lacks."""
+        """Raise ZooError for a language that it does not speak, and for a layer that it lacks."""
 
     def generate_units(
         self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
         """Units of each stream's kept and written text, from ``hypothesis.decoder_states``.
 
-        layer: of the text-to-unit decoder, whose cross-attention is told, as the mean of its heads (None: mean of all
-        layers). close: the state of an end of text follows, as offline generation feeds it.
+        Args:
+            writes: One per stream.
+            layer: Of the text-to-unit decoder, whose cross-attention is returned as the mean of its heads
+                (None: the mean of all layers).
+            close: Whether the state of an end of text is appended, as offline generation does.
         """
 
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
         """Speech of (n_i,) unit ids, in the voice of a language."""

@@ -17,10 +17,10 @@ from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
+    load_network,
+    load_part,
     model_type,
-    part,
-    through,
-    weights,
+    run_layers,
 )
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
@@ -55,12 +55,12 @@ class SpeechToText(EncoderDecoder):
     def build(self) -> None:
         """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
         model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
-        extractor = part(
+        extractor = load_part(
             "feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name
         )
         check_extractor(extractor, self.name)
-        self.tokenizer = part("tokenizer", Speech2TextTokenizer.from_pretrained, self.name)
-        network = weights(Speech2TextForConditionalGeneration, self.name, self.dtype)
+        self.tokenizer = load_part("tokenizer", Speech2TextTokenizer.from_pretrained, self.name)
+        network = load_network(Speech2TextForConditionalGeneration, self.name, self.dtype)
         encoder = network.model.encoder
         if 2 ** len(encoder.conv.conv_layers) != SUBSAMPLING:
             raise ZooError(
@@ -106,7 +106,7 @@ class SpeechToText(EncoderDecoder):
         if not heard:
             return hidden
         memories = iter(
-            through(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, heard)
+            run_layers(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, heard)
         )
         return [next(memories) if len(frames) else frames for frames in hidden]
 

@@ -17,10 +17,10 @@ from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
+    load_network,
+    load_part,
     model_type,
-    part,
-    through,
-    weights,
+    run_layers,
 )
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
@@ -65,12 +65,14 @@ class Whisper(EncoderDecoder):
     def build(self) -> None:
         """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
         model_type(self.name, wanted=("whisper",), noun="Whisper")
-        extractor = part("feature extractor", WhisperFeatureExtractor.from_pretrained, self.name)
+        extractor = load_part(
+            "feature extractor", WhisperFeatureExtractor.from_pretrained, self.name
+        )
         check_extractor(
             extractor, self.name, hop_length=HOP, n_fft=WINDOW, chunk_length=SPAN_SECONDS
         )
-        self.tokenizer = part("tokenizer", WhisperTokenizer.from_pretrained, self.name)
-        network = weights(WhisperForConditionalGeneration, self.name, self.dtype)
+        self.tokenizer = load_part("tokenizer", WhisperTokenizer.from_pretrained, self.name)
+        network = load_network(WhisperForConditionalGeneration, self.name, self.dtype)
         self.spectrogram = CentredSpectrogram(network.config.num_mel_bins, SPAN)
         self.encoder = network.model.encoder
         self.decoder = Decoder(network.model.decoder, network.proj_out)
@@ -157,7 +159,7 @@ class Whisper(EncoderDecoder):
         if self.pad_to_30_seconds:
             return list(self.encoder(torch.stack(inputs).transpose(1, 2)).last_hidden_state)
         hidden = [self._convolve(features) for features in inputs]
-        return through(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, hidden)
+        return run_layers(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, hidden)
 
     def _features(self, session: Session, wave: Tensor) -> Tensor:
         """(features, bins) as the encoder hears them."""

@@ -19,7 +19,12 @@ from transformers import (
 
 from zoo.backbones.base import dtype_named
 from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import UNREADABLE, check_extractor, part, weights
+from zoo.backbones.common.pretrained.loading import (
+    LOAD_ERRORS,
+    check_extractor,
+    load_network,
+    load_part,
+)
 from zoo.backbones.ctc.best_path import best_paths, features
 from zoo.errors import ZooError
 from zoo.languages import language as language_of
@@ -86,12 +91,12 @@ class NamedRecogniser:
         """See ``Recogniser``."""
         if self._network is None:
             kind = self._kind()
-            self._extractor = part(
+            self._extractor = load_part(
                 "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
             )
             check_extractor(self._extractor, self.name)
-            self._tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.name)
-            self._network = weights(KINDS[kind], self.name, self.dtype).requires_grad_(False)
+            self._tokenizer = load_part("tokenizer", AutoTokenizer.from_pretrained, self.name)
+            self._network = load_network(KINDS[kind], self.name, self.dtype).requires_grad_(False)
             self._is_ctc = kind == "ForCTC"
             self._generate_options = {} if self._is_ctc else self._language_options()
         self._network.to(device or "cpu")
@@ -105,7 +110,7 @@ class NamedRecogniser:
         hub.check(NOUN, self.name)
         try:
             config, _ = PreTrainedConfig.get_config_dict(self.name)
-        except UNREADABLE:
+        except LOAD_ERRORS:
             config = {}
         if not config:
             raise ZooError(f"There is no {NOUN} in {self.name} (no readable config.json).")

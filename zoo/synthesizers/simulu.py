@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from zoo.backbones.base import Backbone, Speaking, Units, Voiced
+from zoo.backbones.base import Backbone, Speaking, Units, UnitSpeech
 from zoo.errors import ZooError, unknown_choice
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.synthesizers.assignment import (
@@ -166,7 +166,7 @@ class SimulU(Synthesizer):
         tokens = assign_units(scores, assignment=self.assignment)
         return new_unit_mask(tokens, old=old, discard=self.discard)
 
-    def _new_samples(self, keep: Tensor, voiced: Voiced, unit_samples: int) -> Tensor:
+    def _new_samples(self, keep: Tensor, voiced: UnitSpeech, unit_samples: int) -> Tensor:
         durations = voiced.durations
         if self.counting == "units":
             durations = torch.ones_like(durations)

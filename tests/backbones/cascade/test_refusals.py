@@ -7,8 +7,9 @@ from transformers import AutoTokenizer
 
 from tests.backbones.cascade.conftest import SHAPE, Ears, Make
 from tests.test_matrix import choices
-from zoo.backbones.cascade.cascade import NEEDED, TRANSCRIBERS, Cascade
+from zoo.backbones.cascade.cascade import NEEDED, Cascade
 from zoo.backbones.cascade.prompt import Template
+from zoo.backbones.common.families import families_exposing
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
@@ -23,18 +24,19 @@ def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
         "backbone@backbone.transcriber=speech_to_text",
     ]
     with pytest.raises(
-        ZooError, match=r"^SpeechToText cannot .* does not expose transcript; .* one of: whisper, "
+        ZooError,
+        match=r"^SpeechToText cannot .* does not expose transcript; .* of a family that does: ctc, ",
     ):
         build(compose("evaluate", given).system)
 
 
 def test_the_choices_are_all_that_transcribe() -> None:
     fitting = {
-        name
-        for name, kind in choices("backbone").items()
-        if kind.exposes >= NEEDED and kind is not Cascade
+        kind.__module__.split(".")[2]
+        for kind in choices("backbone").values()
+        if kind.exposes >= NEEDED
     }
-    assert set(TRANSCRIBERS) == fitting
+    assert set(families_exposing(NEEDED)) == fitting
 
 
 def test_no_alignment_is_returned() -> None:

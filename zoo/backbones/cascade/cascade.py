@@ -16,7 +16,9 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import Collator, TextBatch
 from zoo.backbones.cascade.prompt import Prompt, Template, Written
+from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
+from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_accuracy, token_loss
@@ -28,19 +30,7 @@ from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
 
-TRANSCRIBERS = (
-    "whisper",
-    "seamless_m4t",
-    "seamless_m4t_v2",
-    "seamless_m4t_speech",
-    "simulu_minitalks",
-    "recogniser_minitalks",
-    "offline_minitalks",
-    "phi4_multimodal",
-    "phi4_minitalks",
-    "qwen2_5_omni",
-    "qwen_minitalks",
-)
+FAMILY = "cascade"  # its own name: a cascade transcribes nothing by itself
 NEEDED = frozenset({Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING})  # of what transcribes
 TOLD = ("source", "target")
 CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # what no space stands before
@@ -99,8 +89,9 @@ class Cascade(Backbone):
         if missing := NEEDED - transcriber.exposes:
             raise ZooError(
                 f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not expose "
-                f"{' and '.join(sorted(missing))}; choose another with backbone@backbone.transcriber=..., one of: "
-                f"{', '.join(TRANSCRIBERS)}."
+                f"{' and '.join(sorted(missing))}; choose another with "
+                f"backbone@backbone.transcriber=..., of a family that does: "
+                f"{', '.join(name for name in families_exposing(NEEDED) if name != FAMILY)}."
             )
         if written not in get_args(Written):
             raise unknown_choice("place of what was written", written, get_args(Written))
@@ -134,7 +125,7 @@ class Cascade(Backbone):
     def load(self) -> None:
         """Load both networks. Raises ZooError on what cannot be had, before weights are read where it can."""
         translator.check(self.name, self.config)
-        self.tokenizer = translator.read_tokenizer(self.tokenizer_source)
+        self.tokenizer = load_tokenizer(self.tokenizer_source)
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
         special = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
         self.never = [*sorted(special), *containing(self.tokenizer, self.search.suppress)]

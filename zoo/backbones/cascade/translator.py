@@ -6,15 +6,17 @@ from typing import Any
 import torch
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empty_cache
 from zoo.backbones.common.causal.decoder import ATTENTION, decoder_config
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import check_tokenizer, model_type, part, weights
+from zoo.backbones.common.pretrained.loading import (
+    check_tokenizer,
+    load_network,
+    model_type,
+)
 from zoo.errors import ZooError
 
 KINDS = (
@@ -24,12 +26,6 @@ KINDS = (
     "qwen2",
     "qwen3",
 )  # whose layers all attend to all that stands before
-
-
-def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of a hub id or folder. Raises ZooError where there is none."""
-    hub.check("tokenizer", name)
-    return part("tokenizer", AutoTokenizer.from_pretrained, name)
 
 
 def check(name: str | None, config: Mapping[str, Any] | None) -> None:
@@ -66,7 +62,7 @@ def build(
         )
         model.tie_weights()
     else:
-        model = weights(AutoModelForCausalLM, name, dtype)
+        model = load_network(AutoModelForCausalLM, name, dtype)
         model.set_attn_implementation(ATTENTION)
     check_tokenizer(
         tokenizer, name or tokenizer.name_or_path, scores=model.config.vocab_size, tokens={}

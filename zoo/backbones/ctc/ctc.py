@@ -19,7 +19,12 @@ from transformers import (
 
 from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import check_extractor, check_fields, part, weights
+from zoo.backbones.common.pretrained.loading import (
+    check_extractor,
+    check_fields,
+    load_network,
+    load_part,
+)
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.ctc.best_path import best_paths
 from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
@@ -100,12 +105,12 @@ class CTC(Backbone):
             self.to(self.dtype)
         else:
             hub.check("recogniser", self.name)
-            tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.name)
-            self.extractor = part(
+            tokenizer = load_part("tokenizer", AutoTokenizer.from_pretrained, self.name)
+            self.extractor = load_part(
                 "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
             )
             check_extractor(self.extractor, self.name)
-            self.network = weights(AutoModelForCTC, self.name, self.dtype)
+            self.network = load_network(AutoModelForCTC, self.name, self.dtype)
         if (
             not isinstance(self.extractor, SeamlessM4TFeatureExtractor)
             or tokenizer.word_delimiter_token is None

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 from transformers import (
     Phi4MultimodalAudioConfig,
     Phi4MultimodalConfig,
     Phi4MultimodalForCausalLM,
-    PreTrainedTokenizerBase,
 )
 from transformers.initialization import no_init_weights
 from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
@@ -19,9 +17,11 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 )
 
 from zoo.backbones.common import lora as adapters
+from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.lora import LoraConfig
+from zoo.backbones.common.pretrained import loading
 from zoo.backbones.common.pretrained.loading import check_fields
-from zoo.backbones.phi4_multimodal.weights import Published
+from zoo.backbones.phi4_multimodal.weights import NOUN, Published
 from zoo.errors import ZooError, shorten_list
 
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts
@@ -40,36 +40,37 @@ UNSEEN: Mapping[
 
 
 def random_network(
-    config: Mapping[str, Any],
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    audio: int,
-    end: int,
-    embedding_std: float | None,
-    dtype: torch.dtype,
+    config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
 ) -> Phi4MultimodalForCausalLM:
-    """A network of random weights. config: fields of ``Phi4MultimodalConfig``; those of tokens are the tokenizer's.
+    """A randomly initialised network.
 
-    audio, end: ids of the audio's token and of the one that ends an answer. embedding_std: spread of the embeddings
-    (None: the config's ``initializer_range``). Raises ZooError for fields that make no network.
+    Args:
+        config: Fields of ``Phi4MultimodalConfig``; those of tokens are the prompt's and its tokenizer's.
+        prompt: Of the backbone.
+        embedding_std: Standard deviation of the embeddings (None: the config's ``initializer_range``).
+        dtype: Of the weights.
+
+    Raises:
+        ZooError: Where the fields do not fit together.
     """
-    tokens = {
+    tokenizer = prompt.tokenizer
+    audio = {**(config.get("audio_config") or {}), "audio_token_id": prompt.audio}
+    check_fields("backbone.config", config, Phi4MultimodalConfig)
+    check_fields("backbone.config.audio_config", audio, Phi4MultimodalAudioConfig)
+    settings = {
+        **config,
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": [end],
+        "eos_token_id": [prompt.end],
         "pad_token_id": tokenizer.pad_token_id,
+        "audio_config": audio,
+        "vision_config": dict(UNSEEN),
     }
-    heard = {**(config.get("audio_config") or {}), "audio_token_id": audio}
-    check_fields("backbone.config", config, Phi4MultimodalConfig)
-    check_fields("backbone.config.audio_config", heard, Phi4MultimodalAudioConfig)
-    made = {**config, **tokens, "audio_config": heard, "vision_config": dict(UNSEEN)}
-    try:
-        network = speech_only(
-            Phi4MultimodalForCausalLM._from_config(Phi4MultimodalConfig(**made), dtype=dtype)
+    network = speech_only(
+        loading.random_network(
+            Phi4MultimodalForCausalLM, Phi4MultimodalConfig, settings, noun=NOUN, dtype=dtype
         )
-    except (TypeError, ValueError, StrictDataclassError) as error:
-        reason = " ".join(str(error.__cause__ or error).split())
-        raise ZooError(f"backbone.config makes no Phi-4-Multimodal: {reason}") from error
+    )
     if embedding_std is not None:
         nn.init.normal_(network.model.embed_tokens.weight, std=embedding_std)
     return network

@@ -17,7 +17,7 @@ from zoo.backbones.common.chain_of_thought.chain_of_thought import (
 )
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import check_tokenizer, part
+from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
 from zoo.backbones.phi4_multimodal.encoder import FEATURES_PER_EMBEDDING, encode, project
 from zoo.backbones.phi4_multimodal.features import HOP, LogMel
 from zoo.backbones.phi4_multimodal.network import (
@@ -43,7 +43,7 @@ class Phi4Multimodal(ChainOfThought):
     def build(self) -> None:
         """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
         hub.check(NOUN, self.tokenizer_source)
-        self.tokenizer = part(
+        self.tokenizer = load_part(
             "tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source
         )
         self.spectrogram = LogMel()
@@ -64,12 +64,7 @@ class Phi4Multimodal(ChainOfThought):
                 published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora
             )
         network = random_network(
-            self.config,
-            self.tokenizer,
-            audio=prompt.audio,
-            end=prompt.end,
-            embedding_std=self.embedding_std,
-            dtype=self.dtype,
+            self.config, prompt, embedding_std=self.embedding_std, dtype=self.dtype
         )
         if self.lora is not None:
             adapters.inject(network, self.lora, TARGETS)

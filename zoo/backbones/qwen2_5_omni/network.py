@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 from transformers import (
-    PreTrainedTokenizerBase,
     Qwen2_5OmniAudioEncoderConfig,
     Qwen2_5OmniTextConfig,
     Qwen2_5OmniThinkerConfig,
@@ -16,9 +14,16 @@ from transformers import (
 )
 
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.lora import LoraConfig, inject, install, read_adapter
-from zoo.backbones.common.pretrained.loading import check_fields, model_type, part, quiet, weights
-from zoo.errors import ZooError
+from zoo.backbones.common.chain_of_thought.prompt import Prompt
+from zoo.backbones.common.lora import LoraConfig, install, read_adapter
+from zoo.backbones.common.pretrained import loading
+from zoo.backbones.common.pretrained.loading import (
+    check_fields,
+    load_network,
+    load_part,
+    model_type,
+    quiet,
+)
 
 TARGETS = (  # of a new adapter
     r"model\.(language_model\.)?layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"
@@ -35,33 +40,28 @@ UNSEEN: Mapping[str, Any] = {  # the smallest vision tower that the class makes
 
 
 def random_network(
-    config: Mapping[str, Any],
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    audio: int,
-    end: int,
-    embedding_std: float | None,
-    dtype: torch.dtype,
-    lora: LoraConfig | None = None,
+    config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
-    """A network of random weights. config: fields of ``Qwen2_5OmniThinkerConfig``; those of tokens are the tokenizer's.
+    """A randomly initialised network.
 
-    audio, end: ids of the audio's token and of the one that ends an answer. embedding_std: spread of the embeddings
-    (None: the config's ``initializer_range``). lora: an adapter to put in.
+    Args:
+        config: Fields of ``Qwen2_5OmniThinkerConfig``; those of tokens are the prompt's and its tokenizer's.
+        prompt: Of the backbone.
+        embedding_std: Standard deviation of the embeddings (None: the config's ``initializer_range``).
+        dtype: Of the weights.
 
-    Raises ZooError for fields that make no network.
+    Raises:
+        ZooError: Where the fields do not fit together.
     """
-    try:
-        settings = _config(config, tokenizer, audio, end)
-        network = Qwen2_5OmniThinkerForConditionalGeneration._from_config(settings, dtype=dtype)
-    except (TypeError, ValueError, KeyError, StrictDataclassError, RuntimeError) as error:
-        raise ZooError(
-            f"backbone.config makes no Qwen2.5-Omni thinker: {' '.join(str(error).split())}"
-        ) from error
+    network = loading.random_network(
+        Qwen2_5OmniThinkerForConditionalGeneration,
+        Qwen2_5OmniThinkerConfig,
+        _settings(config, prompt),
+        noun="Qwen2.5-Omni thinker",
+        dtype=dtype,
+    )
     if embedding_std is not None:
         nn.init.normal_(network.get_input_embeddings().weight, std=embedding_std)
-    if lora is not None:
-        inject(network, lora, TARGETS)
     return with_grouped_attention(network)
 
 
@@ -76,9 +76,11 @@ def pretrained_network(
     """
     model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
     with quiet():
-        config: Any = part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
+        config: Any = load_part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
         config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
-        network = weights(Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config)
+        network = load_network(
+            Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config
+        )
     install(network, read_adapter(Path(name)), lora, TARGETS)
     return with_grouped_attention(network)
 
@@ -101,33 +103,35 @@ def audio_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
     return getattr(network.model, "audio_tower", None) or network.get_submodule("audio_tower")
 
 
-def _config(
-    config: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase, audio: int, end: int
-) -> Qwen2_5OmniThinkerConfig:
-    """Widths of the parts made to fit one another, ids of tokens filled in; what is never seen has the padding's."""
-    unseen = tokenizer.pad_token_id
-    text, audio_part = dict(config.get("text_config") or {}), dict(config.get("audio_config") or {})
+def _settings(config: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
+    """Fields of the thinker's config: widths that fit one another, and ids of tokens.
+
+    Tokens that never occur get the padding's id.
+    """
+    tokenizer = prompt.tokenizer
+    unused = tokenizer.pad_token_id
+    text, audio = dict(config.get("text_config") or {}), dict(config.get("audio_config") or {})
     check_fields("backbone.config", config, Qwen2_5OmniThinkerConfig)
     check_fields("backbone.config.text_config", text, Qwen2_5OmniTextConfig)
-    check_fields("backbone.config.audio_config", audio_part, Qwen2_5OmniAudioEncoderConfig)
+    check_fields("backbone.config.audio_config", audio, Qwen2_5OmniAudioEncoderConfig)
     text |= {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": end,
-        "pad_token_id": unseen,
+        "eos_token_id": prompt.end,
+        "pad_token_id": unused,
     }
     width = text.get("hidden_size")
-    tokens = {
-        f"{name}_token_id": unseen
-        for name in ("audio_start", "audio_end", "vision_start", "vision_end", "user")
-    }
-    indices = {"audio_token_index": audio, "image_token_index": unseen, "video_token_index": unseen}
-    parts = {
+    names = ("audio_start", "audio_end", "vision_start", "vision_end", "user")
+    return {
+        "tie_word_embeddings": text.get(
+            "tie_word_embeddings", True
+        ),  # of the class that holds both
+        **config,
+        **{f"{name}_token_id": unused for name in names},
+        "audio_token_index": prompt.audio,
+        "image_token_index": unused,
+        "video_token_index": unused,
         "text_config": text,
-        "audio_config": {**audio_part, "output_dim": width},
+        "audio_config": {**audio, "output_dim": width},
         "vision_config": {**UNSEEN, "out_hidden_size": width},
     }
-    tied = {
-        "tie_word_embeddings": text.get("tie_word_embeddings", True)
-    }  # of the class that holds both
-    return Qwen2_5OmniThinkerConfig(**{**tied, **config, **tokens, **indices, **parts})

@@ -16,7 +16,7 @@ from zoo.backbones.common.chain_of_thought.chain_of_thought import (
     enable_checkpointing,
 )
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
-from zoo.backbones.common.pretrained.loading import check_tokenizer, part
+from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
 from zoo.backbones.qwen2_5_omni.network import (
@@ -73,7 +73,9 @@ class Qwen25Omni(ChainOfThought):
         if self.name is not None:
             self.model = pretrained_network(self.name, dtype=self.dtype, lora=self.lora)
         with quiet():
-            self.tokenizer = part("tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source)
+            self.tokenizer = load_part(
+                "tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source
+            )
         if self.name is None:
             self.model = self._random()
         self._check()
@@ -83,15 +85,12 @@ class Qwen25Omni(ChainOfThought):
 
     def _random(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
-        return random_network(
-            self.config,
-            self.tokenizer,
-            audio=prompt.audio,
-            end=prompt.end,
-            embedding_std=self.embedding_std,
-            dtype=self.dtype,
-            lora=self.lora,
+        network = random_network(
+            self.config, prompt, embedding_std=self.embedding_std, dtype=self.dtype
         )
+        if self.lora is not None:
+            adapters.inject(network, self.lora, TARGETS)
+        return network
 
     def _check(self) -> None:
         """Raise ZooError unless the tokenizer is the network's."""

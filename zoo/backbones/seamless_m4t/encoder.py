@@ -12,7 +12,12 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import SeamlessM4TFeatureExtractor
 
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, Filterbank, Spectrogram, stacked
-from zoo.backbones.common.pretrained.loading import apart, check_extractor, in_one, part
+from zoo.backbones.common.pretrained.loading import (
+    check_extractor,
+    load_part,
+    pad_batch,
+    unpad_batch,
+)
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 
@@ -23,7 +28,7 @@ FRAME_SAMPLES = STRIDE * HOP  # 20 ms: of the conformer, before the adaptor
 
 def load_spectrogram(name: str) -> Filterbank:
     """The features of the feature extractor of ``name``. Raises ZooError where it is missing or differs."""
-    extractor = part("feature extractor", SeamlessM4TFeatureExtractor.from_pretrained, name)
+    extractor = load_part("feature extractor", SeamlessM4TFeatureExtractor.from_pretrained, name)
     check_extractor(extractor, name, stride=STRIDE)
     return Filterbank(extractor.num_mel_bins)
 
@@ -72,11 +77,12 @@ def encode_features(encoder: Any, features: Sequence[Tensor]) -> list[Tensor]:
 
     The conformer's mask is exact, so it runs on one batch; the adaptor's is not, so it runs on each alone.
     """
-    padded, inside = in_one(features)
+    padded, inside = pad_batch(features)
     hidden = encoder.encoder(encoder.feature_projection(padded), attention_mask=inside)
     hidden = hidden + 0.5 * encoder.intermediate_ffn(hidden)
     adapted = [
-        encoder.adapter(frames[None], attention_mask=None) for frames in apart(hidden, features)
+        encoder.adapter(frames[None], attention_mask=None)
+        for frames in unpad_batch(hidden, features)
     ]
     return [encoder.inner_layer_norm(frames)[0] for frames in adapted]
 

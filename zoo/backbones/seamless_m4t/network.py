@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import nn
 from transformers import (
@@ -20,6 +19,7 @@ from transformers import (
     SeamlessM4TTokenizer,
 )
 
+from zoo.backbones.common.pretrained import loading
 from zoo.backbones.common.pretrained.loading import check_fields
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.seamless_m4t.languages import CODES
@@ -90,14 +90,9 @@ def random_network(
         "vocoder_offset": UNIT_SPECIAL,
         "t2u_vocab_size": UNIT_SPECIAL + units + 1,
     }
-    try:
-        network = SeamlessM4TModel._from_config(
-            SeamlessM4TConfig(**{**config, **tokens}), dtype=dtype
-        )
-    except (TypeError, ValueError, RuntimeError, StrictDataclassError) as error:
-        raise ZooError(
-            f"backbone.config makes no SeamlessM4T: {' '.join(str(error).split())}"
-        ) from error
+    network = loading.random_network(
+        SeamlessM4TModel, SeamlessM4TConfig, {**config, **tokens}, noun="SeamlessM4T", dtype=dtype
+    )
     for embeddings in (network.shared, network.t2u_model.get_input_embeddings()):
         with torch.no_grad():  # those of variance 1 that the decoders scale them to
             nn.init.normal_(embeddings.weight, std=embeddings.embedding_dim**-0.5)

@@ -14,7 +14,12 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import OFFLINE, StreamState
-from zoo.backbones.common.pretrained.loading import check_tokenizer, model_type, part, weights
+from zoo.backbones.common.pretrained.loading import (
+    check_tokenizer,
+    load_network,
+    load_part,
+    model_type,
+)
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.seamless_m4t.encoder import (
     FRAME_SAMPLES,
@@ -71,8 +76,8 @@ class SeamlessM4T(EncoderDecoder):
         """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or differs."""
         version = model_type(self.name, wanted=tuple(NETWORKS), noun="SeamlessM4T")
         self.spectrogram = load_spectrogram(self.name)
-        self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
-        network = weights(NETWORKS[version], self.name, self.dtype)
+        self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
+        network = load_network(NETWORKS[version], self.name, self.dtype)
         check_adaptor(network.config, self.name)
         self.languages = WrittenLanguages.from_generation_config(
             self.name, network.generation_config

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from zoo.backbones.base import Units, Voiced
+from zoo.backbones.base import Units, UnitSpeech
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.pretrained.loading import through
+from zoo.backbones.common.pretrained.loading import run_layers
 from zoo.backbones.common.search import Context, SearchConfig, search
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.errors import ZooError
@@ -142,9 +142,9 @@ class UnitSpeaker(nn.Module):
 
     def _encode(self, states: Sequence[Tensor]) -> list[Tensor]:
         encoder = self.t2u.model.encoder
-        return through(encoder.layers, encoder.layer_norm, encoder.config, states)
+        return run_layers(encoder.layers, encoder.layer_norm, encoder.config, states)
 
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
         """Speech of unit ids (n,), in the voice of a language.
 
         One by one: the vocoder's convolutions would hear what a batch is filled up with.
@@ -152,14 +152,14 @@ class UnitSpeaker(nn.Module):
         number = self.languages.voices[self.languages.code(language)]
         return [self._voiced(ids, number) for ids in units]
 
-    def _voiced(self, ids: Tensor, language: int) -> Voiced:
+    def _voiced(self, ids: Tensor, language: int) -> UnitSpeech:
         vocoder = self.vocoder
         if not len(ids):
-            return Voiced(torch.zeros(0), torch.zeros(0, dtype=torch.long))
+            return UnitSpeech(torch.zeros(0), torch.zeros(0, dtype=torch.long))
         units = vocoder.unit_embedding(ids.to(vocoder.unit_embedding.weight.device))
         durations = vocoder.dur_predictor(units[None])[0].expm1().round().long().clamp(min=1)
         frames = units.repeat_interleave(durations, dim=0)
         spoken = vocoder.language_embedding.weight[language].expand(len(frames), -1)
         voice = vocoder.speaker_embedding.weight[self.voice].expand(len(frames), -1)
         wave = vocoder.hifi_gan(torch.cat([spoken, frames, voice], dim=1).T[None])[0]
-        return Voiced(wave.float().cpu(), durations.cpu())
+        return UnitSpeech(wave.float().cpu(), durations.cpu())

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 from transformers import SeamlessM4TForSpeechToSpeech, SeamlessM4TModel, SeamlessM4TTokenizer
 
-from zoo.backbones.base import TokenizerCorpus, Units, Voiced
+from zoo.backbones.base import TokenizerCorpus, Units, UnitSpeech
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.backbones.common.encoder_decoder.branches import Branch
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import StreamState
-from zoo.backbones.common.pretrained.loading import check_tokenizer, part, weights
+from zoo.backbones.common.pretrained.loading import check_tokenizer, load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import token_accuracy, token_loss
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
@@ -144,7 +144,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
         """The network of Transformers; sets ``tokenizer`` and ``spectrogram``."""
         if self.name is not None:
             check_version(self.name)
-        self.tokenizer = part(
+        self.tokenizer = load_part(
             "tokenizer", SeamlessM4TTokenizer.from_pretrained, self.tokenizer_source
         )
         if self.name is None:
@@ -153,7 +153,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
             return network
         self.spectrogram = load_spectrogram(self.name)
         kind = SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech
-        return weights(kind, self.name, self.dtype)
+        return load_network(kind, self.name, self.dtype)
 
     @classmethod
     def train_tokenizer(
@@ -290,7 +290,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
         return [ends[index] for index in range(len(writes))]
 
     @torch.inference_mode()
-    def vocode(self, units: Sequence[Tensor], language: Language) -> list[Voiced]:
+    def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
         """Speech of (n_i,) unit ids, in the voice of a language."""
         return self.speaker.vocode(units, language)
 

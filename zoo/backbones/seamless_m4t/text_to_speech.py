@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from transformers import SeamlessM4TForTextToSpeech, SeamlessM4TTokenizer
 
-from zoo.backbones.base import Voiced, dtype_named
+from zoo.backbones.base import UnitSpeech, dtype_named
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
-from zoo.backbones.common.pretrained.loading import apart, part, weights
+from zoo.backbones.common.pretrained.loading import load_network, load_part, unpad_batch
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, spoken
@@ -47,8 +47,8 @@ class TextToSpeech(nn.Module):
     def load(self) -> None:
         """Read tokenizer and weights. Raises ZooError on what is missing or something else."""
         check_version(self.name)
-        self.tokenizer = part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
-        network = weights(SeamlessM4TForTextToSpeech, self.name, self.dtype)
+        self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
+        network = load_network(SeamlessM4TForTextToSpeech, self.name, self.dtype)
         self.config, self.ids = (
             network.config,
             SpokenLanguages.from_generation_config(self.name, network.generation_config),
@@ -65,7 +65,7 @@ class TextToSpeech(nn.Module):
         self.eval()
 
     @torch.inference_mode()
-    def speak(self, texts: Sequence[str], language: Language) -> list[Voiced]:
+    def speak(self, texts: Sequence[str], language: Language) -> list[UnitSpeech]:
         """Speech of each text, as a batch, each as if it were alone. Raises ZooError for a language not spoken."""
         states = self.states(texts, language) if texts else []
         units = self.speaker.units(states, [language] * len(states), layer=0) if states else []
@@ -88,4 +88,6 @@ class TextToSpeech(nn.Module):
         ids = [torch.tensor(row, device=self.decoder.head.weight.device) for row in rows]
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=padding)
         inside = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
-        return apart(self.reader(input_ids=padded, attention_mask=inside).last_hidden_state, ids)
+        return unpad_batch(
+            self.reader(input_ids=padded, attention_mask=inside).last_hidden_state, ids
+        )

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, SeamlessM4TCodeHifiGan, SeamlessM4TConfig
 
-from zoo.backbones.common.pretrained.loading import model_type, part, weights
+from zoo.backbones.common.pretrained.loading import load_network, load_part, model_type
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.seamless_m4t import NETWORKS
 from zoo.errors import ZooError
@@ -42,7 +42,7 @@ def check_version(name: str) -> None:
 def spoken(name: str) -> SpokenLanguages:
     """What the model ``name`` speaks, by its generation_config.json alone. Raises ZooError where nothing is told."""
     return SpokenLanguages.from_generation_config(
-        name, part("generation_config.json", GenerationConfig.from_pretrained, name)
+        name, load_part("generation_config.json", GenerationConfig.from_pretrained, name)
     )
 
 
@@ -52,13 +52,15 @@ def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
     Raises ZooError where there is none, and where it knows another number of units.
     """
     check_version(name)
-    config = part("config", SeamlessM4TConfig.from_pretrained, name)
+    config = load_part("config", SeamlessM4TConfig.from_pretrained, name)
     ours, theirs = network.config.unit_hifi_gan_vocab_size, config.unit_hifi_gan_vocab_size
     if ours != theirs:
         raise ZooError(
             f"The vocoder of {name} knows {theirs} units, not the {ours} that the text-to-unit model says."
         )
-    network.vocoder = weights(SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""})
+    network.vocoder = load_network(
+        SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""}
+    )
     for field in VOCODER:
         setattr(network.config, field, getattr(config, field))
     network.generation_config.vocoder_lang_code_to_id = dict(spoken(name).voices)

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoTokenizer, Speech2TextConfig
+from transformers import Speech2TextConfig
 from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextDecoder
 
 from zoo.backbones.base import TokenizerCorpus
@@ -23,6 +23,7 @@ from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained import hub, weights
+from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import (
     at_least_float32,
@@ -113,13 +114,7 @@ class Wav2Text(EncoderDecoder):
             weights.check_trained(
                 self.checkpoint, noun="Wav2Text", experiment="offline_minitalks", key="checkpoint"
             )
-        hub.check("tokenizer", str(self.folder))
-        try:
-            self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
-        except (OSError, ValueError) as error:
-            raise ZooError(
-                f"No tokenizer could be loaded from the folder {self.folder}."
-            ) from error
+        self.tokenizer = load_tokenizer(str(self.folder))
         self.source_words = SourceWords.read(self.folder)
         self.end = self.tokenizer.eos_token_id
         self.encoder = StreamingEncoder(self.encoder_config)

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.pretrained import hub, weights
+from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
 from zoo.backbones.common.teacher_forcing import causal_logits, gradients_if_trained, token_loss
@@ -84,7 +85,7 @@ class SpeechLLM(Backbone):
             )
         for noun, name in self._named():
             hub.check(noun, name)
-        self.tokenizer = self._tokenizer()
+        self.tokenizer = load_tokenizer(str(self.tokenizer_source))
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.speech, *containing(self.tokenizer, self.suppress)]
         self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
@@ -105,17 +106,6 @@ class SpeechLLM(Backbone):
         self.adapter = adapter.to(self.dtype)
         if self.checkpoint is not None:
             weights.load_weights(self, Path(self.checkpoint))
-
-    def _tokenizer(self) -> PreTrainedTokenizerBase:
-        try:
-            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-                self.tokenizer_source
-            )
-        except (OSError, ValueError) as error:
-            raise ZooError(
-                f"No tokenizer could be loaded from {self.tokenizer_source}; it must be a folder or a name on the hub."
-            ) from error
-        return tokenizer
 
     def _named(self) -> Iterator[tuple[str, str]]:
         """What comes from a folder or the hub: noun and name."""

@@ -1,0 +1,34 @@
+"""The families of backbones, found by their modules: a folder or a file of ``zoo/backbones`` each."""
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+
+import zoo.backbones
+from zoo.backbones.base import Backbone
+from zoo.types import Capability
+
+
+def families_exposing(needs: frozenset[Capability]) -> list[str]:
+    """Names of the families of which a backbone exposes all of ``needs``."""
+    return sorted({name for name, backbone in _backbones() if needs <= backbone.exposes})
+
+
+def _backbones() -> Iterator[tuple[str, type[Backbone]]]:
+    """Family and class of every backbone that can be instantiated."""
+    for family in pkgutil.iter_modules(zoo.backbones.__path__):
+        if family.name in ("base", "common"):
+            continue
+        package = import_module(f"zoo.backbones.{family.name}")
+        inner = pkgutil.iter_modules(getattr(package, "__path__", []))
+        names = [f"{package.__name__}.{module.name}" for module in inner]
+        for module in (package, *map(import_module, names)):
+            for member in vars(module).values():
+                if (
+                    isinstance(member, type)
+                    and issubclass(member, Backbone)
+                    and member.__module__ == module.__name__
+                    and not inspect.isabstract(member)
+                ):
+                    yield family.name, member
