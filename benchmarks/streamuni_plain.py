@@ -156,7 +156,9 @@ class PlainLoop(Backbone):
     def _opening(self, session: Session, wave: Tensor, after: list[int]) -> Tensor:
         """(1, n, width): embeddings of the prompt, the speech and the ids ``after``."""
         thinker = self.thinker
-        features = thinker.prepared(thinker.spectrogram.look(thinker.spectrogram.open(), wave, 0))
+        features = thinker.prepared(
+            thinker.spectrogram.compute(thinker.spectrogram.open(), wave, 0)
+        )
         table = thinker.decoder.get_input_embeddings()
         speech = table.weight.new_zeros(0, table.weight.shape[1])
         if thinker.embeddings(len(features)):

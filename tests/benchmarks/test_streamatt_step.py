@@ -104,7 +104,7 @@ def test_their_stream_loses_80_samples_unless_its_first_chunk_is_shorter(
     for begin, end in ((0, 16_000 - shorter), (16_000 - shorter, 48_000 - shorter)):
         stream._preprocess(noise[begin:end].numpy())
     spectrogram = Filterbank(80)
-    ours = spectrogram.look(spectrogram.open(), noise, 0).reshape(-1, 160)
+    ours = spectrogram.compute(spectrogram.open(), noise, 0).reshape(-1, 160)
     theirs = torch.from_numpy(stream.audio_history).to(ours)
     assert theirs.shape == ours.shape
     assert torch.allclose(theirs, ours, atol=1e-3) == same

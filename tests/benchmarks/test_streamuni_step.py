@@ -133,9 +133,9 @@ def test_a_wider_network_has_the_same_output(
     _, small = script.load_system(overrides, script.arguments(["--small"]))
     wide = script.widen(small.model, hidden=40, intermediate=50, layers=3, heads=5)
     ids = torch.randint(5, 300, (2, 20))
-    audio = small.prepared(small.spectrogram.look(small.spectrogram.open(), noise[0], 0)).double()[
-        None
-    ]
+    audio = small.prepared(
+        small.spectrogram.compute(small.spectrogram.open(), noise[0], 0)
+    ).double()[None]
     for network in (small.model, wide):
         network.config._attn_implementation = "sdpa"
     ids[:, :8] = small.prompt.audio

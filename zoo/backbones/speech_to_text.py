@@ -113,7 +113,9 @@ class SpeechToText(EncoderDecoder):
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
         """(frames, width) with positions: convolutions see the ends of each stream, so they are not batched."""
         encoder = self.encoder
-        features = self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
+        features = self.spectrogram.compute(
+            session.backbone_state.features, wave, session.audio_start
+        )
         device = encoder.layer_norm.weight.device
         if not len(features):
             return features.new_zeros(0, encoder.config.d_model, dtype=self.dtype, device=device)

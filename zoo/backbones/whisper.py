@@ -169,7 +169,9 @@ class Whisper(EncoderDecoder):
                 f"history that forgets; its max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
         span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
-        features = self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
+        features = self.spectrogram.compute(
+            session.backbone_state.features, wave, session.audio_start
+        )
         return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
 
     def _convolve(self, features: Tensor) -> Tensor:

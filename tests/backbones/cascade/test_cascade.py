@@ -170,8 +170,10 @@ def test_audio_that_goes_is_forgotten_by_both(make: Make, live: Live) -> None:
 
 
 def test_the_transcriber_receives_the_source_or_the_target_language(make: Make, live: Live) -> None:
-    assert live(make(), [1]).backbone_state.listening.backbone_state == ["en", "en"]
-    assert live(make(transcriber_target="target"), [1]).backbone_state.listening.backbone_state == [
+    assert live(make(), [1]).backbone_state.transcribing.backbone_state == ["en", "en"]
+    assert live(
+        make(transcriber_target="target"), [1]
+    ).backbone_state.transcribing.backbone_state == [
         "en",
         "de",
     ]

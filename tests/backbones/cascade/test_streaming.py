@@ -79,7 +79,7 @@ def test_silence_truncates_a_transcript_without_punctuation(make: Make) -> None:
         streaming.step([session], [SpeechChunk(chunk)])
         starts.append(session.audio_start)
     assert starts[-1] > 0
-    assert session.backbone_state.listening.audio.numel()
+    assert session.backbone_state.transcribing.audio.numel()
 
 
 def test_a_whisper_transcribes_english_for_german(make: Make, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import AutoModelForCTC, Wav2Vec2FeatureExtractor
 
 from tests.fixtures.streams import new_session, white_noise
-from zoo.backbones.ctc.ctc import CTC, Heard
+from zoo.backbones.ctc.ctc import CTC, CTCOutput
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
@@ -135,7 +135,7 @@ def test_the_loss_is_that_of_all_paths_per_letter(make: Make) -> None:
     """Two frames, one letter: the paths are a blank, blank a and a a."""
     backbone = make()
     scores = torch.tensor([[0.5, 0.1, 0.1, 0.3], [0.2, 0.1, 0.1, 0.6]]).log()
-    heard = Heard(torch.tensor([2]), scores[None], ())
+    heard = CTCOutput(torch.tensor([2]), scores[None], ())
     loss = backbone.loss(heard, torch.tensor([3]), torch.tensor([1]))
     assert float(loss) == pytest.approx(-math.log(0.3 * 0.2 + 0.5 * 0.6 + 0.3 * 0.6))
 

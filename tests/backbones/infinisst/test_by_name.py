@@ -16,7 +16,7 @@ from zoo.backbones.common.causal.decoder import build_decoder
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, slide
+from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, append_turn, slide
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.types import Instance
@@ -209,7 +209,7 @@ def test_the_window_equals_the_plain_computation(
             expected = plain.feed(embed(torch.tensor(token)))
             turn.step([token])
         torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
-        close(state, turn.prefilled(0), Answer(said, True, turn.generated(0)), end=END)
+        append_turn(state, turn.prefilled(0), Answer(said, True, turn.generated(0)), end=END)
         pending = [END]
     assert (state.dropped > 0) == (size < 1000)
 

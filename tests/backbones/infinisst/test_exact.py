@@ -18,7 +18,7 @@ from zoo.backbones.common.causal.decoder import rotary_of
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import TurnSearchConfig
-from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, slide
+from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, append_turn, slide
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import Request, SpeechChunk
@@ -203,7 +203,7 @@ def fast_form(
             backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))]
         )
         seen.append(turn.log_probs[0])
-        close(state, turn.prefilled(0), Answer([], True, turn.generated(0)), end=END)
+        append_turn(state, turn.prefilled(0), Answer([], True, turn.generated(0)), end=END)
     assert state.dropped > turns
     return torch.stack(seen)
 

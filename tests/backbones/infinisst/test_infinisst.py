@@ -152,10 +152,10 @@ def test_what_is_kept_does_not_grow(make: Make, make_system: MakeSystem, noise: 
         state = session.backbone_state
         sizes.add((state.encoder.cache.shape[3], session.audio.numel()))
         assert state.kept <= state.instruction + 80 + len(backbone.prompt.turn(1)) + 1 + 5
-        assert all(position >= state.dropped for position, _ in state.written[-3:])
+        assert all(position >= state.dropped for position, _ in state.target_tokens[-3:])
     assert sizes == {(48, 0)}
     assert session.audio_start == 12 * CHUNK_SAMPLES
-    assert len(state.written) < 80
+    assert len(state.target_tokens) < 80
 
 
 class NeverEnding(TurnSearchConfig):

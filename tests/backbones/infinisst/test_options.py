@@ -117,7 +117,7 @@ def test_a_dropped_last_id_is_not_in_the_window_either(
     hypothesis, state = turn(backbone, session, noise(0.96)), session.backbone_state
     assert (hypothesis.num_new_tokens, state.pending) == (9, [END])
     assert state.kept == state.instruction + len(backbone.prompt.turn(1)) + 9
-    assert [token for _, token in state.written] == hypothesis.token_ids.tolist()
+    assert [token for _, token in state.target_tokens] == hypothesis.token_ids.tolist()
 
 
 class Speech(TurnSearchConfig):

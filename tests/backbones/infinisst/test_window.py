@@ -10,7 +10,14 @@ from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.search import Context, TurnSearchConfig, search
-from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, close, recent, slide
+from zoo.backbones.infinisst.window import (
+    Answer,
+    StreamState,
+    WindowConfig,
+    append_turn,
+    recent_ids,
+    slide,
+)
 
 INSTRUCTION, END = 5, 2
 
@@ -61,7 +68,7 @@ def our_turn(
     turn = CausalBranches(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
     config = Recorded(beams=1)
     (answer,) = search(turn, config, contexts=[Context([], [])], limits=[20], end=END)
-    close(state, turn.prefilled(0), answer, end=END)
+    append_turn(state, turn.prefilled(0), answer, end=END)
     return [step[0] for step in STEPS]
 
 
@@ -116,7 +123,7 @@ def close_turn(state: StreamState, positions: int, tokens: list[int], cached: in
         [state.cache, torch.randn(*state.cache.shape[:3], positions, 4).to(state.cache)], dim=3
     )
     generated = torch.zeros(*state.cache.shape[:3], cached, 4).to(state.cache)
-    close(state, grown, Answer(tokens, True, generated), end=END)
+    append_turn(state, grown, Answer(tokens, True, generated), end=END)
 
 
 @torch.inference_mode()
@@ -129,16 +136,16 @@ def test_positions_and_turns_by_hand(make: Callable[..., InfiniSST]) -> None:
     assert state.turns == [8, 7, 4]
     assert state.kept == INSTRUCTION + 19
     assert state.pending == [END]
-    assert state.written == [(11, 50), (12, 51), (20, 60)]
+    assert state.target_tokens == [(11, 50), (12, 51), (20, 60)]
 
     slide(state, WindowConfig(size=12), backbone.decoder)
     assert (state.kept, state.dropped, state.turns) == (INSTRUCTION + 12, 7, [1, 7, 4])
     assert state.next_position == INSTRUCTION + 19
-    assert recent(state, None) == [51, 60]
+    assert recent_ids(state, None) == [51, 60]
     slide(state, WindowConfig(size=10), backbone.decoder)
     assert state.turns == [6, 4]
-    assert recent(state, None) == [60]
-    assert recent(state, 100) == [60]
+    assert recent_ids(state, None) == [60]
+    assert recent_ids(state, 100) == [60]
 
 
 @torch.inference_mode()

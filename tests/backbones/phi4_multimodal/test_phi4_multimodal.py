@@ -30,7 +30,7 @@ def backbone(folder: Path) -> Phi4Multimodal:
 def test_text_after_speech_has_the_scores_of_the_class(
     backbone: Phi4Multimodal, wave: Tensor
 ) -> None:
-    features = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0)
+    features = backbone.spectrogram.compute(backbone.spectrogram.open(), wave, 0)
     embeddings = backbone.embeddings(len(features))
     ids = torch.tensor([backbone.prompt.opening(embeddings, language("de"))])
     given = features.double()[None]
@@ -84,7 +84,7 @@ def test_feature_statistics_are_fitted_to_the_training_audio(folder: Path) -> No
     waves = [torch.randn(8000) * scale for scale in (0.01, 0.1, 1.0)]
     backbone.fit_features(waves)
     frames = torch.cat(
-        [backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0) for wave in waves]
+        [backbone.spectrogram.compute(backbone.spectrogram.open(), wave, 0) for wave in waves]
     ).double()
     normal = audio_part(backbone.model).encoder.encoder_embedding(frames)
     torch.testing.assert_close(normal.mean(0), torch.zeros(80).double(), rtol=0, atol=1e-6)
@@ -155,7 +155,7 @@ def test_checkpointing_recomputes_both_parts_and_changes_no_gradient(
             layer.register_forward_pre_hook(
                 lambda layer, given, counted=counted: counted.append(layer)
             )
-        frames = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0)[None].expand(
+        frames = backbone.spectrogram.compute(backbone.spectrogram.open(), wave, 0)[None].expand(
             2, -1, -1
         )
         ids = torch.tensor([[*backbone.prompt.opening(31, language("de")), 9, 10, 11]] * 2)

@@ -61,7 +61,7 @@ def expected(folder: Path, microsoft: Path) -> Phi4MultimodalForCausalLM:
 @torch.no_grad()
 def scores(backbone: Phi4Multimodal, wave: Tensor) -> Tensor:
     """Of a prompt with speech, by our hooks."""
-    features = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0).to(backbone.dtype)
+    features = backbone.spectrogram.compute(backbone.spectrogram.open(), wave, 0).to(backbone.dtype)
     ids = torch.tensor(
         [backbone.prompt.opening(backbone.embeddings(len(features)), language("de"))]
     )
@@ -77,7 +77,7 @@ def scores_of_the_class(
     network: Phi4MultimodalForCausalLM, backbone: Phi4Multimodal, wave: Tensor
 ) -> Tensor:
     """Of the same prompt, by its own forward."""
-    features = backbone.spectrogram.look(backbone.spectrogram.open(), wave, 0).double()[None]
+    features = backbone.spectrogram.compute(backbone.spectrogram.open(), wave, 0).double()[None]
     heard = torch.tensor([-(-features.shape[1] // 8)])
     ids = torch.tensor([backbone.prompt.opening(int(heard), language("de"))])
     return torch.as_tensor(

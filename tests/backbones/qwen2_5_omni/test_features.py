@@ -25,7 +25,7 @@ def waveform(samples: int, seed: int = 0) -> Tensor:
 
 
 def features(spectrogram: TokenSpectrogram, wave: Tensor) -> Tensor:
-    return clamped(spectrogram.look(spectrogram.open(), wave, 0))
+    return clamped(spectrogram.compute(spectrogram.open(), wave, 0))
 
 
 @pytest.mark.parametrize("samples", SIZES)
@@ -49,7 +49,7 @@ def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:
     for end in range(5_120, 80_001, 5_120):
         kept = stream[begin:end]
         assert torch.equal(
-            clamped(spectrogram.look(known, kept, begin)), features(spectrogram, kept)
+            clamped(spectrogram.compute(known, kept, begin)), features(spectrogram, kept)
         )
         if end in (20_480, 51_200):
             begin = end - 1_920

@@ -91,7 +91,7 @@ def test_half_a_pair_of_features_waits(samples: int) -> None:
     odd = samples != 16_000
     assert heard["input_features"].shape[1] == int(heard["attention_mask"].sum()) + odd
     spectrogram = Filterbank(80)
-    assert len(stacked(spectrogram.look(spectrogram.open(), wave, 0), 2)) == 49
+    assert len(stacked(spectrogram.compute(spectrogram.open(), wave, 0), 2)) == 49
 
 
 def test_a_model_without_languages_or_with_another_adaptor_is_refused(

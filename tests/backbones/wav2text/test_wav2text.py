@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.fixtures.streams import new_session, white_noise
 from zoo import audio
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
-from zoo.backbones.wav2text.transcript import SourceWords, greedy
+from zoo.backbones.wav2text.transcript import SourceWords, best_path
 from zoo.backbones.wav2text.wav2text import Wav2Text
 from zoo.data.excerpts import Excerpt
 from zoo.data.talks import Talk
@@ -164,8 +164,8 @@ def test_a_transcript_is_the_best_path_of_the_head(make: Make) -> None:
 
 def test_best_path_by_hand() -> None:
     path = torch.tensor([0, 2, 2, 0, 2, 1, 1, 0])
-    assert greedy(torch.eye(3)[path]) == [2, 2, 1]
-    assert greedy(torch.eye(3)[torch.tensor([0, 0])]) == []
+    assert best_path(torch.eye(3)[path]) == [2, 2, 1]
+    assert best_path(torch.eye(3)[torch.tensor([0, 0])]) == []
 
 
 def test_source_words_are_spelled_alike(tmp_path: Path) -> None:

@@ -1,7 +1,4 @@
-"""A cascade: one network transcribes, a text LLM translates the transcript (StreamUni, section 4.2, Phi-4-Cascaded).
-
-Knows no policy, and of the network that transcribes nothing but the contract of every backbone.
-"""
+"""A cascade: one network transcribes, a text LLM translates the transcript (StreamUni, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,32 +29,32 @@ from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitK
 
 FAMILY = "cascade"  # its own name: a cascade transcribes nothing by itself
 NEEDED = frozenset({Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING})  # of what transcribes
-TOLD = ("source", "target")
-CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # what no space stands before
+TRANSCRIBER_TARGETS = ("source", "target")
+CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # signs without a space before them
 
 
 @dataclass(slots=True)
 class StreamState:
-    """Of a stream. listening: the session of what transcribes. texts: of the transcripts it gave, by their ids.
+    """What one stream keeps between requests.
 
-    heard: first sample and number of samples of the newest ``transcript``.
+    Attributes:
+        transcribing: The transcriber's session of the same audio.
+        texts: Transcripts that were answered for the kept audio, by their ids.
+        span: Stream position of the first sample, and number of samples, of ``transcript``.
+        transcript: The newest transcript.
     """
 
-    listening: Session
+    transcribing: Session
     texts: dict[tuple[int, ...], str] = field(default_factory=dict)
-    heard: tuple[Samples, Samples] | None = None
+    span: tuple[Samples, Samples] | None = None
     transcript: Hypothesis | None = None
 
 
 class Cascade(Backbone):
     """A transcriber, any backbone that exposes TRANSCRIPT, and a translator, a text LLM.
 
-    name: the translator, hub id or folder; None: random weights, from ``config``, the fields of a Transformers config.
-    tokenizer: hub id or folder; None: name's. template: the prompt. written: where in it the translation written so far
-    stands, see ``Prompt``; prompt (paper), answer or both. transcriber_target: the target language that the transcriber
-    is told: ``source``, as Whisper needs it to transcribe, or ``target``, for one that names it in its instruction.
-    search: how an answer is generated. max_tokens: an answer has at most so many new ids, its end included. dtype: of
-    the translator. plain: in training, the share of transcripts without case and punctuation, see ``Collator``.
+    Attributes:
+        never: Ids that the translator never generates.
     """
 
     trains_on = ExcerptConfig
@@ -67,7 +64,7 @@ class Cascade(Backbone):
     translator: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     prompt: Prompt
-    never: list[int]  # ids that are never said
+    never: list[int]
     vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
@@ -85,29 +82,44 @@ class Cascade(Backbone):
         dtype: str = "float32",
         plain: float = 0.0,
     ) -> None:
+        """Configure both networks; ``load`` reads weights.
+
+        Args:
+            transcriber: The backbone that transcribes.
+            name: Translator, hub id or folder; None: randomly initialised by ``config``.
+            config: Fields of a configuration of Transformers.
+            tokenizer: Hub id or folder; None: that of ``name``.
+            template: Strings of the translator's prompt.
+            written: Place in the prompt of the translation written so far, see ``Prompt``.
+            transcriber_target: Target language of the transcriber: ``source``, with which Whisper
+                transcribes, or ``target``, for one whose instruction names it.
+            search: How a translation is generated.
+            max_tokens: Most new ids of a translation, its end included.
+            dtype: Of the translator's weights and activations.
+            plain: Share of training transcripts without case and punctuation, see ``Collator``.
+
+        Raises:
+            ZooError: On values that do not fit together.
+        """
         super().__init__()
-        if missing := NEEDED - transcriber.exposes:
-            raise ZooError(
-                f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not expose "
-                f"{' and '.join(sorted(missing))}; choose another with "
-                f"backbone@backbone.transcriber=..., of a family that does: "
-                f"{', '.join(name for name in families_exposing(NEEDED) if name != FAMILY)}."
-            )
+        _check_transcriber(transcriber)
         if written not in get_args(Written):
-            raise unknown_choice("place of what was written", written, get_args(Written))
-        if transcriber_target not in TOLD:
-            raise unknown_choice("transcriber_target", transcriber_target, TOLD)
+            raise unknown_choice("value of written", written, get_args(Written))
+        if transcriber_target not in TRANSCRIBER_TARGETS:
+            raise unknown_choice("transcriber_target", transcriber_target, TRANSCRIBER_TARGETS)
         if written != "answer" and not template.quotes:
             raise ZooError(
                 "An instruction without {translation} goes with backbone.written=answer only."
             )
         if max_tokens < 1 or not 0 <= plain <= 1:
             raise ZooError(
-                f"A cascade needs max_tokens of at least 1 and plain, a share, from 0 to 1; not {max_tokens}, {plain}."
+                "A cascade needs max_tokens of at least 1 and plain, a share, from 0 to 1; not "
+                f"{max_tokens}, {plain}."
             )
         if name is None and tokenizer is None:
             raise ZooError(
-                "A cascade's translator needs a tokenizer: name a folder that has one, or a trained model."
+                "A cascade's translator needs a tokenizer: name a folder that has one, or a trained "
+                "model."
             )
         self.transcriber = transcriber
         self.frame_samples = transcriber.frame_samples
@@ -123,7 +135,7 @@ class Cascade(Backbone):
         self.plain = plain
 
     def load(self) -> None:
-        """Load both networks. Raises ZooError on what cannot be had, before weights are read where it can."""
+        """Load both networks. Raises ZooError on what cannot be loaded, if possible before weights are read."""
         translator.check(self.name, self.config)
         self.tokenizer = load_tokenizer(self.tokenizer_source)
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
@@ -137,7 +149,7 @@ class Cascade(Backbone):
         self.eval()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write the translator (in ``dtype``; None: as it is) and its tokenizer, as Transformers lays them out."""
+        """Write the translator and its tokenizer as Transformers lays them out."""
         save_pretrained(self.translator, folder, dtype)
         self.tokenizer.save_pretrained(folder)
 
@@ -162,13 +174,13 @@ class Cascade(Backbone):
         return detokenise(self.tokenizer, token_ids)
 
     def open(self, session: Session) -> StreamState:
-        """Nothing heard yet. Raises ZooError where the transcriber does not hear the source language."""
+        """An empty state. Raises ZooError where the transcriber does not support the source language."""
         target = (
             session.source_language
             if self.transcriber_target == "source"
             else session.target_language
         )
-        listening = Session(
+        transcribing = Session(
             talk=session.talk,
             source_language=session.source_language,
             target_language=target,
@@ -177,23 +189,24 @@ class Cascade(Backbone):
             latency_multiplier=session.latency_multiplier,
             segments=session.segments,
         )
-        listening.backbone_state = self.transcriber.open(listening)
-        return StreamState(listening)
+        transcribing.backbone_state = self.transcriber.open(transcribing)
+        return StreamState(transcribing)
 
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Transcribe what was not transcribed before, then translate.
+        """Transcribe audio that was not transcribed before, then translate.
 
-        A transcript that a request gives must be one that was answered since audio was last forgotten, else ValueError.
+        Raises:
+            ValueError: If a request gives a transcript that was not answered since audio was last forgotten.
         """
-        heard = [
+        transcribed = [
             i
             for i, one in enumerate(requests)
             if one.task is Task.TRANSCRIPTION or one.transcript_ids is None
         ]
-        hypotheses = self._transcripts(sessions, requests, heard)
+        hypotheses = self._transcripts(sessions, requests, transcribed)
         asked = [i for i, one in enumerate(requests) if one.task is Task.TRANSLATION]
         sources = [
             _text(hypotheses[i]) if i in hypotheses else _given(sessions[i], requests[i])
@@ -207,34 +220,34 @@ class Cascade(Backbone):
     def _transcripts(
         self, sessions: Sequence[Session], requests: Sequence[Request], asked: Sequence[int]
     ) -> dict[int, Hypothesis]:
-        """Transcripts of the looks ``asked``, by index; the newest look of a stream is not transcribed twice."""
-        looks = {
+        """Transcripts of the requests ``asked``, by index; the newest audio is not transcribed twice."""
+        spans = {
             i: (sessions[i].audio_start, len(sessions[i].visible_audio(requests[i].audio_end)))
             for i in asked
         }
-        new = [i for i in asked if sessions[i].backbone_state.heard != looks[i]]
+        new = [i for i in asked if sessions[i].backbone_state.span != spans[i]]
         if new:
-            listening = [_mirrored(sessions[i]) for i in new]
+            transcribing = [_mirrored(sessions[i]) for i in new]
             given = [Request(task=Task.TRANSCRIPTION, audio_end=requests[i].audio_end) for i in new]
             for i, answer in zip(
-                new, self.transcriber.decode(listening, given, frozenset()), strict=True
+                new, self.transcriber.decode(transcribing, given, frozenset()), strict=True
             ):
                 state: StreamState = sessions[i].backbone_state
-                state.heard, state.transcript = looks[i], answer
+                state.span, state.transcript = spans[i], answer
                 state.texts[_key(answer.token_ids)] = _text(answer)
         return {i: sessions[i].backbone_state.transcript for i in asked}
 
     def _translate(
         self, texts: Sequence[PartialText], sources: Sequence[str], max_words: Sequence[int | None]
     ) -> list[Hypothesis]:
-        """Search what follows the prompts; nothing new where there is no word to translate."""
+        """Continue the prompts; no new token where there is no word to translate."""
         hypotheses = [text.unchanged(aligned=False) for text in texts]
         live = [i for i, source in enumerate(sources) if source]
         if not live:
             return hypotheses
         prompts = [texts[i].opening + (texts[i].prefix if self.prompt.forces else []) for i in live]
         answers = search(
-            translator.look(self.translator, prompts),
+            translator.prefill(self.translator, prompts),
             self.search,
             contexts=[
                 Context(texts[i].prefix, prompt) for i, prompt in zip(live, prompts, strict=True)
@@ -249,17 +262,19 @@ class Cascade(Backbone):
         return hypotheses
 
     def _hypothesis(self, text: PartialText, answer: Answer) -> Hypothesis:
-        """The answer as what follows the written ids."""
-        said = text.hypothesis(answer, limit=self.max_tokens)
+        """The answer as a continuation of the written ids."""
+        plain = text.hypothesis(answer, limit=self.max_tokens)
         tokens = self._joined(text, answer.tokens)
         if tokens == answer.tokens:
-            return said
+            return plain
         joined = text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
-        return replace(joined, finished=said.finished, truncated=said.truncated)
+        return replace(joined, finished=plain.finished, truncated=plain.truncated)
 
     def _joined(self, text: PartialText, tokens: list[int]) -> list[int]:
-        """An answer that goes on with what only the prompt says begins without a space: its first word, spelled with
-        one."""
+        """The answer with a space before its first word.
+
+        An answer that continues a translation in the prompt begins without one.
+        """
         if (
             self.prompt.forces
             or not text.prefix
@@ -290,11 +305,11 @@ class Cascade(Backbone):
         )
 
     def forget(self, session: Session, cut: Cut) -> None:
-        """Audio that goes takes its transcripts with it."""
+        """Drop the transcripts of forgotten audio."""
         if cut.frames:
             state: StreamState = session.backbone_state
             self.transcriber.forget(_mirrored(session), Cut(frames=cut.frames))
-            state.heard, state.transcript = None, None
+            state.span, state.transcript = None, None
             state.texts.clear()
 
     def collator(self) -> Collator:
@@ -302,7 +317,7 @@ class Cascade(Backbone):
         return Collator(self.prompt, self.plain)
 
     def forward(self, batch: TextBatch) -> dict[str, Tensor]:
-        """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` over what is left to be written."""
+        """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` over the labelled ids."""
         logits, targets = causal_logits(self.translator, batch.labels, input_ids=batch.input_ids)
         return {
             "loss": token_loss(logits, targets),
@@ -310,16 +325,26 @@ class Cascade(Backbone):
         }
 
 
+def _check_transcriber(transcriber: Backbone) -> None:
+    if missing := NEEDED - transcriber.exposes:
+        families = [name for name in families_exposing(NEEDED) if name != FAMILY]
+        raise ZooError(
+            f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not expose "
+            f"{' and '.join(sorted(missing))}; choose another with "
+            f"backbone@backbone.transcriber=..., of a family that does: {', '.join(families)}."
+        )
+
+
 def _mirrored(session: Session) -> Session:
-    """What the transcriber listens to: the same audio, with nothing written."""
-    listening: Session = session.backbone_state.listening
-    listening.audio, listening.audio_start = session.audio, session.audio_start
-    listening.source_ended, listening.last_chunk_samples = (
+    """The transcriber's session: the same audio, without written text."""
+    transcribing: Session = session.backbone_state.transcribing
+    transcribing.audio, transcribing.audio_start = session.audio, session.audio_start
+    transcribing.source_ended, transcribing.last_chunk_samples = (
         session.source_ended,
         session.last_chunk_samples,
     )
-    listening.segment_end = session.segment_end
-    return listening
+    transcribing.segment_end = session.segment_end
+    return transcribing
 
 
 def _key(token_ids: Tensor) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ def build(
     return model
 
 
-def look(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:
+def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:
     """What follows the prompts (ids), in progress, as a batch."""
     embed = model.get_input_embeddings()
     ids = [torch.tensor(list(prompt), device=model.device) for prompt in prompts]

@@ -1,4 +1,4 @@
-"""From cross-attention rows to an alignment of target tokens with source frames. Knows no network and no search."""
+"""From attention weights to an alignment of target tokens with source frames."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,28 +8,30 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.common.teacher_forcing import at_least_float32
 from zoo.errors import ZooError
 
-Heads = Mapping[
-    int, Sequence[int] | None
-]  # per layer the heads that are looked at (None: all of them)
+Heads = Mapping[int, Sequence[int] | None]  # per layer the heads to use (None: all of them)
 
 
 @dataclass(frozen=True, slots=True)
 class AlignmentConfig:
-    """Which cross-attention tells where a target token was heard, and what is done with it.
+    """Which attention aligns target tokens with source frames, and how it is processed.
 
-    layer: of the decoder, from 0. heads: of that layer (None: all); or pairs of a layer and a head, such as Whisper's
-    alignment heads, and ``layer`` does not count.
-    query: whose attention is a token's. predicting: of the position that predicts it. own: of the position where it is
-    fed itself (the last token of an answer that was cut at a limit never is; it has its predicting row). mixed: own
-    rows for tokens written before, predicting rows for new ones.
-    normalisation: none, or z_score: each frame's weights over the tokens, written and new. z_score_all: over all
-    positions that were fed, those of the opening too (SimulStreaming). Fewer than three rows stay as they are: of two,
-    every frame's scores are the same two numbers, and which is largest would be rounding.
-    median_filter: width in frames, odd, of a median along the source (0: off).
-    average: heads are averaged first, or last, after each head's rows were normalised and filtered.
-    ignore_last: the last so many frames are no part of the alignment, as long as one is left.
+    Attributes:
+        layer: Of the decoder, from 0.
+        heads: Of that layer (None: all); or pairs of a layer and a head, such as Whisper's alignment heads,
+            and ``layer`` is ignored.
+        query: The position whose attention is a token's. predicting: the position that predicts it. own:
+            the position where the token itself is fed (the last token of an answer that was cut at a limit
+            is not fed; its predicting position is used). mixed: own for tokens written before, predicting
+            for new ones.
+        normalisation: none; z_score: each frame's weights over the tokens, written and new; z_score_all:
+            over all positions that were fed, the opening included (SimulStreaming). Fewer than three rows
+            are not normalised: with two, every frame has the same two scores, up to rounding.
+        median_filter: Odd width in frames of a median along the source (0: off).
+        average: Whether heads are averaged first, or last, after each was normalised and filtered.
+        ignore_last: Number of last frames that are left out, as long as one remains.
     """
 
     layer: int = 0
@@ -61,7 +63,15 @@ class AlignmentConfig:
             )
 
     def chosen(self, *, layers: int, heads: int) -> Heads:
-        """Heads to look at, per layer. Raises ZooError for one that a decoder of so many layers and heads lacks."""
+        """The chosen heads per layer.
+
+        Args:
+            layers: Layers of the decoder.
+            heads: Heads of each layer.
+
+        Raises:
+            ZooError: For a layer or head that the decoder lacks.
+        """
         if self.heads is None:
             chosen: dict[int, list[int] | None] = {self.layer: None}
         else:
@@ -84,13 +94,20 @@ class AlignmentConfig:
         return chosen
 
     def align(self, rows: Tensor, *, opening: int, prefix: int, new: int) -> Tensor:
-        """(prefix + new, frames) from rows (positions, heads, frames) of the stream's own frames, at least one.
+        """Align the tokens of a text.
 
-        Position i has been fed token i of opening, prefix and new tokens; of the new ones the last may be missing.
-        opening: how many tokens stand before the text, at least one.
+        Args:
+            rows: (positions, heads, frames) attention weights, at least one frame. Position i was fed token i
+                of opening, prefix and new tokens; the last new token may be missing.
+            opening: Tokens before the text, at least one.
+            prefix: Tokens of the kept text.
+            new: New tokens.
+
+        Returns:
+            (prefix + new, frames).
         """
         rows = rows[..., : max(1, rows.shape[-1] - self.ignore_last)]
-        rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
+        rows = at_least_float32(rows)
         if self.average == "first":
             rows = rows.mean(dim=1, keepdim=True)
         if self.normalisation == "z_score_all":
@@ -104,16 +121,16 @@ class AlignmentConfig:
         return tokens.mean(dim=1)
 
     def _places(self, tokens: int, *, opening: int, prefix: int, device: torch.device) -> Tensor:
-        """(tokens,) position of each token's query: its own or the one before, which predicts it."""
+        """(tokens,) position of each token's query: its own, or the one before, which predicts it."""
         token = torch.arange(tokens, device=device)
         own = {"predicting": token < 0, "own": token >= 0, "mixed": token < prefix}[self.query]
         return token + opening - 1 + own.long()
 
 
 def z_score(rows: Tensor) -> Tensor:
-    """Rows (rows, heads, frames) with mean 0 and spread 1 over the first; a frame that all see alike is 0 for all.
+    """Normalise (rows, heads, frames) to mean 0 and standard deviation 1 over the rows.
 
-    Fewer than three rows stay as they are.
+    A frame with equal weights in all rows becomes 0. Fewer than three rows are returned as they are.
     """
     if len(rows) < 3:
         return rows
@@ -123,7 +140,7 @@ def z_score(rows: Tensor) -> Tensor:
 
 
 def median_filter(rows: Tensor, width: int) -> Tensor:
-    """The median of ``width`` frames around each one (..., frames), mirrored at the ends; too few frames stay."""
+    """The median of ``width`` frames around each of (..., frames), mirrored at the ends; too few stay as they are."""
     around = width // 2
     if rows.shape[-1] <= around or rows.numel() == 0:
         return rows

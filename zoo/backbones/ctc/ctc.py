@@ -37,7 +37,7 @@ HOP: Samples = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CTCOutput:
     """What a batch sounds like. lengths: (B,) frames that are no padding.
 
     logits: (B, frames, tokens). hidden: (B, frames, width) after each layer, before the first one first.
@@ -169,14 +169,14 @@ class CTC(Backbone):
         """Letters, and a space between words."""
         return self.spelling.text(token_ids)
 
-    def forward(self, values: Tensor, mask: Tensor) -> Heard:
+    def forward(self, values: Tensor, mask: Tensor) -> CTCOutput:
         """What the network makes of a batch. values: (B, frames, bands), as its feature extractor gives them. mask:
         (B, frames), 1 where there is speech, 0 in padding."""
         output = self.network.base_model(values, attention_mask=mask, output_hidden_states=True)
         logits = self.network.lm_head(self.network.dropout(output.last_hidden_state))
-        return Heard(mask.sum(dim=1), logits, output.hidden_states)
+        return CTCOutput(mask.sum(dim=1), logits, output.hidden_states)
 
-    def loss(self, heard: Heard, labels: Tensor, counts: Tensor) -> Tensor:
+    def loss(self, heard: CTCOutput, labels: Tensor, counts: Tensor) -> Tensor:
         """CTC per letter. labels: the letters of all rows, one after the other. counts: (B,) of each."""
         scores = heard.logits.to(
             torch.promote_types(heard.logits.dtype, torch.float32)

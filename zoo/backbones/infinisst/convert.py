@@ -1,4 +1,4 @@
-"""From a checkpoint of InfiniSST's authors, one file, to a folder that ``InfiniSST.load`` reads.
+"""Converts a checkpoint of InfiniSST's authors to a folder that ``InfiniSST.load`` reads.
 
 ``python -m zoo.backbones.infinisst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 """
@@ -12,7 +12,7 @@ USE = "backbone=infinisst convention=released backbone.checkpoint={0} backbone.d
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code, 2 for a mistake of the user."""
+    """Run the command and return its exit code, 2 for an error that the user can correct."""
     return command(
         arguments, name="infinisst", title=__doc__.splitlines()[0], convert=convert, use=USE
     )

@@ -1,8 +1,9 @@
-"""The decoder's sliding window (section 3.5): what a stream keeps and what it drops. Knows no search and no audio.
+"""The decoder's sliding window (section 3.5): what a stream keeps between turns, and what it drops.
 
-The paper keeps keys without rotation and rotates them anew at every step. Here keys stay rotated at the positions they
-had in the stream; when the oldest are dropped, only the instruction's keys turn, from their first copy, to stand right
-before the rest. Rotary attention sees distances only, so both are the same computation.
+The paper caches keys without rotation and rotates all of them at every step. Here cached keys stay
+rotated at the positions they had in the stream. When the oldest are dropped, only the instruction's keys
+are rotated again, from their first copy, to the positions right before the rest. Rotary attention depends
+on distances only, so both compute the same.
 """
 
 from dataclasses import dataclass, field
@@ -20,12 +21,15 @@ from zoo.errors import ZooError
 
 @dataclass(frozen=True, slots=True)
 class WindowConfig:
-    """size: cached positions besides the kept instruction, speech and text alike, that a new turn finds at most.
+    """Size of the window.
 
-    unit: tokens (the paper): exactly the newest ``size``. turns (released code): once all positions, the instruction
-    among them, are more than ``size``, whole turns go, oldest first, at least one; what is kept then starts with the
-    end-of-turn token of the turn before. keep_instruction: false lets the instruction go as any other positions do,
-    with the first turn (section 6.3: the model then falls silent once the window slides).
+    Attributes:
+        size: Most cached positions besides the kept instruction, speech and text alike, before a new turn.
+        unit: What is dropped. tokens (the paper): all but the newest ``size`` positions. turns (released
+            code): once all positions, the instruction included, exceed ``size``, whole turns, oldest first
+            and at least one; the window then begins with the end-of-turn token of the last dropped turn.
+        keep_instruction: Whether the instruction stays; otherwise it is dropped with the first turn
+            (section 6.3: the model then emits nothing once the window slides).
     """
 
     size: int = 1000
@@ -42,10 +46,16 @@ class WindowConfig:
 class StreamState:
     """What one stream keeps between turns.
 
-    cache: (layers, 2, heads, kept, head size), keys and values; position of the first is ``dropped``. instruction:
-    how many of the first positions are always kept (0: they belong to the first turn); anchor: (layers, heads,
-    instruction, head size), their keys as first rotated. turns: positions each kept turn takes. pending: ids written
-    but not yet in the cache. written: (position, id) of target tokens, oldest first.
+    Attributes:
+        encoder: State of the speech encoder.
+        cache: (layers, 2, heads, kept, head size), keys and values; the first has position ``dropped``.
+        anchor: (layers, heads, instruction, head size), the instruction's keys as first rotated; None
+            before the first turn.
+        instruction: Number of first positions that are always kept (0: they belong to the first turn).
+        dropped: Number of positions that were dropped.
+        turns: Positions of each kept turn.
+        pending: Ids that were generated but not fed yet.
+        target_tokens: (position, id) of target tokens, oldest first.
     """
 
     encoder: EncoderState
@@ -55,7 +65,7 @@ class StreamState:
     dropped: int = 0
     turns: list[int] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
-    written: list[tuple[int, int]] = field(default_factory=list)
+    target_tokens: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def kept(self) -> int:
@@ -69,17 +79,22 @@ class StreamState:
 
 
 def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
-    """Drop the oldest positions that exceed the window; the instruction follows."""
+    """Drop the oldest positions that exceed the window and move the instruction before the rest.
+
+    Args:
+        state: Of the stream; changed in place.
+        config: Size of the window.
+        decoder: Made by ``build_decoder``; its rotary angles are used.
+    """
     excess = state.kept - state.instruction - config.size
     if config.unit == "turns":
         excess = _whole_turns(state.turns, max(excess, 1)) if state.kept > config.size else 0
     if excess <= 0 or state.anchor is None:
         return
+
     state.dropped += excess
-    instruction, rest = (
-        state.cache[..., : state.instruction, :],
-        state.cache[..., state.instruction + excess :, :],
-    )
+    instruction = state.cache[..., : state.instruction, :]
+    rest = state.cache[..., state.instruction + excess :, :]
     state.cache = torch.cat([instruction, rest], dim=3)
     state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(
         state.anchor, state.dropped
@@ -90,33 +105,40 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
         state.turns[0] -= excess
 
 
-def close(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
-    """Take a turn into the window.
+def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
+    """Add a finished turn to the window.
 
-    prefilled: (layers, 2, heads, kept + prompt, head size). answer: its ``generated`` are keys and values, (layers, 2,
-    heads, n, head size), of its first n tokens. end: the end-of-turn id. What of the answer has no keys yet, and its
-    end, goes in front of the next prompt.
+    Ids of the answer that were not fed, and its end, go before the next prompt.
+
+    Args:
+        state: Of the stream; changed in place.
+        prefilled: (layers, 2, heads, kept + prompt, head size), keys and values.
+        answer: Its ``generated`` are keys and values of its first n tokens, (layers, 2, heads, n, head size).
+        end: The end-of-turn id.
     """
     if state.anchor is None:
         state.anchor = prefilled[:, 0, :, : state.instruction].clone()
     before = max(state.kept, state.instruction)
     first = state.dropped + prefilled.shape[3]
-    state.written += [(first + index, token) for index, token in enumerate(answer.tokens)]
+    state.target_tokens += [(first + index, token) for index, token in enumerate(answer.tokens)]
     state.cache = torch.cat([prefilled, answer.generated], dim=3)
     state.turns.append(state.kept - before)
     state.pending = [*answer.tokens, end][answer.generated.shape[3] :]
 
 
-def recent(state: StreamState, lookback: int | None) -> list[int]:
-    """Target ids that repetition controls look back on: the last ``lookback``, or (None) those still in the window."""
-    oldest = state.dropped + state.instruction
+def recent_ids(state: StreamState, lookback: int | None) -> list[int]:
+    """Target ids for repetition controls: the last ``lookback``, or (None) those still in the window.
+
+    Older ones are removed from the state.
+    """
     if lookback is None:
-        state.written = [
-            (position, token) for position, token in state.written if position >= oldest
+        oldest = state.dropped + state.instruction
+        state.target_tokens = [
+            (position, token) for position, token in state.target_tokens if position >= oldest
         ]
     else:
-        state.written = state.written[max(0, len(state.written) - lookback) :]
-    return [token for _, token in state.written]
+        state.target_tokens = state.target_tokens[max(0, len(state.target_tokens) - lookback) :]
+    return [token for _, token in state.target_tokens]
 
 
 def _whole_turns(turns: list[int], excess: int) -> int:

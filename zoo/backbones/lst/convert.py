@@ -1,9 +1,10 @@
-"""From an "Offline" checkpoint of InfiniSST's authors, one file, to a folder that ``LST.load`` reads. Knows no audio.
+"""Converts an "Offline" checkpoint of InfiniSST's authors to a folder that ``LST.load`` reads.
 
 ``python -m zoo.backbones.lst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 
-The file is laid out as their streaming ones, and is converted as those are. What the network was trained to be, which
-their scripts say and not the file, goes to ``config.yaml``: one block over all speech, no silence in front of it.
+The file has the layout of their streaming checkpoints and is converted as these are. How the network was
+trained, which their scripts state and the file does not, is written to ``config.yaml``: one block over
+all speech, no silence before it.
 """
 
 import sys
@@ -28,7 +29,7 @@ def convert(
     llm: str = released.LLM,
     dtype: torch.dtype | None = None,
 ) -> EncoderConfig:
-    """As ``infinisst.released.convert``, and ``config.yaml``."""
+    """As ``speech_llm.released.convert``, and write ``config.yaml``."""
     encoder = replace(
         released.convert(file, folder, llm=llm, dtype=dtype),
         window_unit="chunks",
@@ -47,7 +48,7 @@ def convert(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code, 2 for a mistake of the user."""
+    """Run the command and return its exit code, 2 for an error that the user can correct."""
     return released.command(
         arguments, name="lst", title=__doc__.splitlines()[0], convert=convert, use=USE
     )

@@ -1,4 +1,4 @@
-"""From excerpts to what LST is trained on. Runs in a data worker; knows no network."""
+"""Training batches of LST from excerpts of talks; runs in a data worker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,17 @@ EMBEDDING_SAMPLES: Samples = 1280  # 80 ms
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch of dialogues of one turn, shorter ones padded."""
+    """Excerpts to a padded batch of dialogues of one turn."""
 
     prompt: Prompt
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
-        """The loss is on the text that is not given, and on its end."""
+        """Build a batch; the loss covers the text that is not given, and its end."""
         size = EMBEDDING_SAMPLES if excerpts[0].frames is None else MERGED
-        waves = [e.samples() if e.frames is None else e.frames for e in excerpts]
-        heard = [pad_to_multiple(wave, size) for wave in waves]
+        audio = [
+            pad_to_multiple(one.samples() if one.frames is None else one.frames, size)
+            for one in excerpts
+        ]
         dialogues = [
             dialogue(
                 self.prompt,
@@ -34,11 +36,11 @@ class Collator:
                 source=language(excerpt.talk.source_language),
                 target=excerpt.language,
             )
-            for excerpt, one in zip(excerpts, heard, strict=True)
+            for excerpt, one in zip(excerpts, audio, strict=True)
         ]
         padding = self.prompt.tokenizer.pad_token_id
         return collate(
-            heard,
+            audio,
             dialogues,
             multiplier=1,
             padding=self.prompt.end_of_turn if padding is None else padding,
@@ -54,7 +56,16 @@ def dialogue(
     target: Language,
     given: str = "",
 ) -> Trajectory:
-    """Instruction, so many speech embeddings, and the text with its end. given: its begin, which is not learned."""
+    """A dialogue of one turn: instruction, speech, text and its end.
+
+    Args:
+        prompt: Builds the ids.
+        text: The translation.
+        embeddings: Number of speech embeddings.
+        source: Language of the speech.
+        target: Language of the text.
+        given: Prefix of the text, which is fed but has no loss.
+    """
     before = prompt.instruction(source=source, target=target, multiplier=1)
     first = len(before) + prompt.spoken(embeddings).index(prompt.speech)
     before = before + prompt.spoken(embeddings)

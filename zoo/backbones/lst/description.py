@@ -1,4 +1,4 @@
-"""What an LST is made of: as in the paper, as a folder's ``config.yaml`` says, as configured. Knows no network."""
+"""What describes an LST: the configuration, else the ``config.yaml`` beside its weights, else the paper."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -18,12 +18,12 @@ from zoo.errors import ZooError
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)
 PARTS: Mapping[str, type] = {"encoder": EncoderConfig, "template": Template}
-LAYER = 14  # of the paper's language model, whose attention aligns
+LAYER = 14  # of the paper's language model, for the alignment
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
-    """The arguments of ``LST`` that say what it is; their defaults are the paper's (sections 4.1 and 4.2)."""
+class Description:
+    """Arguments of ``LST`` that describe its network; the defaults are the paper's (sections 4.1 and 4.2)."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     decoder: str | Mapping[str, Any] = "meta-llama/Llama-3.1-8B-Instruct"
@@ -38,15 +38,20 @@ class Network:
             raise ZooError(f"LST needs block_chunks of at least 0, not {self.block_chunks}.")
 
 
-def network(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> Network:
-    """What ``given`` says; else what stands ``beside`` the weights; else the paper's. Alignments option by option."""
-    said = {**(beside or {}), **given}
+def describe(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Description:
+    """Combine descriptions; options of the alignment are combined one by one.
+
+    Args:
+        given: Configured values; they come first.
+        saved: Values beside the weights; they come before the paper's.
+    """
+    values = {**(saved or {}), **given}
     options = {
         "layer": LAYER,
-        **_options((beside or {}).get("alignment")),
+        **_options((saved or {}).get("alignment")),
         **_options(given.get("alignment")),
     }
-    return Network(**{**said, "alignment": AlignmentConfig(**options)})
+    return Description(**{**values, "alignment": AlignmentConfig(**options)})
 
 
 def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -62,38 +67,38 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
     return options
 
 
-def described(folder: Path) -> dict[str, Any]:
-    """What ``config.yaml`` in ``folder`` says of a network; where it names no decoder, ``config.json`` is its.
+def read_description(folder: Path) -> dict[str, Any]:
+    """The values in a folder's ``config.yaml``; without a decoder there, ``config.json`` describes it.
 
-    Raises ZooError where the file is missing or damaged.
+    Raises:
+        ZooError: Where the file is missing or damaged.
     """
     path = folder / DESCRIPTION
     try:
         backbone: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]
-        said = {
-            f.name: backbone[f.name] for f in fields(Network) if backbone.get(f.name) is not None
+        values = {
+            f.name: backbone[f.name]
+            for f in fields(Description)
+            if backbone.get(f.name) is not None
         }
-        for name in said.keys() & PARTS.keys():
-            if isinstance(said[name], Mapping):
-                said[name] = PARTS[name](
-                    **{key: value for key, value in said[name].items() if key != "_target_"}
+        for name in values.keys() & PARTS.keys():
+            if isinstance(values[name], Mapping):
+                values[name] = PARTS[name](
+                    **{key: value for key, value in values[name].items() if key != "_target_"}
                 )
-        _options(said.get("alignment"))
+        _options(values.get("alignment"))
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise ZooError(
-            f"{path} is missing or damaged; an exported or converted LST has one beside its weights, which says what "
-            "the network is."
+            f"{path} is missing or damaged; an exported or converted LST has one beside its weights, which describes "
+            "the network."
         ) from error
     if (folder / "config.json").is_file():
-        said.setdefault("decoder", str(folder))
-    return said
+        values.setdefault("decoder", str(folder))
+    return values
 
 
-def local(name: str) -> Path:
-    """The folder that ``name`` is, or that a model of this name on the hub is brought to.
-
-    Raises ZooError for a name that the hub does not give.
-    """
+def local_folder(name: str) -> Path:
+    """The folder of a model; one of the hub is downloaded. Raises ZooError for a name that the hub lacks."""
     if Path(name).is_dir() or Path(name).is_absolute():
         return Path(name)
     hub.check("LST", name)

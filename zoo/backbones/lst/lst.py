@@ -1,6 +1,6 @@
-"""LST (Zhang et al., 2023) on InfiniSST's network, its offline baseline (section 4.2). Knows no clock and no policy.
+"""LST (Zhang et al., 2023) on InfiniSST's network, its offline baseline (InfiniSST, section 4.2).
 
-Every look hears all kept speech anew and continues all kept text: instruction, speech, text, in a single turn.
+Every request encodes all kept speech and continues all kept text: instruction, speech, text, in one turn.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
-from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
@@ -26,13 +26,14 @@ from zoo.backbones.common.search import Context, SearchConfig, search
 from zoo.backbones.common.speech_llm.data import Batch
 from zoo.backbones.common.speech_llm.prompt import Template, template_named
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
+from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
-from zoo.backbones.common.wav2vec2.features import Heard, analyse
+from zoo.backbones.common.wav2vec2.features import KeptWave, kept_features
 from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
-from zoo.backbones.lst.description import described, local, network
+from zoo.backbones.lst.description import describe, local_folder, read_description
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -43,14 +44,10 @@ SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # sec
 
 
 class LST(SpeechLLM):
-    """Instruction, speech history, translation history; self-attention to the speech as alignment.
+    """Instruction, speech and translation in one turn; self-attention to the speech is the alignment.
 
-    name: folder or hub id of an exported or converted LST; None: a network of the parts that the other arguments name,
-    see ``SpeechLLM``. encoder, decoder, template, adapter_norm, block_chunks, alignment: None: as the ``config.yaml``
-    beside the weights says; without a name as in the paper. block_chunks: the encoder's blocks, in chunks of 960 ms, as
-    it was trained (0: one block over all that is kept, as in an offline encoder). alignment: may be a mapping, of which
-    options that are None are as beside the weights. search: how an answer is generated. max_tokens: an answer has at
-    most so many new ids, its end included.
+    Attributes:
+        heads: Of the decoder, for the alignment.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE
@@ -59,7 +56,7 @@ class LST(SpeechLLM):
     weights_key = "name"
     trains_on = ExcerptConfig
 
-    heads: Heads  # of the decoder, that make the alignment
+    heads: Heads
     vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
@@ -79,38 +76,54 @@ class LST(SpeechLLM):
         search: SearchConfig = SEARCH,
         max_tokens: int = 256,
     ) -> None:
-        given: dict[str, Any] = {"encoder": encoder, "decoder": decoder, "template": template}
-        given |= {
+        """Configure the backbone; ``load`` reads weights. Other arguments are those of ``SpeechLLM``.
+
+        Those that describe the network (``encoder`` to ``alignment``) are read from the ``config.yaml``
+        beside the weights where they are None; without a name they are the paper's.
+
+        Args:
+            name: Folder or hub id of an exported or converted LST; None: untrained parts.
+            block_chunks: The encoder's blocks in chunks of 960 ms, as it was trained (0: one block over all
+                kept audio, as in an offline encoder).
+            alignment: Which self-attention aligns target tokens with speech; in a mapping, options that are
+                None are read from ``config.yaml``.
+            search: How an answer is generated.
+            max_tokens: Most new ids of an answer, its end included.
+        """
+        given: dict[str, Any] = {
+            "encoder": encoder,
+            "decoder": decoder,
+            "template": template,
             "adapter_norm": adapter_norm,
             "block_chunks": block_chunks,
             "alignment": alignment,
         }
-        self.said = {key: value for key, value in given.items() if value is not None}
-        made = network(self.said)
-        named = tokenizer is None and name is None and isinstance(made.decoder, str)
+        self._given = {key: value for key, value in given.items() if value is not None}
+        description = describe(self._given)
+        from_decoder = tokenizer is None and name is None and isinstance(description.decoder, str)
         super().__init__(
-            encoder=made.encoder,
-            decoder=made.decoder,
-            template=made.template,
-            tokenizer=str(made.decoder) if named else tokenizer,
+            encoder=description.encoder,
+            decoder=description.decoder,
+            template=description.template,
+            tokenizer=str(description.decoder) if from_decoder else tokenizer,
             checkpoint=name,
             encoder_weights=encoder_weights,
-            adapter_norm=made.adapter_norm,
+            adapter_norm=description.adapter_norm,
             embedding_std=embedding_std,
             dtype=dtype,
             suppress=search.suppress,
         )
         if max_tokens < 1:
             raise ZooError(f"LST needs max_tokens of at least 1, not {max_tokens}.")
-        self.block_chunks = made.block_chunks
-        self.alignment = made.alignment
+        self.block_chunks = description.block_chunks
+        self.alignment = description.alignment
         self.search = search
         self.max_tokens = max_tokens
 
     def load(self) -> None:
-        """Find out what the network is, create it and read its weights. Raises ZooError on what does not fit."""
+        """Read the network's description, create it and read its weights. Raises ZooError on a mismatch."""
         if self.checkpoint is not None:
-            self._be(local(self.checkpoint))
+            self._take_description(local_folder(self.checkpoint))
         super().load()
         config = self.decoder.config
         self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
@@ -118,16 +131,19 @@ class LST(SpeechLLM):
             layers=config.num_hidden_layers, heads=config.num_attention_heads
         )
 
-    def _be(self, folder: Path) -> None:
-        """What the folder says the network is, but for what the constructor was told."""
+    def _take_description(self, folder: Path) -> None:
+        """Use the description in a folder where the constructor's arguments are None."""
         if self.tokenizer_source == self.checkpoint:
             self.tokenizer_source = str(folder)
         self.checkpoint = str(folder)
         if (folder / WEIGHTS).is_file():
-            made = network(self.said, described(folder))
-            self.encoder_config, self.decoder_source = made.encoder, made.decoder
-            self.template, self.adapter_norm = template_named(made.template), made.adapter_norm
-            self.block_chunks, self.alignment = made.block_chunks, made.alignment
+            description = describe(self._given, read_description(folder))
+            self.encoder_config, self.decoder_source = description.encoder, description.decoder
+            self.template, self.adapter_norm = (
+                template_named(description.template),
+                description.adapter_norm,
+            )
+            self.block_chunks, self.alignment = description.block_chunks, description.alignment
 
     def encode_talks(
         self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
@@ -138,36 +154,36 @@ class LST(SpeechLLM):
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
     def collator(self) -> Collator:
-        """Makes training batches of excerpts. Raises ZooError for an encoder that hears whole signals only."""
+        """Makes training batches of excerpts. Raises ZooError for an encoder of whole signals."""
         if self.encoder_config.left_pad == 0:
             raise ZooError(
-                "An LST with left_pad=0, as a converted one has, cannot be trained: the last frames of an excerpt make "
-                "no embedding."
+                "An LST with left_pad=0, as a converted one has, cannot be trained: the last frames of an "
+                "excerpt make no embedding."
             )
         return Collator(self.prompt)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` over texts and their ends."""
+        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` of texts and their ends."""
         frames = batch.audio
         if frames.dim() == 2:
             lengths = MERGED * (batch.speech_positions >= 0).sum(dim=1)
             blocks = self._blocks(batch.audio.shape[1] // FRAME_SAMPLES)
             frames = self.encode_training(batch.audio, blocks, lengths).hidden
-        output = self.teach(batch, frames)
-        accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
+        output = self.teacher_forced(batch, frames)
+        accuracy = token_accuracy(output.logits, output.targets)
         return {"loss": output.loss, "token_accuracy": accuracy}
 
     def _blocks(self, frames: int) -> int:
-        """The encoder's block for so many frames of it, in chunks."""
+        """The encoder's block in chunks, for so many frames."""
         return self.block_chunks or -(-frames // CHUNK_FRAMES)
 
     def open(self, session: Session) -> StreamState:
-        """Nothing heard yet. Raises ZooError when the prompt cannot be made for the session's languages."""
+        """An empty state. Raises ZooError when there is no prompt for the session."""
         self._instruction(session)
         frames = torch.zeros(
             0, self.encoder_config.hidden, dtype=self.dtype, device=self.decoder.device
         )
-        return StreamState(features=Analysed(frames))
+        return StreamState(features=FeatureCache(frames))
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the embeddings of forgotten audio; kept text is fed again at every request."""
@@ -177,9 +193,9 @@ class LST(SpeechLLM):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Hear all kept audio, once per look, and continue the written prefix, which is forced in the same pass.
+        """Encode all kept audio and continue the written prefix, which is forced in the same pass.
 
-        A stream whose audio is too short for an embedding says nothing.
+        A stream whose audio is too short for an embedding gets no new token.
         """
         waves = [
             session.visible_audio(request.audio_end)
@@ -187,11 +203,12 @@ class LST(SpeechLLM):
         ]
         speech = encoder_memories(self.encode_audio, sessions, waves)
         texts = [
-            self._text(session, len(heard)) for session, heard in zip(sessions, speech, strict=True)
+            self._text(session, len(frames))
+            for session, frames in zip(sessions, speech, strict=True)
         ]
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [text.unchanged(aligned=aligned) for text in texts]
-        live = [index for index, heard in enumerate(speech) if len(heard)]
+        live = [index for index, frames in enumerate(speech) if len(frames)]
         if live:
             asked = (
                 [texts[i] for i in live],
@@ -209,15 +226,15 @@ class LST(SpeechLLM):
         speech: Sequence[Tensor],
         aligned: bool,
     ) -> list[Hypothesis]:
-        """Search what follows instruction, speech and prefix."""
+        """Continue instruction, speech and prefix."""
         prompts = [text.opening + text.prefix for text in texts]
         branches = AlignedBranches(
             self.decoder,
-            [self.embed(ids, heard) for ids, heard in zip(prompts, speech, strict=True)],
+            [self.embed(ids, frames) for ids, frames in zip(prompts, speech, strict=True)],
             prefixes=[len(text.prefix) for text in texts],
             speech=[
-                (ids.index(self.prompt.speech), len(heard))
-                for ids, heard in zip(prompts, speech, strict=True)
+                (ids.index(self.prompt.speech), len(frames))
+                for ids, frames in zip(prompts, speech, strict=True)
             ],
             heads=self.heads if aligned else None,
         )
@@ -238,21 +255,21 @@ class LST(SpeechLLM):
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Speech embeddings (n, width) of each wave, encoded side by side.
+        """Speech embeddings (n, width) of each wave, encoded as a batch.
 
-        A last piece of 80 ms is filled up with zeros, but for an encoder without ``left_pad`` (released code), which
-        hears whole embeddings only.
+        A last piece short of 80 ms is padded with zeros, except for an encoder without ``left_pad``
+        (released code), for which it is left out.
         """
         whole = [
             pad_to_multiple(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave
             for wave in waves
         ]
-        heard = [
-            Heard(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
+        waves_kept = [
+            KeptWave(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
             for samples, wave, session in zip(whole, waves, sessions, strict=True)
         ]
-        features = analyse(
-            self.encoder, [session.backbone_state.features for session in sessions], heard
+        features = kept_features(
+            self.encoder, [session.backbone_state.features for session in sessions], waves_kept
         )
         counts = [len(frames) for frames in features]
         if max(counts) < MERGED:

@@ -37,7 +37,7 @@ class LogMel(Filterbank):
         )
         self.window = torch.hamming_window(WINDOW, periodic=False, dtype=torch.float64)
 
-    def _analyse(self, wave: Tensor) -> Tensor:
+    def _windowed(self, wave: Tensor) -> Tensor:
         windows = (
             wave.double().unfold(0, WINDOW, HOP) * 2**15
         )  # the energies are those of 16 bit integers

@@ -125,7 +125,7 @@ class Phi4Multimodal(ChainOfThought):
             return
         count, total, squares = 0, torch.zeros(1), torch.zeros(1)
         for wave in samples:
-            frames = self.spectrogram.look(self.spectrogram.open(), wave.cpu(), 0).double()
+            frames = self.spectrogram.compute(self.spectrogram.open(), wave.cpu(), 0).double()
             count, total, squares = (
                 count + len(frames),
                 total + frames.sum(0),

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Samples
@@ -24,14 +24,14 @@ class TokenSpectrogram(CentredSpectrogram):
     def __init__(self, bins: int) -> None:
         super().__init__(bins, SPAN_SECONDS * SAMPLE_RATE)
 
-    def look(self, known: Analysed, wave: Tensor, start: Samples) -> Tensor:
+    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """(n,) kept samples to (4 x ceil(n / 640) + 2, bins). Raises ZooError for more than 300 s."""
         if wave.numel() > self.span:
             raise ZooError(
                 f"Qwen2.5-Omni hears at most {SPAN_SECONDS} s at once, but {wave.numel() / SAMPLE_RATE:g} s are kept; "
                 "choose a policy that truncates or a history that forgets."
             )
-        frames = super().look(known, wave, start)
+        frames = super().compute(known, wave, start)
         whole = FRAMES_PER_TOKEN * -(-wave.numel() // TOKEN) + self.MIRRORED
         return F.pad(frames, (0, 0, 0, whole - frames.shape[0]), value=self.SILENT)
 

@@ -60,7 +60,7 @@ def encode_waves(
     weight = encoder.inner_layer_norm.weight
     inputs = []
     for session, wave in zip(sessions, waves, strict=True):
-        frames = spectrogram.look(session.backbone_state.features, wave, session.audio_start)
+        frames = spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
         enough = len(frames) >= STRIDE
         inputs.append(
             stacked(frames, STRIDE) if enough else frames.new_zeros(0, STRIDE * frames.shape[1])
@@ -89,7 +89,7 @@ def encode_features(encoder: Any, features: Sequence[Tensor]) -> list[Tensor]:
 
 def training_features(spectrogram: Spectrogram, samples: Tensor, stride: int) -> Tensor:
     """(n,) samples to (features, stride x bins); one row of zeros where the samples are too few."""
-    frames = spectrogram.look(spectrogram.open(), samples, 0)
+    frames = spectrogram.compute(spectrogram.open(), samples, 0)
     if len(frames) < stride:
         return frames.new_zeros(1, stride * spectrogram.filters.shape[1])
     return stacked(frames, stride)

@@ -1,4 +1,4 @@
-"""Source words as labels of a CTC head (Graves et al., 2006). Knows no network and no target language."""
+"""Source words as labels of a CTC head (Graves et al., 2006)."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,18 +17,18 @@ BLANK = 0
 
 @dataclass(frozen=True, slots=True)
 class SourceWords:
-    """The words a transcript can have, without case and punctuation; their ids begin at 1, after the blank."""
+    """The words of transcripts, without case and punctuation; ids begin at 1, after the blank."""
 
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, spoken: Iterable[str]) -> "SourceWords":
-        """All words that are spoken, in alphabetical order."""
+        """All words of ``spoken``, in alphabetical order."""
         return cls(tuple(sorted({word for text in spoken if (word := spelling(text))})))
 
     @classmethod
     def read(cls, folder: Path) -> "SourceWords":
-        """What ``write`` left in ``folder``. Raises ZooError when it is missing or damaged."""
+        """Read what ``write`` wrote to ``folder``. Raises ZooError when it is missing or damaged."""
         path = folder / FILE
         try:
             words = json.loads(path.read_text(encoding="utf-8"))
@@ -49,16 +49,16 @@ class SourceWords:
         return len(self.words)
 
     def ids(self, spoken: Sequence[str]) -> list[int]:
-        """Labels of spoken words; those that are not in the list are left out."""
+        """Labels of spoken words; words that are not in the list are left out."""
         known = {word: label for label, word in enumerate(self.words, start=1)}
         return [known[word] for text in spoken if (word := spelling(text)) in known]
 
     def text(self, labels: Sequence[int]) -> str:
-        """Words with a space between them."""
+        """Words, joined by spaces."""
         return " ".join(self.words[label - 1] for label in labels)
 
 
-def greedy(logits: Tensor) -> list[int]:
-    """The best path without repetitions and blanks. logits: (frames, 1 + words)."""
+def best_path(logits: Tensor) -> list[int]:
+    """Labels of the best path of (frames, 1 + words) logits, without repetitions and blanks."""
     path = torch.unique_consecutive(logits.argmax(dim=-1))
     return [label for label in path.tolist() if label != BLANK]

@@ -1,7 +1,4 @@
-"""The small offline model: InfiniSST's streaming encoder and adapter under a decoder with cross-attention.
-
-It is trained here (objective ``offline``); a linear head on the encoder gives transcripts.
-"""
+"""The small offline encoder-decoder that is trained here: a streaming encoder and a Speech2Text decoder."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +15,7 @@ from transformers.models.speech_to_text.modeling_speech_to_text import Speech2Te
 
 from zoo.backbones.base import TokenizerCorpus
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import StreamState
@@ -35,10 +32,10 @@ from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
-from zoo.backbones.common.wav2vec2.features import Heard, analyse
+from zoo.backbones.common.wav2vec2.features import KeptWave, kept_features
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import Collator, OfflineBatch
-from zoo.backbones.wav2text.transcript import SourceWords, greedy
+from zoo.backbones.wav2text.transcript import SourceWords, best_path
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, shorten_list
@@ -49,21 +46,18 @@ POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
 
 
 @dataclass(slots=True)
-class HeardState(StreamState):
-    """Of a stream. features: ``Analysed``. hidden: (4 n, hidden), the encoder's frames under the memory."""
+class Wav2TextState(StreamState):
+    """``StreamState`` with the encoder's frames under the memory.
+
+    Attributes:
+        hidden: (4 n, hidden).
+    """
 
     hidden: Tensor | None = None
 
 
 class Wav2Text(EncoderDecoder):
-    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens.
-
-    encoder: shape of the streaming encoder, which hears all kept audio from its start, in blocks of ``block_chunks``
-    chunks. decoder: fields of Transformers' ``Speech2TextConfig``. tokenizer: folder with a tokenizer and the source
-    words of transcripts; None: the checkpoint's. checkpoint: folder with trained weights; None: random ones.
-    encoder_weights: where the encoder starts from without a checkpoint, see ``infinisst.pretrained.load_encoder``.
-    The rest is told of every encoder-decoder, see ``EncoderDecoder``.
-    """
+    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens, CTC of source words."""
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples: Samples = FRAME_SAMPLES * MERGED
@@ -90,6 +84,23 @@ class Wav2Text(EncoderDecoder):
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            encoder: Shape of the streaming encoder, which encodes all kept audio at every request.
+            decoder: Fields of Transformers' ``Speech2TextConfig``.
+            block_chunks: The encoder's blocks, in chunks of 960 ms.
+            tokenizer: Folder with a tokenizer and the source words of transcripts; None: the checkpoint's.
+            checkpoint: Folder with trained weights; None: randomly initialised.
+            encoder_weights: Initial weights of the encoder without a checkpoint, see ``load_encoder``.
+            search: See ``EncoderDecoder``.
+            alignment: See ``EncoderDecoder``.
+            max_tokens: See ``EncoderDecoder``.
+            dtype: Of weights and activations.
+
+        Raises:
+            ZooError: On values that are out of range, unknown or missing.
+        """
         super().__init__(search=search, alignment=alignment, max_tokens=max_tokens, dtype=dtype)
         if tokenizer is None and checkpoint is None:
             raise ZooError(
@@ -101,7 +112,8 @@ class Wav2Text(EncoderDecoder):
         self.decoder_fields = dict(decoder)
         if unknown := sorted(self.decoder_fields.keys() - Speech2TextConfig().to_dict().keys()):
             raise ZooError(
-                f"backbone.decoder has fields that a Speech2Text decoder lacks: {shorten_list(unknown)}."
+                "backbone.decoder has fields that a Speech2Text decoder lacks: "
+                f"{shorten_list(unknown)}."
             )
         self.block_chunks = block_chunks
         self.folder = Path(str(tokenizer if tokenizer is not None else checkpoint))
@@ -109,7 +121,7 @@ class Wav2Text(EncoderDecoder):
         self.encoder_weights = encoder_weights
 
     def build(self) -> None:
-        """Create all children and read what the constructor named. Raises ZooError on weights that do not fit."""
+        """Create all children and read their weights. Raises ZooError on weights that do not fit."""
         if self.checkpoint is not None:
             weights.check_trained(
                 self.checkpoint, noun="Wav2Text", experiment="offline_minitalks", key="checkpoint"
@@ -130,7 +142,7 @@ class Wav2Text(EncoderDecoder):
             weights.load_weights(self, Path(self.checkpoint))
 
     def _decoder(self) -> Decoder:
-        """With random weights; its output is tied to its embeddings."""
+        """A randomly initialised decoder; its output layer is tied to its embeddings."""
         fields = {
             **self.decoder_fields,
             "vocab_size": len(self.tokenizer),
@@ -156,15 +168,15 @@ class Wav2Text(EncoderDecoder):
         SourceWords.of(spoken).write(folder)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write weights (in ``dtype``; None: as they are), tokenizer and source words to ``folder``."""
+        """Write weights, tokenizer and source words to ``folder``."""
         weights.save_weights(self, folder, dtype)
         self.tokenizer.save_pretrained(folder)
         self.source_words.write(folder)
 
-    def open(self, session: Session) -> HeardState:
-        """Nothing heard yet."""
-        return HeardState(
-            features=Analysed(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
+    def open(self, session: Session) -> Wav2TextState:
+        """An empty state."""
+        return Wav2TextState(
+            features=FeatureCache(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
         )
 
     def opening(self, session: Session, task: Task) -> list[int]:
@@ -172,23 +184,23 @@ class Wav2Text(EncoderDecoder):
         return [self.tokenizer.bos_token_id]
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """A last piece short of 80 ms is filled up with zeros, as in training. The encoder's frames are kept."""
-        states: list[HeardState] = [session.backbone_state for session in sessions]
-        heard = [
-            Heard(
+        """Encode waves; a last piece short of 80 ms is padded with zeros, as in training."""
+        states: list[Wav2TextState] = [session.backbone_state for session in sessions]
+        waves_kept = [
+            KeptWave(
                 pad_to_multiple(wave.to(self.norm.weight), self.frame_samples),
                 wave.numel(),
                 session.audio_start,
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        features = analyse(self.encoder, [state.features for state in states], heard)
+        features = kept_features(self.encoder, [state.features for state in states], waves_kept)
         lengths = torch.tensor(
             [len(frames) // MERGED for frames in features], device=features[0].device
         )
         padded = pad_sequence(features, batch_first=True)
         hidden = self.encoder.contextualise(padded, self.block_chunks, lengths * MERGED).hidden
-        memory = self.memorise(hidden)
+        memory = self.to_memory(hidden)
         for row, (state, length) in enumerate(zip(states, lengths.tolist(), strict=True)):
             state.hidden = hidden[row, : MERGED * length]
         return [memory[row, :length] for row, length in enumerate(lengths.tolist())]
@@ -196,11 +208,11 @@ class Wav2Text(EncoderDecoder):
     def transcribe(
         self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
     ) -> list[Hypothesis]:
-        """The head's best path; tokens are words. The last one may still be going on."""
+        """The best path of the CTC head. Tokens are words; the last one may be incomplete."""
         answers = []
         for session in sessions:
             labels = torch.tensor(
-                greedy(self.transcriber(session.backbone_state.hidden)), dtype=torch.long
+                best_path(self.transcriber(session.backbone_state.hidden)), dtype=torch.long
             )
             starts = torch.ones(labels.numel(), dtype=torch.bool)
             text = self.source_words.text(labels.tolist())
@@ -210,15 +222,20 @@ class Wav2Text(EncoderDecoder):
         return answers
 
     def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
-        """(B, 1280 n) samples to (B, 4 n, hidden), no gradients when frozen.
+        """Encode a padded batch; no gradients when the encoder is frozen.
 
-        lengths: (B,) frames of the memory that are no padding.
+        Args:
+            samples: (B, 1280 n).
+            lengths: (B,) frames of the memory that are no padding.
+
+        Returns:
+            (B, 4 n, hidden).
         """
         with gradients_if_trained(self.encoder.parameters()):
             return self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
 
-    def memorise(self, hidden: Tensor) -> Tensor:
-        """What the decoder attends to: (B, 4 n, hidden) to (B, n, width)."""
+    def to_memory(self, hidden: Tensor) -> Tensor:
+        """(B, 4 n, hidden) to the memory that the decoder attends to, (B, n, width)."""
         memory = self.norm(self.adapter(hidden))
         places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
         return memory + POSITION_SCALE * places.to(memory.dtype)
@@ -230,7 +247,7 @@ class Wav2Text(EncoderDecoder):
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
     def collator(self) -> Collator:
-        """Makes what ``forward`` takes."""
+        """Makes training batches of excerpts."""
         return Collator(
             tokenizer=self.tokenizer,
             source_words=self.source_words,
@@ -241,13 +258,13 @@ class Wav2Text(EncoderDecoder):
         )
 
     def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
-        """Teacher forcing: cross-entropy of the translation, and CTC of the source words for the transcript's head."""
+        """Teacher forcing: cross-entropy of the translation, CTC of the source words."""
         hidden = (
             self.encode(batch.audio, batch.lengths)
             if batch.audio.dim() == 2
             else batch.audio.to(self.dtype)
         )
-        memory = self.memorise(hidden)
+        memory = self.to_memory(hidden)
         real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
         logits, labels = self.decoder.teacher_forced(
             batch.inputs, batch.labels, memory, real.long()
@@ -262,7 +279,7 @@ class Wav2Text(EncoderDecoder):
         }
 
     def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
-        """CTC per frame. It trains the head alone, so no weight is needed."""
+        """CTC per frame. Only the head is trained by it, so the loss needs no weight."""
         logits = self.transcriber(hidden.detach())
         scores = at_least_float32(logits).log_softmax(dim=-1).transpose(0, 1)
         frames = batch.lengths * MERGED

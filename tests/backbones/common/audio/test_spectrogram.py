@@ -31,7 +31,7 @@ def waveform(samples: int, seed: int = 0) -> Tensor:
 
 
 def whole(spectrogram: Spectrogram, wave: Tensor) -> Tensor:
-    return spectrogram.look(spectrogram.open(), wave, 0)
+    return spectrogram.compute(spectrogram.open(), wave, 0)
 
 
 @pytest.mark.parametrize("samples", SIZES[1:])
@@ -91,7 +91,7 @@ def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
             stream[begin:shorter],
             stream[begin:end],
         ):  # as one that looks not so far
-            assert torch.equal(spectrogram.look(known, look, begin), whole(spectrogram, look))
+            assert torch.equal(spectrogram.compute(known, look, begin), whole(spectrogram, look))
         if int(torch.randint(0, 4, (1,), generator=choose)) == 0:
             begin += 640 * int(torch.randint(0, (end - begin) // 640 + 1, (1,), generator=choose))
 
@@ -101,19 +101,19 @@ def test_only_new_audio_is_analysed(
     spectrogram: Spectrogram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, wave, analysed = spectrogram.open(), waveform(32_000), []
-    spectrogram.look(known, wave[:16_000], 0)
+    spectrogram.compute(known, wave[:16_000], 0)
     mel = spectrogram._mel
     monkeypatch.setattr(
         spectrogram,
         "_mel",
         lambda windows, size: analysed.append(len(windows)) or mel(windows, size),
     )
-    spectrogram.look(known, wave[:24_000], 0)
+    spectrogram.compute(known, wave[:24_000], 0)
     assert (
         50 <= sum(analysed) <= 50 + 6
     )  # half a second, and the ends of what is kept for centred windows
     analysed.clear()
-    spectrogram.look(known, wave[6_400:24_000], 6_400)
+    spectrogram.compute(known, wave[6_400:24_000], 6_400)
     assert sum(analysed) <= 6
 
 
@@ -121,9 +121,9 @@ def test_only_new_audio_is_analysed(
 def test_a_cut_off_the_grid_begins_anew(moved: int) -> None:
     spectrogram, wave = Filterbank(80), waveform(96_000)
     known = spectrogram.open()
-    spectrogram.look(known, wave[HOP:48_000], HOP)
+    spectrogram.compute(known, wave[HOP:48_000], HOP)
     kept = wave[HOP + moved :]
-    assert torch.equal(spectrogram.look(known, kept, HOP + moved), whole(spectrogram, kept))
+    assert torch.equal(spectrogram.compute(known, kept, HOP + moved), whole(spectrogram, kept))
 
 
 def test_silence_is_a_number() -> None:

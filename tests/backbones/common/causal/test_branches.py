@@ -10,7 +10,7 @@ from transformers import DynamicCache
 from zoo.backbones.common.causal.branches import ROOM, CausalBranches, empty_cache
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.backbones.infinisst.window import Answer, StreamState, close
+from zoo.backbones.infinisst.window import Answer, StreamState, append_turn
 
 END, BEAMS = 2, 3
 
@@ -37,7 +37,7 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
     encoder = EncoderState(torch.zeros(0), torch.zeros(0))
     states = [StreamState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in heard]
     first = CausalBranches(backbone.decoder, states[1:], [embedded(backbone, heard[1][:4])])
-    close(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
+    append_turn(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
 
     turn = CausalBranches(
         backbone.decoder, states, [embedded(backbone, heard[0]), embedded(backbone, heard[1][4:])]

@@ -25,7 +25,7 @@ PREFIX = [40, 100, 60, 39, 71]
 def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
     """(positions, width) of the prompt, embedded piece by piece; where the speech stands."""
     frames = backbone.prepared(
-        backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
+        backbone.spectrogram.compute(backbone.spectrogram.open(), audio, 0)
     ).double()
     speech = backbone.project(backbone.encode([frames])[0][0])
     embed, tokenizer = backbone.model.get_input_embeddings(), backbone.tokenizer

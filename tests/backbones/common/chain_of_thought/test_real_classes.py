@@ -66,7 +66,7 @@ def qwen(folder: Path, **options: Any) -> ChainOfThought:
 def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
     """Next-token scores (vocabulary,) and layer 1 attention (1 + n, speech) of the class's forward."""
     features = backbone.prepared(
-        backbone.spectrogram.look(backbone.spectrogram.open(), audio, 0)
+        backbone.spectrogram.compute(backbone.spectrogram.open(), audio, 0)
     ).double()
     count = backbone.embeddings(len(features))
     ids = backbone.prompt.opening(count, language("de")) + said

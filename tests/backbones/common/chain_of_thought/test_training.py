@@ -79,7 +79,7 @@ def test_teacher_forcing_is_transformers_on_each_piece(make: Make) -> None:
     for piece in PIECES:
         prompt = backbone.prompt
         source, target = prompt.transcript(piece.transcript), prompt.translation(piece.translation)
-        frames = backbone.spectrogram.look(backbone.spectrogram.open(), piece.samples(), 0)
+        frames = backbone.spectrogram.compute(backbone.spectrogram.open(), piece.samples(), 0)
         speech = backbone.project(backbone.encode([backbone.prepared(frames).double()])[0][0])
         ids = prompt.opening(len(speech), language("de"))
         embeddings = backbone.model.get_input_embeddings()(torch.tensor(ids + source + target))

@@ -261,11 +261,11 @@ def test_another_model_is_refused_by_its_type(kind: str, broken: Folders) -> Non
     (folder / "config.json").write_text(json.dumps({"model_type": "bart"}))
     refuse(kind, folder, r"is a 'bart' by its config.json; as .* it must be a '")
     (folder / "config.json").write_text("{}")
-    refuse(kind, folder, "has no config.json that tells what it is")
+    refuse(kind, folder, "has no config.json that states a model type")
     (folder / "config.json").write_text("{")
     refuse(kind, folder, "^There is no ")
     (folder / "config.json").unlink()
-    refuse(kind, folder, "has no config.json that tells what it is")
+    refuse(kind, folder, "has no config.json that states a model type")
 
 
 @pytest.mark.parametrize("kind", ALL)

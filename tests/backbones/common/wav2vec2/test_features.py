@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig, StreamingEncoder
-from zoo.backbones.common.wav2vec2.features import Heard, analyse
+from zoo.backbones.common.wav2vec2.features import KeptWave, kept_features
 
 FRAME = 320
 
@@ -23,8 +23,8 @@ def anew(encoder: StreamingEncoder, wave: Tensor) -> Tensor:
     return encoder.features(F.pad(wave, (encoder.config.left_pad, 0))[None])[0]
 
 
-def opened(encoder: StreamingEncoder) -> Analysed:
-    return Analysed(torch.zeros(0, encoder.config.hidden, dtype=torch.float64))
+def opened(encoder: StreamingEncoder) -> FeatureCache:
+    return FeatureCache(torch.zeros(0, encoder.config.hidden, dtype=torch.float64))
 
 
 @torch.inference_mode()
@@ -47,8 +47,8 @@ def test_caches_of_streams_that_grow_and_are_cut_equal_a_new_encoding(
                 whole * FRAME - 17 - first * FRAME,
             )
             wave[real:] = 0
-            heard.append(Heard(wave, real, first * FRAME))
-        for features, one in zip(analyse(encoder, known, heard), heard, strict=True):
+            heard.append(KeptWave(wave, real, first * FRAME))
+        for features, one in zip(kept_features(encoder, known, heard), heard, strict=True):
             torch.testing.assert_close(features, anew(encoder, one.wave), rtol=0, atol=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_only_what_is_new_goes_through_the_convolutions(
     )
     wave, known = torch.randn(100 * FRAME, dtype=torch.float64), opened(encoder)
     for frames in (50, 54, 58):
-        analyse(encoder, [known], [Heard(wave[: frames * FRAME], frames * FRAME, 0)])
+        kept_features(encoder, [known], [KeptWave(wave[: frames * FRAME], frames * FRAME, 0)])
     assert seen[0] >= 49 * FRAME
     assert max(seen[1:]) <= 7 * FRAME
 
@@ -73,10 +73,10 @@ def test_a_shorter_request_keeps_the_cache_and_too_little_audio_has_no_frame(
     encoder: StreamingEncoder,
 ) -> None:
     wave, known = torch.randn(10 * FRAME, dtype=torch.float64), opened(encoder)
-    analyse(encoder, [known], [Heard(wave, wave.numel(), 0)])
+    kept_features(encoder, [known], [KeptWave(wave, wave.numel(), 0)])
     kept = len(known.frames)
-    [shorter] = analyse(encoder, [known], [Heard(wave[: 4 * FRAME], 4 * FRAME, 0)])
+    [shorter] = kept_features(encoder, [known], [KeptWave(wave[: 4 * FRAME], 4 * FRAME, 0)])
     torch.testing.assert_close(shorter, anew(encoder, wave[: 4 * FRAME]), rtol=0, atol=1e-12)
     assert len(known.frames) == kept
-    [nothing] = analyse(encoder, [opened(encoder)], [Heard(wave[:0], 0, 0)])
+    [nothing] = kept_features(encoder, [opened(encoder)], [KeptWave(wave[:0], 0, 0)])
     assert nothing.shape == (0, encoder.config.hidden)

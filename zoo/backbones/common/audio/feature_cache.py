@@ -1,4 +1,4 @@
-"""What was analysed of a live stream and need not be analysed again. Knows neither audio nor features."""
+"""Feature frames of a live stream that need not be computed again."""
 
 from dataclasses import dataclass
 
@@ -9,26 +9,33 @@ from zoo.types import Samples
 
 
 @dataclass(slots=True, eq=False)
-class Analysed:
-    """What is known of one stream. frames: (n, width) features. start: stream position of the first (samples).
+class FeatureCache:
+    """Frames whose whole window has been received; none of them changes as the stream goes on.
 
-    Only frames whose whole window was heard are kept, so none of them changes as the stream goes on.
+    Attributes:
+        frames: (n, width).
+        start: Stream position of the first frame, in samples.
     """
 
     frames: Tensor
     start: Samples = 0
 
     def move(self, start: Samples, *, hop: Samples) -> bool:
-        """Drop the frames before stream position ``start``; all of them where they do not lie on its grid.
+        """Drop the frames before a stream position; all frames if they do not lie on its grid.
 
-        hop: samples between two frames. Whether the position is another one than before.
+        Args:
+            start: Stream position, in samples.
+            hop: Samples between two frames.
+
+        Returns:
+            Whether the position has changed.
         """
         moved = start - self.start
         if moved:
-            gone = moved // hop if moved > 0 and moved % hop == 0 else len(self.frames)
-            self.frames, self.start = self.frames[gone:].clone(), start
+            dropped = moved // hop if moved > 0 and moved % hop == 0 else len(self.frames)
+            self.frames, self.start = self.frames[dropped:].clone(), start
         return moved != 0
 
     def extend(self, frames: Tensor) -> None:
-        """Append newly analysed frames."""
+        """Append new frames."""
         self.frames = torch.cat([self.frames, frames])

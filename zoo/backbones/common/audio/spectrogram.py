@@ -1,4 +1,4 @@
-"""Spectrograms of live streams: only new audio is analysed. Knows no network, no session and no clock."""
+"""Spectrograms of live streams, computed for new audio only."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers.audio_utils import mel_filter_bank, window_function
 
-from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = 160  # 10 ms between two windows
@@ -17,20 +17,31 @@ LEAST_SPREAD = 1e-5  # of a bin's log energy: less is rounding
 
 
 class Spectrogram(ABC):
-    """Log mel energies, frame by frame. Computed in float64 and kept in float32, on the CPU, where the audio is."""
+    """Log mel energies, computed in float64 and kept in float32 on the CPU, where the audio is.
 
-    filters: Tensor  # (frequencies, bins)
-    window: Tensor  # (WINDOW,)
+    Attributes:
+        filters: (frequencies, bins).
+        window: (WINDOW,).
+    """
 
-    def open(self) -> Analysed:
-        """What is known of a stream that begins."""
-        return Analysed(torch.zeros(0, self.filters.shape[1]))
+    filters: Tensor
+    window: Tensor
+
+    def open(self) -> FeatureCache:
+        """An empty cache for a new stream."""
+        return FeatureCache(torch.zeros(0, self.filters.shape[1]))
 
     @abstractmethod
-    def look(self, known: Analysed, wave: Tensor, start: Samples) -> Tensor:
-        """(n,) kept samples, the first at stream position ``start``, to (frames, bins); ``known`` learns the new ones.
+    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+        """Frames of the kept audio, equal to those of a stream that begins at ``start``.
 
-        The same as for a stream that begins at ``start``.
+        Args:
+            known: Cache of the stream; new frames are added.
+            wave: (n,) kept samples.
+            start: Stream position of the first sample.
+
+        Returns:
+            (frames, bins).
         """
 
     @abstractmethod
@@ -38,15 +49,15 @@ class Spectrogram(ABC):
         """Logarithm of (frames, bins) energies."""
 
     def _mel(self, windows: Tensor, size: int) -> Tensor:
-        """(frames, WINDOW) float64 samples to (frames, bins); size: points of the transform."""
+        """(frames, WINDOW) float64 samples to (frames, bins); ``size`` is the length of the transform."""
         power = torch.fft.rfft(windows * self.window, size).abs().square()
         return self._log(power @ self.filters).float()
 
 
 class Filterbank(Spectrogram):
-    """Kaldi's filterbank, as SeamlessM4T and Speech2Text hear it: windows are not centred, none reaches past the audio.
+    """Kaldi's filterbank, as in SeamlessM4T and Speech2Text: windows are not centred and lie within the audio.
 
-    A frame depends on its own window only, so that nothing is analysed twice.
+    A frame depends on its own window only, so no frame is computed twice.
     """
 
     POINTS: ClassVar[int] = 512
@@ -67,15 +78,15 @@ class Filterbank(Spectrogram):
         )
         self.window = torch.from_numpy(window_function(WINDOW, "povey", periodic=False))
 
-    def look(self, known: Analysed, wave: Tensor, start: Samples) -> Tensor:
+    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Frames whose window lies within ``wave``: n samples have ``(n - 400) // 160 + 1``."""
         known.move(start, hop=HOP)
         frames, have = max((wave.numel() - WINDOW) // HOP + 1, 0), known.frames.shape[0]
         if frames > have:
-            known.extend(self._analyse(wave[have * HOP :]))
+            known.extend(self._windowed(wave[have * HOP :]))
         return known.frames[:frames]
 
-    def _analyse(self, wave: Tensor) -> Tensor:
+    def _windowed(self, wave: Tensor) -> Tensor:
         windows = (
             wave.double().unfold(0, WINDOW, HOP) * 2**15
         )  # Kaldi's samples are 16 bit integers
@@ -88,10 +99,10 @@ class Filterbank(Spectrogram):
 
 
 class CentredSpectrogram(Spectrogram):
-    """Whisper's: windows are centred on multiples of the hop, in ``span`` samples of which the rest is silence.
+    """Whisper's spectrogram: windows are centred on multiples of the hop, in ``span`` samples padded with silence.
 
-    The first two windows of what is kept, mirrored at its start, are analysed anew after a cut; those that reach into
-    the silence at its end at every look.
+    The first two windows, mirrored at the start of the kept audio, and those that reach into the silence
+    at its end are computed at every request.
     """
 
     SILENT: ClassVar[float] = -10.0  # of frames that hold nothing but silence
@@ -113,22 +124,22 @@ class CentredSpectrogram(Spectrogram):
         )
         self.window = torch.hann_window(WINDOW, dtype=torch.float64)
 
-    def look(self, known: Analysed, wave: Tensor, start: Samples) -> Tensor:
-        """Frames that hold any of ``wave``, n <= span samples; what is left of the span is ``SILENT``."""
+    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+        """Frames that cover any of ``wave``, n <= span samples; the rest of the span is ``SILENT``."""
         known.move(start, hop=HOP)
         last = min(max(-(-(wave.numel() + self.HALF) // HOP), self.MIRRORED + 1), self.span // HOP)
         whole = max(
             (wave.numel() - self.HALF) // HOP + 1, 0
         )  # less than last: the last window is never whole
         if whole > max(known.frames.shape[0], self.MIRRORED):
-            known.extend(self._analyse(wave, known.frames.shape[0], whole))
+            known.extend(self._windowed(wave, known.frames.shape[0], whole))
         frames = known.frames[self.MIRRORED : whole]
         tail = self.MIRRORED + frames.shape[0]
         return torch.cat(
-            [self._analyse(wave, 0, self.MIRRORED), frames, self._analyse(wave, tail, last)]
+            [self._windowed(wave, 0, self.MIRRORED), frames, self._windowed(wave, tail, last)]
         )
 
-    def _analyse(self, wave: Tensor, first: int, last: int) -> Tensor:
+    def _windowed(self, wave: Tensor, first: int, last: int) -> Tensor:
         """(last - first, bins): frames ``first`` to ``last`` of the span that begins with ``wave``."""
         begin, end = first * HOP - self.HALF, (last - 1) * HOP + self.HALF
         piece = wave[max(begin, 0) : min(end, self.span)].double()
@@ -145,9 +156,14 @@ class CentredSpectrogram(Spectrogram):
 
 
 def standardised(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:
-    """Speech2Text's normalisation of (frames, bins) over the utterance, as its feature extractor says.
+    """Speech2Text's normalisation of (frames, bins) over the utterance.
 
-    A bin that never changes, as in digital silence, becomes 0; Transformers divides 0 by 0 there.
+    A constant bin, as in digital silence, becomes 0; Transformers divides 0 by 0 there.
+
+    Args:
+        frames: (frames, bins).
+        mean: Whether the mean is subtracted.
+        deviation: Whether the result is divided by the standard deviation.
     """
     precise = frames.double()
     centre = precise.mean(dim=0) if mean else 0.0
@@ -156,7 +172,7 @@ def standardised(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:
 
 
 def stacked(frames: Tensor, stride: int) -> Tensor:
-    """SeamlessM4T's input: (frames, bins) normalised over the utterance, ``stride`` side by side, no part of one."""
+    """SeamlessM4T's input: (frames, bins) normalised over the utterance, ``stride`` frames side by side."""
     whole = frames.shape[0] // stride
     precise = frames.double()
     normal = (precise - precise.mean(dim=0)) / (precise.var(dim=0) + 1e-7).sqrt()
@@ -164,6 +180,6 @@ def stacked(frames: Tensor, stride: int) -> Tensor:
 
 
 def limited(frames: Tensor, size: int) -> Tensor:
-    """Whisper's input: (frames, bins) cut or filled up with silence to (size, bins), at most 8 below the loudest."""
+    """Whisper's input: (frames, bins) cut or padded with silence to (size, bins), at most 8 below the maximum."""
     full = F.pad(frames, (0, 0, 0, size - frames.shape[0]), value=CentredSpectrogram.SILENT)
     return (torch.maximum(full, full.max() - 8.0) + 4.0) / 4.0

@@ -1,4 +1,4 @@
-"""The causal LM under InfiniSST: how it is made and how its positions turn. Knows no prompt, window or audio."""
+"""Causal LMs of Transformers: loading, grouped attention that can be recorded, exact rotary positions."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -29,20 +29,22 @@ ATTENTION = "zoo_grouped"
 
 @dataclass(slots=True)
 class Recorder:
-    """Takes down what some heads attend to in one pass through the decoder; the pass itself stays as it is.
+    """Records attention weights of one pass through the decoder; the pass itself is unchanged.
 
-    heads: per layer (None: all of its heads). rows: how many of the newest positions are recorded. taken: per layer
-    (batch, rows, heads, keys), in the type of the scores, at least float32.
+    Attributes:
+        heads: Per layer the heads that are recorded (None: all of its heads).
+        rows: Number of newest positions that are recorded.
+        recorded: Per layer (batch, rows, heads, keys), at least in float32.
     """
 
     heads: Mapping[int, Sequence[int] | None]
     rows: int
-    taken: list[Tensor] = field(default_factory=list)
+    recorded: list[Tensor] = field(default_factory=list)
 
-    def look(
+    def record(
         self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float
     ) -> None:
-        """See ``grouped_attention``; mask: added to the scores."""
+        """Record one layer; for the arguments see ``grouped_attention``."""
         if layer not in self.heads:
             return
         chosen = self.heads[layer]
@@ -54,11 +56,11 @@ class Recorder:
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         if mask is not None:
             scores = scores + mask[:, :, -self.rows :]
-        self.taken.append(scores.softmax(dim=-1).transpose(1, 2))
+        self.recorded.append(scores.softmax(dim=-1).transpose(1, 2))
 
     def weights(self) -> Tensor:
         """(batch, rows, heads of all layers, keys)."""
-        return torch.cat(self.taken, dim=2)
+        return torch.cat(self.recorded, dim=2)
 
 
 def grouped_attention(
@@ -70,14 +72,24 @@ def grouped_attention(
     recorder: Recorder | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Transformers' sdpa; under a mask, heads that share keys become queries of one head: nothing is copied for them.
+    """Transformers' sdpa, without copying shared keys: under a mask, heads that share keys become one head.
 
-    query: (batch, heads, new, head size). key, value: (batch, shared heads, keys, head size). attention_mask:
-    (batch, 1, new, keys), bool or added to the scores (with a recorder: added). recorder: what to take down of it. The
-    result: (batch, new, heads, head size).
+    Args:
+        module: The attention layer.
+        query: (batch, heads, new, head size).
+        key: (batch, shared heads, keys, head size).
+        value: (batch, shared heads, keys, head size).
+        attention_mask: (batch, 1, new, keys), bool or added to the scores (with a recorder: added).
+        recorder: Records attention weights (None: none).
+        options: ``scaling`` and ``dropout`` of Transformers.
+
+    Returns:
+        (batch, new, heads, head size), and None for the weights.
     """
     if recorder is not None:
-        recorder.look(cast("int", module.layer_idx), query, key, attention_mask, options["scaling"])
+        recorder.record(
+            cast("int", module.layer_idx), query, key, attention_mask, options["scaling"]
+        )
     groups = query.shape[1] // key.shape[1]
     if attention_mask is None or groups == 1:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
@@ -103,10 +115,15 @@ def build_decoder(
 ) -> PreTrainedModel:
     """A Llama-style causal LM with exact rotary angles.
 
-    model: a hub id or local folder (weights are read), or a config (``model_type`` and its fields; random weights).
-    vocabulary: size of the tokenizer, the config's ``vocab_size`` unless it says otherwise; a pretrained model with
-    fewer embeddings gets more. embedding_std: initial spread of a random model's embeddings (None: its default).
-    empty: weights are read later, so none are drawn, and of a hub id or folder only ``config.json`` is read.
+    Args:
+        model: Hub id or folder, whose weights are read, or fields of a config (randomly initialised).
+        vocabulary: Size of the tokenizer; a pretrained model with fewer embeddings gets more.
+        embedding_std: Standard deviation of randomly initialised embeddings (None: the model's default).
+        dtype: Of the weights.
+        empty: Whether weights are read later: only the config is used.
+
+    Raises:
+        ZooError: Where the model cannot be loaded or is of another kind.
     """
     if isinstance(model, str) and not empty:
         try:
@@ -138,7 +155,7 @@ def build_decoder(
 
 
 def _llama_style(decoder: PreTrainedModel) -> bool:
-    """Whether keys can be turned and kept as ``window`` does."""
+    """Whether the rotation of cached keys can be changed."""
     attention: Any = getattr(getattr(decoder.base_model, "layers", [None])[0], "self_attn", None)
     rotary = getattr(decoder.base_model, "rotary_emb", None)
     if (
@@ -151,7 +168,7 @@ def _llama_style(decoder: PreTrainedModel) -> bool:
 
 
 def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTrainedConfig:
-    """The config that ``model`` names or spells out, with room for ``vocabulary`` embeddings."""
+    """The config of a hub id or folder, or of the fields in ``model``, with at least ``vocabulary`` embeddings."""
     if isinstance(model, str):
         try:
             config = AutoConfig.from_pretrained(model)
@@ -180,7 +197,7 @@ def rotary_of(decoder: PreTrainedModel) -> "Rotary":
 
 
 class Rotary(nn.Module):
-    """Rotary angles in double precision, so that positions may grow for hours; otherwise what the LM itself uses."""
+    """The LM's own rotary angles in double precision, so that positions can grow for hours."""
 
     def __init__(self, rotary: Any) -> None:
         super().__init__()
@@ -197,7 +214,7 @@ class Rotary(nn.Module):
         return (cos * self.scaling).to(x.dtype), (sin * self.scaling).to(x.dtype)
 
     def shift(self, keys: Tensor, positions: int) -> Tensor:
-        """Turn rotated ``keys`` (..., head size) ``positions`` further."""
+        """Rotate ``keys`` (..., head size) by ``positions`` more positions."""
         cos, sin = self._angles(torch.tensor([positions], device=keys.device))
         dtype = torch.promote_types(keys.dtype, torch.float32)
         first, second = keys.chunk(2, dim=-1)

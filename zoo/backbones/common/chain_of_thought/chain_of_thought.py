@@ -311,7 +311,7 @@ class ChainOfThought(Backbone):
         """Speech embeddings (T, width) of each wave (n,); T is 0 where it is too short for one."""
         inputs = [
             self.prepared(
-                self.spectrogram.look(session.backbone_state.features, wave, session.audio_start)
+                self.spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]

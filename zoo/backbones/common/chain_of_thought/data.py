@@ -1,4 +1,4 @@
-"""From pieces of talks to what a chain of thought is trained on. Runs in a data worker; knows no network."""
+"""Training batches of a chain of thought from pieces of talks; runs in a data worker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from zoo.languages import Language
 
 
 class Spoken(Protocol):
-    """A piece of a talk and what is to be said of it. language: the translation's."""
+    """A piece of a talk with transcript and translation; ``language`` is the translation's."""
 
     @property
     def transcript(self) -> str: ...
@@ -32,11 +32,14 @@ class Spoken(Protocol):
 
 @dataclass(slots=True)
 class CotBatch(TensorBatch):
-    """Prompts and answers, padded at the end (causal attention needs no mask for that).
+    """Prompts and answers, padded at the end (causal attention needs no mask there).
 
-    features: (batch, F, bins), as the encoder takes them. input_ids: (batch, L). labels: (batch, L), aligned with
-    input_ids (the id to be said *at* a position), -100 without a loss. transcript: (batch, L) bool, the labels of
-    transcript and separator; the others are the translation's and its end's.
+    Attributes:
+        features: (batch, F, bins), the encoder's input.
+        input_ids: (batch, L).
+        labels: (batch, L), the id *at* each position, or ``IGNORED``.
+        transcript: (batch, L) bool: labels of transcript and separator; the others are those of the
+            translation and its end.
     """
 
     features: Tensor
@@ -47,9 +50,13 @@ class CotBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Pieces of ONE length in samples to a batch: Phi-4's encoder does not mask padding.
+    """Pieces of one length in samples to a batch: Phi-4's encoder does not mask padding.
 
-    spectrogram, prepared, embeddings: the backbone's.
+    Attributes:
+        prompt: The backbone's.
+        spectrogram: The backbone's.
+        prepared: Spectrogram frames to the encoder's input.
+        embeddings: Number of speech embeddings of so many feature frames.
     """
 
     prompt: Prompt
@@ -58,16 +65,17 @@ class Collator:
     embeddings: Callable[[int], int]
 
     def __call__(self, pieces: Sequence[Spoken]) -> CotBatch:
-        """The loss is on the answer only: transcript, separator, translation, end.
+        """Build a batch; the loss covers the answer: transcript, separator, translation, end.
 
-        Raises ZooError for pieces of different lengths.
+        Raises:
+            ZooError: For pieces of different lengths.
         """
         waves = [piece.samples() for piece in pieces]
         if len({len(wave) for wave in waves}) != 1:
             raise ZooError("A chain of thought is trained on audio of one length per batch.")
         features = analysed(self.spectrogram, self.prepared, torch.stack(waves))
-        heard = self.embeddings(features.shape[1])
-        openings = [self.prompt.opening(heard, piece.language) for piece in pieces]
+        size = self.embeddings(features.shape[1])
+        openings = [self.prompt.opening(size, piece.language) for piece in pieces]
         sources = [self.prompt.transcript(piece.transcript) for piece in pieces]
         targets = [self.prompt.translation(piece.translation) for piece in pieces]
         ids, labels, transcript = [], [], []
@@ -88,5 +96,5 @@ def analysed(
 ) -> Tensor:
     """(batch, n) samples to (batch, F, bins) features, as the encoder takes them."""
     return torch.stack(
-        [prepared(spectrogram.look(spectrogram.open(), wave.cpu(), 0)) for wave in waves]
+        [prepared(spectrogram.compute(spectrogram.open(), wave.cpu(), 0)) for wave in waves]
     )

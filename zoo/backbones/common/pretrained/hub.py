@@ -1,4 +1,4 @@
-"""Whether a pretrained model can be had, asked before anything is loaded. Knows no network and reads no weights."""
+"""Availability of pretrained models, checked before anything is loaded."""
 
 from pathlib import Path
 
@@ -13,16 +13,17 @@ from huggingface_hub.utils import validate_repo_id
 
 from zoo.errors import ZooError
 
-DESCRIPTIONS = (
-    "config.json",
-    "tokenizer_config.json",
-)  # one of them is in the cache when a model is
+DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # a cached model has one of them
 
 
 def check(noun: str, name: str) -> None:
-    """Raise ZooError unless ``name`` is a folder, a model in the local cache, or one that the hub would give us.
+    """Raise ZooError unless a model is a folder, in the local cache, or available from the hub.
 
-    noun: what it is to be, for the message. One request; Transformers alone would ask for minutes.
+    One request; Transformers alone would retry for minutes.
+
+    Args:
+        noun: What the model is used as, for the message.
+        name: Hub id or folder.
     """
     if Path(name).is_dir() or _cached(name):
         return
@@ -44,9 +45,7 @@ def check(noun: str, name: str) -> None:
         ) from error
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
-    except (
-        Exception
-    ) as error:  # the hub's client has changed its HTTP library, and with it these types, before
+    except Exception as error:  # types depend on the HTTP library of the hub's client
         raise _unreachable(noun, name, str(error) or type(error).__name__) from error
 
 

@@ -1,9 +1,9 @@
-"""From a checkpoint of InfiniSST's authors, one file, to a folder that ``SpeechLLM.load`` reads.
+"""Converts a checkpoint of InfiniSST's authors, one file, to a folder that ``SpeechLLM.load`` reads.
 
-Their file holds a flat mapping of names to tensors: the language model under its names in Transformers, and under
-``model.speech_encoder`` fairseq's wav2vec 2.0 and the adapter. Two things are more than names. Their rotary positions
-turn neighbouring values of a head, ours its two halves, so rows of the query and key projections change places. And
-their frequencies are tensors, ours are computed, so they are compared.
+The file maps names to tensors: the language model under its names in Transformers, and under
+``model.speech_encoder`` fairseq's wav2vec 2.0 and the adapter. Besides names, two things differ. Their
+rotary positions rotate neighbouring values of a head, ours its two halves, so rows of the query and key
+projections are reordered. Their rotary frequencies are tensors, ours are computed, so they are compared.
 """
 
 import argparse
@@ -81,11 +81,19 @@ TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", tor
 def convert(
     file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torch.dtype | None = None
 ) -> EncoderConfig:
-    """Write ``model.safetensors``, ``config.json`` and the tokenizer to ``folder``; the shape of the encoder found.
+    """Write ``model.safetensors``, ``config.json`` and the tokenizer; one tensor at a time is in memory.
 
-    llm: hub id or folder of the language model that was trained further; its config and tokenizer are read, no weights.
-    dtype: of the weights written; None: as they are. One tensor at a time is in memory. Raises ZooError for a folder
-    that is not empty and for a file that is not such a checkpoint.
+    Args:
+        file: The authors' checkpoint.
+        folder: New or empty folder.
+        llm: Hub id or folder of the base model; its config and tokenizer are read, no weights.
+        dtype: Of the weights that are written (None: as they are).
+
+    Returns:
+        The shape of the encoder in the file.
+
+    Raises:
+        ZooError: For a folder that is not empty and for a file that is no such checkpoint.
     """
     file, folder = Path(file), Path(folder)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
@@ -110,11 +118,11 @@ def convert(
 
 
 class Released:
-    """The tensors of one file and what they say about the network. Raises ZooError for a file of another kind."""
+    """The tensors of one file, and the shape of the encoder that follows from them."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.tensors = read(file)
+        self.tensors = read_checkpoint(file)
         self.encoder = self._encoder()
         for layer in range(self.encoder.layers):
             self._check_frequencies(layer)
@@ -126,7 +134,7 @@ class Released:
         return self.tensors[name].shape
 
     def matched(self, config: PreTrainedConfig) -> dict[str, str]:
-        """Our names to theirs, for every weight of the network. Raises ZooError where names or shapes differ."""
+        """The authors' name by ours, for every weight. Raises ZooError where names or shapes differ."""
         network = _network(self.encoder, config)
         expected = {ours: released_name(ours) for ours in network}
         present = {name for name in self.tensors if not name.startswith(UNUSED)}
@@ -172,10 +180,11 @@ class Released:
             )
 
 
-def read(file: Path) -> dict[str, Tensor]:
-    """Named tensors of a file, left on disk until they are used; nothing else is ever unpickled.
+def read_checkpoint(file: Path) -> dict[str, Tensor]:
+    """Named tensors of a file, mapped from disk; nothing else is unpickled.
 
-    Raises ZooError for a file that is missing, unreadable, or holds anything else.
+    Raises:
+        ZooError: For a file that is missing, unreadable, or holds anything else.
     """
     if not file.is_file():
         raise ZooError(
@@ -223,7 +232,7 @@ def released_name(name: str) -> str:
 
 
 def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
-    """The language model's tokenizer with the authors' tokens, ``rows`` in all: as many latencies as there is room."""
+    """The language model's tokenizer with the authors' tokens, ``rows`` in all; latency tokens fill the rest."""
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(llm)
     except (OSError, ValueError) as error:
@@ -241,12 +250,12 @@ def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
 
 
 def half_split(projection: Tensor, heads: int) -> Tensor:
-    """Rows (or biases) of a projection whose heads hold pairs side by side, to heads of two halves."""
+    """Reorder rows (or biases) of a projection from interleaved pairs to two halves per head."""
     return projection.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
 def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torch.Size]:
-    """Names and shapes of all weights, without memory for them."""
+    """Names and shapes of all weights, without allocating them."""
     with torch.device("meta"):
         decoder = AutoModelForCausalLM.from_config(config)
         adapter = Adapter(hidden=encoder.hidden, embedding=config.hidden_size, norm=True)
@@ -267,7 +276,7 @@ def _refuse(what: str, names: set[str]) -> None:
 def _write(
     path: Path, tensors: Mapping[str, Tensor], heads: int, dtype: torch.dtype | None
 ) -> None:
-    """A safetensors file, tensor by tensor: a length, a JSON header and the bytes."""
+    """Write a safetensors file tensor by tensor: a length, a JSON header and the bytes."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, tensor in tensors.items():
@@ -304,7 +313,18 @@ def command(
     convert: Callable[..., EncoderConfig],
     use: str,
 ) -> int:
-    """A converter's command. name: its package among the backbones. use: what to evaluate; {0} is the folder."""
+    """Run a converter's command line.
+
+    Args:
+        arguments: Of the command line (None: those of the process).
+        name: The converter's package.
+        title: First line of its description.
+        convert: The conversion.
+        use: Overrides that evaluate the result; {0} is the folder.
+
+    Returns:
+        The exit code, 2 for an error that the user can correct.
+    """
     parser = argparse.ArgumentParser(
         prog=f"python -m zoo.backbones.{name}.convert", description=title
     )

@@ -1,4 +1,4 @@
-"""The network that InfiniSST and its offline form share: encoder, adapter, causal LM. Knows no window and no search."""
+"""The network that InfiniSST and LST share: speech encoder, adapter and causal LM (InfiniSST, section 3.2)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,17 +24,15 @@ from zoo.errors import ZooError
 
 
 class SpeechLLM(Backbone):
-    """Speech embeddings among a language model's words (InfiniSST, section 3.2).
+    """A causal LM that attends to speech embeddings among the embeddings of its tokens.
 
-    encoder: its shape. decoder: hub id, local folder, or a config's fields (random weights); with a checkpoint, which
-    has all weights, only the config is read. adapter_norm: see ``Adapter``. tokenizer: hub id or local folder; None:
-    the checkpoint's. template: strings of the dialogue, or the name of some (``prompt.TEMPLATES``). checkpoint: folder
-    with ``model.safetensors`` and tokenizer files; None: random (or pretrained) parts. encoder_weights: where the
-    encoder starts from without a checkpoint, see ``pretrained.load_encoder``; None: random. embedding_std: of a random
-    decoder. suppress: texts; no token that contains one is ever said.
+    Attributes:
+        experiment: Name of the experiment that trains a small one.
+        weights_key: Key of the configuration that names trained weights.
+        never: Ids that are never generated.
     """
 
-    experiment: ClassVar[str]  # that trains a small one
+    experiment: ClassVar[str]
     weights_key = "checkpoint"
 
     encoder: StreamingEncoder
@@ -42,7 +40,7 @@ class SpeechLLM(Backbone):
     decoder: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     prompt: Prompt
-    never: list[int]  # ids that are never said
+    never: list[int]
 
     def __init__(
         self,
@@ -58,6 +56,26 @@ class SpeechLLM(Backbone):
         dtype: str = "float32",
         suppress: Sequence[str] = (),
     ) -> None:
+        """Configure the network; ``load`` reads weights.
+
+        Args:
+            encoder: Shape of the speech encoder.
+            decoder: Hub id or folder, or fields of a config (randomly initialised). With a checkpoint,
+                which has all weights, only the config is read.
+            template: Strings of the dialogue, or the name of one of ``prompt.TEMPLATES``.
+            tokenizer: Hub id or folder; None: that of the checkpoint.
+            checkpoint: Folder with ``model.safetensors`` and tokenizer files; None: pretrained or randomly
+                initialised parts.
+            encoder_weights: Initial weights of the encoder without a checkpoint, see
+                ``wav2vec2.weights.load_encoder``; None: randomly initialised.
+            adapter_norm: See ``Adapter``.
+            embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
+            dtype: Of weights and activations.
+            suppress: Texts; no token that contains one of them is generated.
+
+        Raises:
+            ZooError: Without tokenizer and checkpoint.
+        """
         super().__init__()
         if tokenizer is None and checkpoint is None:
             raise ZooError(
@@ -75,7 +93,7 @@ class SpeechLLM(Backbone):
         self.suppress = suppress
 
     def load(self) -> None:
-        """Create the three children and read what the constructor named. Raises ZooError on weights that do not fit."""
+        """Create encoder, adapter and decoder and read their weights. Raises ZooError on weights that do not fit."""
         if self.checkpoint is not None:
             weights.check_trained(
                 self.checkpoint,
@@ -108,7 +126,7 @@ class SpeechLLM(Backbone):
             weights.load_weights(self, Path(self.checkpoint))
 
     def _named(self) -> Iterator[tuple[str, str]]:
-        """What comes from a folder or the hub: noun and name."""
+        """Noun and name of all that comes from a folder or the hub."""
         yield "tokenizer", str(self.tokenizer_source)
         if self.checkpoint is None and self.encoder_weights is not None:
             yield "encoder", self.encoder_weights
@@ -116,7 +134,7 @@ class SpeechLLM(Backbone):
             yield "decoder", self.decoder_source
 
     def save(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
-        """Write ``model.safetensors`` (in ``dtype``; None: as they are) and the tokenizer to ``folder``."""
+        """Write ``model.safetensors`` and the tokenizer to ``folder``."""
         weights.save_weights(self, Path(folder), dtype)
         self.tokenizer.save_pretrained(folder)
 
@@ -140,8 +158,13 @@ class SpeechLLM(Backbone):
         """Plain detokenisation, special tokens left out."""
         return detokenise(self.tokenizer, token_ids)
 
-    def teach(self, batch: Batch, frames: Tensor) -> Output:
-        """Teacher forcing over dialogues that hear ``frames`` (batch, frames, hidden); the loss covers all labels."""
+    def teacher_forced(self, batch: Batch, frames: Tensor) -> Output:
+        """Teacher forcing over dialogues.
+
+        Args:
+            batch: Ids, labels and positions of the speech.
+            frames: (batch, frames, hidden) of the encoder.
+        """
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
         speech = self.adapter(frames.to(self.dtype)).to(embeddings.dtype)
         rows, places = (batch.speech_positions >= 0).nonzero(as_tuple=True)
@@ -153,15 +176,21 @@ class SpeechLLM(Backbone):
     def encode_training(
         self, samples: Tensor, multiplier: int, lengths: Tensor | None = None
     ) -> Encoded:
-        """(batch, n) samples from the start of a stream to (batch, n / 320, hidden), no gradients when frozen.
+        """Encode audio from the start of a stream; no gradients when the encoder is frozen.
 
-        lengths: (batch,) frames that are no padding (None: all).
+        Args:
+            samples: (batch, n).
+            multiplier: m, the encoder's block in chunks.
+            lengths: (batch,) frames that are no padding (None: all).
+
+        Returns:
+            (batch, n / 320, hidden).
         """
         with gradients_if_trained(self.encoder.parameters()):
             return self.encoder(samples.to(self.dtype), multiplier, lengths)
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
-        """(len(ids), embedding): embeddings of the tokens, and ``speech`` (n, embedding) where the ids say so."""
+        """Embeddings of ids, with ``speech`` (n, embedding) at the ids of speech: (len(ids), embedding)."""
         tokens = torch.tensor(ids, device=speech.device)
         embeddings = self.decoder.get_input_embeddings()(tokens)
         embeddings[tokens == self.prompt.speech] = speech.to(embeddings.dtype)

@@ -1,4 +1,4 @@
-"""A small byte-level BPE for models trained here. Knows no prompt."""
+"""Small byte-level BPE tokenizers for models trained here."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -28,11 +28,16 @@ def train_tokenizer(
     unit: UnitKind = "word",
     special_tokens: Sequence[str] = SPECIAL_TOKENS,
 ) -> PreTrainedTokenizerFast:
-    """Byte-level BPE learned from ``texts``; ids 0.. are the special tokens, then the 256 bytes, then the merges.
+    """Train a byte-level BPE: special tokens, the 256 bytes, then merges.
 
-    ``vocabulary_size`` counts everything, at most. A text has the same ids wherever turns cut it between two units,
-    which a small model would otherwise have to learn. word: any text comes back from its ids with one leading space.
-    char: no token is longer than a character.
+    A text has the same ids wherever turns split it between two units, which a small model would otherwise
+    have to learn.
+
+    Args:
+        texts: To learn merges from.
+        vocabulary_size: Most ids, everything included.
+        unit: word: any text is decoded with one leading space. char: no token is longer than a character.
+        special_tokens: They get the first ids.
     """
     special_tokens = list(dict.fromkeys(special_tokens))
     tokenizer = Tokenizer(models.BPE())

@@ -1,7 +1,7 @@
-"""What single tokens are: do they begin a word, do they end a sentence? Knows pieces and bytes, no network.
+"""Word and sentence boundaries by token id, detokenisation, and tokens that contain a text.
 
-Pieces are byte-level (GPT-2, Whisper: "\u0120" is a space, each character a byte) or sentencepiece's ("\u2581" is a
-space, "<0xE4>" a byte).
+Pieces are byte-level (GPT-2, Whisper: "\u0120" is a space, each character a byte) or sentencepiece's
+("\u2581" is a space, "<0xE4>" a byte).
 """
 
 import re
@@ -14,13 +14,13 @@ from transformers import PreTrainedTokenizerBase
 from zoo.errors import ZooError
 from zoo.types import UnitKind
 
-SPACES = ("\u0120", "\u2581")  # what a piece of either kind has for a space
+SPACES = ("\u0120", "\u2581")  # a space in pieces of either kind
 STRONG = re.compile("[.!?:;。！？：；]")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _byte_characters() -> dict[str, int]:
-    """What byte each character of a byte-level piece is: printable ones are themselves, the rest follow from 256 on."""
+    """The byte of each character of a byte-level piece: printable bytes themselves, others from 256 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {
@@ -32,18 +32,19 @@ BYTES = _byte_characters()
 
 
 class Vocabulary:
-    """Lookups by token id. Special (added) tokens begin and end nothing, nor do ids beyond the tokenizer's.
+    """Boundaries by token id; none at special (added) tokens and at ids beyond the tokenizer's.
 
-    starts: (vocabulary,) bool, the token begins a word: its piece begins with a space, which may be all of it. With
-    unit "char": it begins a character; a space alone does not, nor a byte within a character.
-    ends: (vocabulary,) bool, the token has strong punctuation in it, as the last of a sentence does.
+    Attributes:
+        starts: (vocabulary,) bool: the token begins a word, that is, with a space, which may be all of it.
+            With unit "char": it begins a character; a space alone and a byte within a character do not.
+        ends: (vocabulary,) bool: the token contains strong punctuation.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, unit: UnitKind) -> None:
         pieces = plain_pieces(tokenizer)
         size = max([*pieces, *tokenizer.added_tokens_decoder]) + 1
         byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
-        starts, ends = [False] * (size + 1), [False] * (size + 1)  # and one for all ids beyond
+        starts, ends = [False] * (size + 1), [False] * (size + 1)  # the last: all ids beyond
         for token, piece in pieces.items():
             starts[token] = (
                 piece.startswith(SPACES) if unit == "word" else _begins_character(piece, byte_level)
@@ -53,7 +54,7 @@ class Vocabulary:
         self.starts, self.ends = self._starts[:-1], self._ends[:-1]
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
-        """(n,) bool for ids (n,): true where a token begins a word (or character). What comes first always does."""
+        """(n,) bool for ids (n,): true where a token begins a word (or character); the first token always does."""
         starts = self._starts[self._known(token_ids)]
         starts[:1] = True
         return starts
@@ -63,7 +64,7 @@ class Vocabulary:
         return self._ends[self._known(token_ids)]
 
     def words(self, token_ids: Sequence[int]) -> int:
-        """How many whole words (or characters) ``token_ids`` surely have: those that another one begins after."""
+        """Number of complete words (or characters) in ``token_ids``: those that another one follows."""
         return int(self._starts[self._known(torch.tensor(token_ids[1:], dtype=torch.long))].sum())
 
     def _known(self, token_ids: Tensor) -> Tensor:
@@ -91,9 +92,10 @@ def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
-    """Ids of all tokens, special ones aside, whose own text contains one of ``texts``.
+    """Ids of all tokens but special ones whose text contains one of ``texts``.
 
-    Raises ZooError for a text that no token contains whole: its parts may stand in any other word.
+    Raises:
+        ZooError: For a text that no single token contains: its parts may occur in any other word.
     """
     if not texts:
         return []
@@ -116,5 +118,5 @@ def _begins_character(piece: str, byte_level: bool) -> bool:
 
 
 def _spelled(piece: str) -> str:
-    """The text of a byte-level piece, without characters that it has in part."""
+    """The text of a byte-level piece, without incomplete characters."""
     return bytes(BYTES[sign] for sign in piece if sign in BYTES).decode(errors="ignore")

@@ -1,7 +1,7 @@
-"""Streaming wav2vec2: block-causal attention, rotary positions and a sliding window. Knows no text and no decoder.
+"""Streaming wav2vec 2.0: block-causal attention, rotary positions, sliding window (InfiniSST, 3.2 and 3.5).
 
-InfiniSST, sections 3.2 and 3.5. Parameters carry the names of Hugging Face's ``Wav2Vec2Model`` (layer-norm variant),
-less ``encoder.pos_conv_embed``, which rotary positions replace.
+Parameters have the names of Hugging Face's ``Wav2Vec2Model`` (layer-norm variant), without
+``encoder.pos_conv_embed``, which rotary positions replace.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,23 @@ STRIDES = (5, 2, 2, 2, 2, 2, 2)
 class EncoderConfig:
     """Shape of the encoder.
 
-    conv_channels: one per convolution. window, window_unit: what a query frame sees of the past, see ``first_visible``.
-    left_pad: samples of context before each chunk (zeros before the first): at least 80 and at most 399, so that
-    a chunk of 15 360 samples gives 48 frames. 80 for models trained here, 399 for the released checkpoints; 0 for their
-    offline ones, which hear whole signals only.
-    rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does, whose checkpoints learned
-    with it: beyond 256 frames, neighbours share a position. A stream's positions start at its oldest kept frame, so
-    rounded angles depend on the block size and on the chunks heard before.
+    Attributes:
+        conv_channels: Channels of each convolution.
+        conv_bias: Whether convolutions have a bias.
+        hidden: Width of frames.
+        layers: Transformer layers.
+        heads: Attention heads.
+        ff: Width of the feed-forward layers.
+        window: Past that a query attends to, in ``window_unit``; see ``first_visible``.
+        window_unit: chunks of 960 ms (the paper), or frames, 48 per unit of ``window`` (released code).
+        left_pad: Samples of context before each chunk (zeros before the first), from 80 to 399, so that a
+            chunk of 15 360 samples gives 48 frames: 80 for models trained here, 399 for the released
+            checkpoints, 0 for their offline ones, which encode whole signals only.
+        rope_base: Base of the rotary frequencies.
+        rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does, whose
+            checkpoints were trained with it: beyond 256 frames, neighbours share a position. A stream's
+            positions start at its oldest kept frame, so rounded angles depend on the block size and on
+            earlier chunks.
     """
 
     conv_channels: Sequence[int] = (512,) * 7
@@ -56,8 +66,8 @@ class EncoderConfig:
             )
         if min(self.layers, self.heads, self.window) < 1 or self.hidden % (2 * self.heads):
             raise ZooError(
-                f"The encoder needs layers, heads and window of at least 1 and a hidden size that 2 x heads divides, "
-                f"not {self.layers}, {self.heads}, {self.window} and {self.hidden}."
+                f"The encoder needs layers, heads and window of at least 1 and a hidden size that 2 x heads "
+                f"divides, not {self.layers}, {self.heads}, {self.window} and {self.hidden}."
             )
         if self.left_pad != 0 and not 80 <= self.left_pad <= 399:
             raise ZooError(
@@ -71,20 +81,33 @@ class EncoderConfig:
 
     @property
     def past_frames(self) -> Frames:
-        """Frames before a block that any of its queries can see: what a stream has to keep."""
+        """Frames before a block that its queries attend to: what a stream has to keep."""
         return CHUNK_FRAMES * (self.window - 1 if self.window_unit == "chunks" else self.window)
 
     def first_visible(self, frames: Tensor, block_starts: Tensor) -> Tensor:
-        """The earliest frame each query frame sees; both arguments and the result are frame indices.
+        """The earliest frame that each query attends to.
 
-        chunks (the paper, section 3.5): a block of m chunks sees the ``window - 1`` chunks of 960 ms before it and
-        itself. frames (released code): frame f sees the ``48 window`` frames before f, and the rest of its block.
+        chunks (the paper, section 3.5): a block of m chunks attends to the ``window - 1`` chunks of 960 ms
+        before it and to itself. frames (released code): frame f attends to the ``48 window`` frames before
+        it and to the rest of its block.
+
+        Args:
+            frames: Indices of the queries.
+            block_starts: Index of the first frame of each query's block.
+
+        Returns:
+            Frame indices.
         """
         return (block_starts if self.window_unit == "chunks" else frames) - self.past_frames
 
 
 class Encoded(NamedTuple):
-    """hidden: (batch, frames, hidden), after the last norm. middle: the same of the middle layer, not normalised."""
+    """Output of the encoder.
+
+    Attributes:
+        hidden: (batch, frames, hidden), after the last norm.
+        middle: (batch, frames, hidden) of the middle layer, not normalised.
+    """
 
     hidden: Tensor
     middle: Tensor
@@ -92,14 +115,19 @@ class Encoded(NamedTuple):
 
 @dataclass(slots=True)
 class EncoderState:
-    """What one stream keeps. left: (left_pad,) samples; cache: (layers, 2, heads, frames, head size), not rotated."""
+    """What one stream keeps.
+
+    Attributes:
+        left: (left_pad,) samples before the next block.
+        cache: (layers, 2, heads, frames, head size), keys (not rotated) and values.
+    """
 
     left: Tensor
     cache: Tensor
 
 
 class StreamingEncoder(nn.Module):
-    """Waveform to one vector per 20 ms; the same layers with and without caches."""
+    """Waveform to one vector per 20 ms, by the same layers with and without caches."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -109,27 +137,30 @@ class StreamingEncoder(nn.Module):
         self.encoder = Layers(config)
 
     def forward(self, samples: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
-        """Encode whole signals, (batch, n) samples from the start of a stream, with blocks of ``multiplier`` chunks.
+        """Encode whole signals.
 
-        lengths: (batch,) frames that are no padding (None: all); each signal is then encoded as it were alone.
+        Args:
+            samples: (batch, n) from the start of each stream.
+            multiplier: m, chunks per block.
+            lengths: (batch,) frames that are no padding (None: all); signals do not interact.
         """
         return self.contextualise(
             self.features(F.pad(samples, (self.config.left_pad, 0))), multiplier, lengths
         )
 
     def features(self, samples: Tensor) -> Tensor:
-        """Convolutions alone: (batch, n) samples, left context among them, to (batch, (n - 80) // 320, hidden)."""
+        """Convolutions alone: (batch, n) samples, left context included, to (batch, (n - 80) // 320, hidden)."""
         return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
 
     def contextualise(
         self, features: Tensor, multiplier: int, lengths: Tensor | None = None
     ) -> Encoded:
-        """Attention alone: (batch, frames, hidden) features of whole signals, otherwise as ``forward``."""
+        """Attention alone, on (batch, frames, hidden) features of whole signals; see ``forward``."""
         frames = torch.arange(features.shape[1], device=features.device)
         visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
         if lengths is not None:
             real = frames < lengths[:, None]
-            itself = frames[:, None] == frames  # padding must see something, or it is no number
+            itself = frames[:, None] == frames  # a softmax over nothing is NaN
             visible = (visible & real[:, None, None]) | itself
         hidden, middle = self.encoder(features, visible, None)
         return Encoded(hidden, middle)
@@ -138,17 +169,24 @@ class StreamingEncoder(nn.Module):
         """State of a new stream. Raises ZooError for an encoder without ``left_pad``."""
         if self.config.left_pad == 0:
             raise ZooError(
-                "An encoder with left_pad=0 hears whole signals only; no stream can go through it."
+                "An encoder with left_pad=0 encodes whole signals only; it cannot encode a stream."
             )
         config, weight = self.config, self.feature_projection.projection.weight
         cache = weight.new_zeros(config.layers, 2, config.heads, 0, config.head_size)
         return EncoderState(left=weight.new_zeros(config.left_pad), cache=cache)
 
     def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
-        """Encode one new block per stream, (n,) samples each, n a multiple of 15 360: (n / 320, hidden) each.
+        """Encode one new block per stream.
 
-        Blocks of one length are computed together; caches of different lengths are padded and masked, unless angles
-        are rounded: then padding would shift positions.
+        Blocks of one length are computed together. Caches of different lengths are padded and masked,
+        unless angles are rounded: then padding would shift positions.
+
+        Args:
+            states: Of the streams; changed in place.
+            blocks: (n,) samples each, n a multiple of 15 360.
+
+        Returns:
+            (n / 320, hidden) each.
         """
         encoded: dict[int, Tensor] = {}
         rounded = self.config.rope_angles != "exact"
@@ -174,7 +212,7 @@ class StreamingEncoder(nn.Module):
         layers, pair, heads, _, head_size = states[0].cache.shape
         cache = states[0].cache.new_empty(layers, pair, len(states), heads, past + size, head_size)
         for row, state in enumerate(states):
-            cache[:, :, row, :, : past - kept[row]] = 0  # no one sees it, but it must be a number
+            cache[:, :, row, :, : past - kept[row]] = 0  # masked, but 0 x NaN is NaN
             cache[:, :, row, :, past - kept[row] : past] = state.cache
         keys = torch.arange(-past, size, device=samples.device)
         real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
@@ -250,10 +288,15 @@ class Layers(nn.Module):
         self.layer_norm = nn.LayerNorm(config.hidden)
 
     def forward(self, x: Tensor, visible: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Hidden and middle.
+        """Run all layers.
 
-        x: (batch, new, hidden). visible: (new, keys) or (batch, 1, new, keys) bool, keys = past + new.
-        cache: (layers, 2, batch, heads, keys, head size), where the new frames are written last; None: no past.
+        Args:
+            x: (batch, new, hidden).
+            visible: (new, keys) or (batch, 1, new, keys) bool, keys = past + new.
+            cache: (layers, 2, batch, heads, keys, head size), whose last positions are written; None: no past.
+
+        Returns:
+            (batch, new, hidden) of the last layer, normalised, and of the middle layer.
         """
         dtype = torch.float64 if self.config.rope_angles == "exact" else torch.bfloat16
         rotation = rotary(
@@ -287,7 +330,7 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention; cached keys are not rotated (section 3.5), so positions start at the oldest kept frame."""
+    """Multi-head attention. Cached keys are not rotated (section 3.5): positions start at the oldest kept frame."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Convolution features of streams whose kept audio is encoded anew at every look: only new audio is analysed.
+"""Convolution features of streams whose kept audio is encoded again at every request.
 
-Attention has to hear everything again; the convolutions see 25 ms each. Knows no attention and no session.
+Attention must run over all kept audio; the convolutions see 25 ms each, so they run over new audio only.
 """
 
 from collections.abc import Sequence
@@ -11,48 +11,63 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from zoo.backbones.common.audio.feature_cache import Analysed
+from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, StreamingEncoder
 from zoo.types import Frames, Samples
 
-WINDOW: Samples = 400  # what a frame sees
+WINDOW: Samples = 400  # receptive field of a frame
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Kept audio of a stream. wave: (n,), zeros from ``real`` on. start: stream position of its first sample."""
+class KeptWave:
+    """Kept audio of a stream.
+
+    Attributes:
+        wave: (n,) samples, padded with zeros.
+        real: Number of samples before the padding.
+        start: Stream position of the first sample.
+    """
 
     wave: Tensor
     real: Samples
     start: Samples
 
 
-def analyse(
-    encoder: StreamingEncoder, known: Sequence[Analysed], heard: Sequence[Heard]
+def kept_features(
+    encoder: StreamingEncoder, known: Sequence[FeatureCache], waves: Sequence[KeptWave]
 ) -> list[Tensor]:
-    """Features (frames, hidden) of each wave as if it were all there ever was; ``known`` learns the new ones.
+    """Features of each wave, equal to those of a stream that begins with it.
 
-    One pass of the convolutions over what is new in all streams.
+    The convolutions run once, over the new audio of all streams.
+
+    Args:
+        encoder: Its convolutions are used.
+        known: Cache of each stream; new frames are added.
+        waves: Kept audio of each stream.
+
+    Returns:
+        (frames, hidden) each.
     """
-    padded = [F.pad(one.wave, (encoder.config.left_pad, 0)) for one in heard]
+    padded = [F.pad(one.wave, (encoder.config.left_pad, 0)) for one in waves]
     moved = [
-        before.move(one.start, hop=FRAME_SAMPLES) for before, one in zip(known, heard, strict=True)
+        cache.move(one.start, hop=FRAME_SAMPLES) for cache, one in zip(known, waves, strict=True)
     ]
-    edge = -(-encoder.config.left_pad // FRAME_SAMPLES)  # frames that see the zeros before a wave
+    edge = -(-encoder.config.left_pad // FRAME_SAMPLES)  # frames that cover the zeros before a wave
     spans: list[tuple[int, Frames, Frames]] = []  # stream, first frame and the one after the last
-    for stream, (before, one) in enumerate(zip(known, heard, strict=True)):
+    for stream, (cache, one) in enumerate(zip(known, waves, strict=True)):
         frames, whole = (max(0, _frames(encoder, size)) for size in (one.wave.numel(), one.real))
-        reused = min(len(before.frames), whole)
+        reused = min(len(cache.frames), whole)
         fresh = min(edge, reused) if moved[stream] else 0
         spans += [(stream, 0, fresh), (stream, reused, frames)]
+
     pieces = _convolve(encoder, padded, spans)
     features = []
-    for stream, (before, one) in enumerate(zip(known, heard, strict=True)):
+    for stream, (cache, one) in enumerate(zip(known, waves, strict=True)):
         first, last = pieces[2 * stream], pieces[2 * stream + 1]
-        kept = before.frames[len(first) : spans[2 * stream + 1][1]]
+        kept = cache.frames[len(first) : spans[2 * stream + 1][1]]
         features.append(torch.cat([first, kept, last]))
         whole = max(0, _frames(encoder, one.real))
-        before.frames = torch.cat([features[-1][:whole], before.frames[whole:]])
+        cache.frames = torch.cat([features[-1][:whole], cache.frames[whole:]])
     return features
 
 
@@ -63,16 +78,16 @@ def _frames(encoder: StreamingEncoder, samples: Samples) -> Frames:
 def _convolve(
     encoder: StreamingEncoder, padded: Sequence[Tensor], spans: Sequence[tuple[int, Frames, Frames]]
 ) -> list[Tensor]:
-    """Features (frames, hidden) of each span, side by side."""
+    """Features (frames, hidden) of each span, computed as one batch."""
     sizes = [max(0, last - first) for _, first, last in spans]
-    some = [index for index, size in enumerate(sizes) if size]
+    nonempty = [index for index, size in enumerate(sizes) if size]
     features = [padded[0].new_zeros(0, encoder.config.hidden)] * len(spans)
-    if some:
+    if nonempty:
         cuts = [
             padded[stream][FRAME_SAMPLES * first : FRAME_SAMPLES * (last - 1) + WINDOW]
-            for stream, first, last in (spans[index] for index in some)
+            for stream, first, last in (spans[index] for index in nonempty)
         ]
         rows = encoder.features(pad_sequence(cuts, batch_first=True))
-        for index, row in zip(some, rows, strict=True):
+        for index, row in zip(nonempty, rows, strict=True):
             features[index] = row[: sizes[index]]
     return features

@@ -1,4 +1,4 @@
-"""Where an encoder can start from: a wav2vec 2.0 of Hugging Face, or another InfiniSST's encoder. Knows no text."""
+"""Initial weights of the speech encoder: a wav2vec 2.0 of Hugging Face, or the encoder of another checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,15 @@ LEFT_OUT = (
 
 
 def load_encoder(encoder: StreamingEncoder, source: str) -> None:
-    """Fill ``encoder`` with the weights that ``source`` names.
+    """Fill an encoder with pretrained weights.
 
-    source: hub id or folder of a Wav2Vec2 model with layer norms, whose heads and quantizer are left out; or folder of
-    an InfiniSST checkpoint, of which only the encoder is read. Raises ZooError where nothing is found or fits.
+    Args:
+        encoder: The encoder.
+        source: Hub id or folder of a Wav2Vec2 model with layer norms, without its heads and quantizer; or
+            folder of a checkpoint of ours, of which only the encoder is read.
+
+    Raises:
+        ZooError: Where nothing is found or fits.
     """
     own = Path(source) / checkpoint.WEIGHTS
     weights = (
@@ -47,7 +52,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
 
 
 def _is_infinisst(path: Path) -> bool:
-    """Whether the file holds an InfiniSST: its encoder stands beside a decoder, under a name of its own."""
+    """Whether a file holds a checkpoint of ours: its encoder has a prefix, beside a decoder."""
     if not path.is_file():
         return False
     if OWN.removesuffix(".") in checkpoint.shared_parts(path.parent):
@@ -60,12 +65,7 @@ def _is_infinisst(path: Path) -> bool:
 def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
     """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time grid."""
     described = _described(path.with_name("config.yaml"))
-    for name in (
-        "heads",
-        "left_pad",
-        "rope_base",
-        "rope_angles",
-    ):  # no shape of a weight would tell
+    for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape depends on them
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
     weights = checkpoint.read_tensors(path.parent)
     return {
@@ -85,7 +85,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
-    """The weights of Hugging Face's model, with its names, less LEFT_OUT."""
+    """The weights of Hugging Face's model, under its names, without LEFT_OUT."""
     try:
         described = AutoConfig.from_pretrained(source)
         if not isinstance(described, Wav2Vec2Config):
@@ -114,7 +114,7 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
 
 
 def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> None:
-    """What shapes of weights do not tell, or tell late."""
+    """Raise ZooError for a model of another kind, which shapes of weights may not show."""
     if not (described.do_stable_layer_norm and described.feat_extract_norm == "layer"):
         raise ZooError(
             f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 (do_stable_layer_norm, "
