@@ -85,7 +85,11 @@ def test_a_transcript_is_in_the_source_language_and_has_no_prefix(folders: Folde
             "es",
             r"not de-es; choose target_language=en or target_language=de for a transcript\.$",
         ),
-        ("ko", "en", r"does not hear Korean; choose source_language from: de, en, es, ja, zh\.$"),
+        (
+            "ko",
+            "en",
+            r"does not support Korean; choose source_language from: de, en, es, ja, zh\.$",
+        ),
     ],
 )
 def test_a_direction_that_it_cannot_do_is_refused(
@@ -102,7 +106,9 @@ def test_an_english_model_receives_neither_language_nor_task(folders: Folders) -
         "<|startoftranscript|>",
         "<|notimestamps|>",
     ]
-    with pytest.raises(ZooError, match="knows English only, not de-en; choose source_language=en"):
+    with pytest.raises(
+        ZooError, match="supports English only, not de-en; choose source_language=en"
+    ):
         opened(backbone, "de", "en")
 
 
@@ -135,7 +141,7 @@ def test_alignment_heads_are_the_models_own_then_the_upper_half_of_its_layers(
     assert load(folder).alignment.heads == [[1, 0], [1, 1]]
     del told["lang_to_id"]
     (folder / "generation_config.json").write_text(json.dumps(told))
-    with pytest.raises(ZooError, match="tells no languages and tasks"):
+    with pytest.raises(ZooError, match="lists no languages and tasks"):
         load(folder)
 
 

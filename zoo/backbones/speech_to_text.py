@@ -1,4 +1,4 @@
-"""Speech2Text, fairseq's small models of MuST-C (Wang et al., 2020), by hub id or folder. Knows no policy."""
+"""Speech2Text, fairseq's small models of MuST-C (Wang et al., 2020), by hub id or folder."""
 
 from collections.abc import Sequence
 
@@ -31,11 +31,10 @@ SUBSAMPLING = 4  # features per frame, by two convolutions of stride 2
 
 
 class SpeechToText(EncoderDecoder):
-    """``name``: a Speech2Text of the hub (facebook/s2t-small-mustc-en-de-st), or a folder that has one.
+    """A model of one language pair, or of several, whose target language is a token.
 
-    A model of one language pair cannot tell which; one of several is told the target language by a token.
-    alignment, search, max_tokens: by default as FBK-fairseq's AlignAtt has them for models of this kind (layer 3, mean
-    of its heads, the last frame left out; beam 5).
+    The defaults of alignment and search are those of FBK-fairseq's AlignAtt for such models: layer 3, mean
+    of its heads, without the last frame; beam 5.
     """
 
     frame_samples = SUBSAMPLING * HOP  # 40 ms
@@ -49,11 +48,20 @@ class SpeechToText(EncoderDecoder):
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            name: Hub id (facebook/s2t-small-mustc-en-de-st) or folder.
+            alignment: See ``EncoderDecoder``.
+            search: See ``EncoderDecoder``.
+            max_tokens: See ``EncoderDecoder``.
+            dtype: Of weights and activations.
+        """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         self.name = name
 
     def build(self) -> None:
-        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
+        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or differs."""
         model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
         extractor = load_part(
             "feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name
@@ -83,7 +91,7 @@ class SpeechToText(EncoderDecoder):
         self.decoder = Decoder(network.model.decoder, network.lm_head)
 
     def open(self, session: Session) -> StreamState:
-        """Nothing heard yet. Raises ZooError for a target language that the model does not write."""
+        """An empty state. Raises ZooError for a target language that the model does not write."""
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
@@ -98,20 +106,22 @@ class SpeechToText(EncoderDecoder):
         return [self.start, languages[session.target_language.code]] if languages else [self.start]
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """(frames, width) of each wave (n,): ``ceil(n / 640)`` frames or one less; none under 25 ms."""
+        """See ``EncoderDecoder``: ``ceil(n / 640)`` frames of each wave (n,) or one less; none below 25 ms."""
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
-        heard = [frames for frames in hidden if len(frames)]
-        if not heard:
+        long_enough = [frames for frames in hidden if len(frames)]
+        if not long_enough:
             return hidden
         memories = iter(
-            run_layers(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, heard)
+            run_layers(
+                self.encoder.layers, self.encoder.layer_norm, self.encoder.config, long_enough
+            )
         )
         return [next(memories) if len(frames) else frames for frames in hidden]
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
-        """(frames, width) with positions: convolutions see the ends of each stream, so they are not batched."""
+        """(frames, width) with positions. Not batched: convolutions reach over the ends of each stream."""
         encoder = self.encoder
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start

@@ -1,4 +1,4 @@
-"""Whisper (Radford et al., 2023) by hub id or folder: transcribes, and translates into English. Knows no policy."""
+"""Whisper (Radford et al., 2023) by hub id or folder: transcribes, and translates into English."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Samples, Task
 
-SPAN_SECONDS = 30  # what the encoder hears, no more and, as it was trained, no less
+SPAN_SECONDS = 30  # the encoder's input: at most, and as it was trained exactly
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
 FEATURES_PER_FRAME = 2
 
@@ -35,14 +35,10 @@ ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, averag
 
 
 class Whisper(EncoderDecoder):
-    """``name``: a Whisper of the hub (openai/whisper-large-v3), or a folder that has one.
+    """Whisper translates its languages into English; with equal source and target language it transcribes.
 
-    It translates any of its languages into English; where source and target are the same language, it transcribes.
-    pad_to_30_seconds: fill up what is kept with silence, as it was trained; false: encode only what is there, which is
-    faster the less is kept, and not what it has learned.
-    alignment, search: by default as SimulStreaming has them (greedy; per head a z-score over tokens and a median filter
-    of 7 frames, then the mean). alignment.heads=null: the model's own alignment heads; all heads of the upper half of
-    its layers where it names none, as OpenAI's code has it.
+    The defaults of alignment and search are SimulStreaming's: greedy; per head a z-score over tokens and a
+    median filter of 7 frames, then the mean.
     """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
@@ -58,12 +54,24 @@ class Whisper(EncoderDecoder):
         max_tokens: int = 200,
         dtype: str = "float32",
     ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            name: Hub id (openai/whisper-large-v3) or folder.
+            pad_to_30_seconds: Whether the kept audio is padded with silence, as in training. Otherwise only
+                the kept audio is encoded, which is faster but not what the model was trained on.
+            alignment: See ``EncoderDecoder``. With heads=null: the model's own alignment heads, or all
+                heads of the upper half of its layers where it lists none, as in OpenAI's code.
+            search: See ``EncoderDecoder``.
+            max_tokens: See ``EncoderDecoder``.
+            dtype: Of weights and activations.
+        """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         self.name = name
         self.pad_to_30_seconds = pad_to_30_seconds
 
     def build(self) -> None:
-        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or something else."""
+        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or differs."""
         model_type(self.name, wanted=("whisper",), noun="Whisper")
         extractor = load_part(
             "feature extractor", WhisperFeatureExtractor.from_pretrained, self.name
@@ -76,26 +84,27 @@ class Whisper(EncoderDecoder):
         self.spectrogram = CentredSpectrogram(network.config.num_mel_bins, SPAN)
         self.encoder = network.model.encoder
         self.decoder = Decoder(network.model.decoder, network.proj_out)
-        self._tell(network.generation_config)
+        self._configure(network.generation_config)
         known = {str(self.tokenizer.eos_token): self.end} | self.languages
         check_tokenizer(
             self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=known
         )
 
-    def _tell(self, told: Any) -> None:
-        """Take over what generation_config.json tells: ids, what is never said and which heads align.
+    def _configure(self, generation: Any) -> None:
+        """Take ids, suppressed ids and alignment heads from generation_config.json.
 
-        Raises ZooError where a multilingual model does not tell its languages and tasks.
+        Raises:
+            ZooError: Where it lists no languages and tasks of a multilingual model.
         """
-        self.start, self.end = int(told.decoder_start_token_id), int(told.eos_token_id)
-        facts = told.to_dict()
+        self.start, self.end = int(generation.decoder_start_token_id), int(generation.eos_token_id)
+        facts = generation.to_dict()
         self.languages: dict[str, int] = facts.get("lang_to_id") or {}
         self.tasks: dict[str, int] = facts.get("task_to_id") or {}
         self.without_timestamps: int | None = facts.get("no_timestamps_token_id")
         self.multilingual = bool(facts.get("is_multilingual", self.languages))
         if self.multilingual and not (self.languages and self.tasks):
             raise ZooError(
-                f"The generation_config.json of {self.name} tells no languages and tasks (lang_to_id, task_to_id); "
+                f"The generation_config.json of {self.name} lists no languages and tasks (lang_to_id, task_to_id); "
                 "take it from the Whisper on the hub that this one comes from."
             )
         self.never = list(facts.get("suppress_tokens") or [])
@@ -106,23 +115,25 @@ class Whisper(EncoderDecoder):
             self.alignment = replace(self.alignment, heads=facts.get("alignment_heads") or upper)
 
     def open(self, session: Session) -> StreamState:
-        """Nothing heard yet. Raises ZooError for a language direction that the model does not have."""
+        """An empty state. Raises ZooError for a language direction that the model does not support."""
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Start, language of the source, task, no timestamps; a model of English alone is told neither of the two."""
+        """Start, source language, task, no timestamps; an English-only model takes neither language nor task."""
         transcribed = (
             task is Task.TRANSCRIPTION or session.source_language == session.target_language
         )
         self._check(session, translated=not transcribed)
-        told = [self.languages[f"<|{session.source_language.code}|>"]] if self.multilingual else []
-        told += (
+        control = (
+            [self.languages[f"<|{session.source_language.code}|>"]] if self.multilingual else []
+        )
+        control += (
             [self.tasks["transcribe" if transcribed else "translate"]] if self.multilingual else []
         )
         return [
             self.start,
-            *told,
+            *control,
             *([] if self.without_timestamps is None else [self.without_timestamps]),
         ]
 
@@ -130,7 +141,7 @@ class Whisper(EncoderDecoder):
         source, target = session.source_language.code, session.target_language.code
         if not self.multilingual and (source, target) != ("en", "en"):
             raise ZooError(
-                f"{self.name} knows English only, not {source}-{target}; choose source_language=en and "
+                f"{self.name} supports English only, not {source}-{target}; choose source_language=en and "
                 "target_language=en, or a multilingual Whisper."
             )
         if translated and target != "en":
@@ -145,13 +156,14 @@ class Whisper(EncoderDecoder):
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
             raise ZooError(
-                f"{self.name} does not hear {session.source_language.name}; choose source_language from: {codes}."
+                f"{self.name} does not support {session.source_language.name}; choose source_language from: {codes}."
             )
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """(frames, width) of each wave (n,): 1500 frames, of which the first ``ceil(n / 320)`` are its own, or those.
+        """See ``EncoderDecoder``: 1500 frames of each wave (n,), or its own ``ceil(n / 320)`` without padding.
 
-        Raises ZooError for waves of more than 30 s.
+        Raises:
+            ZooError: For waves of more than 30 s.
         """
         inputs = [
             self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
@@ -162,11 +174,12 @@ class Whisper(EncoderDecoder):
         return run_layers(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, hidden)
 
     def _features(self, session: Session, wave: Tensor) -> Tensor:
-        """(features, bins) as the encoder hears them."""
+        """(features, bins), the encoder's input."""
         if len(wave) > SPAN:
             raise ZooError(
-                f"Whisper hears at most {SPAN_SECONDS} s at once, but {len(wave) / SAMPLE_RATE:g} s are kept; choose a "
-                f"history that forgets; its max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
+                f"Whisper encodes at most {SPAN_SECONDS} s at once, but {len(wave) / SAMPLE_RATE:g} s are "
+                "kept; choose a history that forgets; its max_seconds must leave room for one chunk within "
+                f"{SPAN_SECONDS} s."
             )
         span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
         features = self.spectrogram.compute(
@@ -175,6 +188,6 @@ class Whisper(EncoderDecoder):
         return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
 
     def _convolve(self, features: Tensor) -> Tensor:
-        """(frames, width) with positions: convolutions see the ends of each stream, so they are not batched."""
+        """(frames, width) with positions. Not batched: convolutions reach over the ends of each stream."""
         hidden = F.gelu(self.encoder.conv2(F.gelu(self.encoder.conv1(features.T[None]))))[0].T
         return hidden + self.encoder.embed_positions.weight[: len(hidden)]

@@ -44,4 +44,4 @@ class SeamlessTTS(Cascade, nn.Module):
 
     def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:
         """Synthesise all texts in one batch; see ``Cascade``."""
-        return [speech.samples for speech in self.network.speak(texts, target)]
+        return [speech.samples for speech in self.network.synthesize(texts, target)]

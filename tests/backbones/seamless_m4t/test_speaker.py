@@ -127,6 +127,6 @@ def test_a_vocoder_that_does_not_fit_is_refused(load: Load) -> None:
         UnitSpeaker(speaker.t2u, speaker.vocoder, **told)
     speaker.vocoder.config.unit_hifi_gan_vocab_size = 22
     with pytest.raises(
-        ZooError, match="vocoder of X knows 22 units; its text-to-unit model says at most 21"
+        ZooError, match="vocoder of X has 22 units; its text-to-unit model generates at most 21"
     ):
         UnitSpeaker(speaker.t2u, speaker.vocoder, **told)

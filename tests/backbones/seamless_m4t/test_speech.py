@@ -235,7 +235,7 @@ def test_another_vocoder_is_taken_and_saved(
 def test_a_vocoder_of_other_units_is_refused(tmp_path: Path, folder: Path, load: Load) -> None:
     config = json.loads((folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"unit_hifi_gan_vocab_size": 13}))
-    with pytest.raises(ZooError, match="knows 13 units, not the 12"):
+    with pytest.raises(ZooError, match="has 13 units, not the 12"):
         load(vocoder=str(tmp_path))
 
 

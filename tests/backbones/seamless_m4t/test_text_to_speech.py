@@ -38,9 +38,9 @@ def test_a_text_is_forced_as_it_is(voice: TextToSpeech, theirs: Any) -> None:
 
 @torch.inference_mode()
 def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> None:
-    together = voice.speak(TEXTS, GERMAN)
+    together = voice.synthesize(TEXTS, GERMAN)
     for text, speech in zip(TEXTS, together, strict=True):
-        [alone] = voice.speak([text], GERMAN)
+        [alone] = voice.synthesize([text], GERMAN)
         assert torch.equal(speech.samples, alone.samples)
         assert torch.equal(speech.durations, alone.durations)
         assert len(speech.samples) == 320 * int(speech.durations.sum())
@@ -48,7 +48,7 @@ def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> Non
         [units] = voice.speaker.units(voice.states([text], GERMAN), [GERMAN], layer=0)
         assert len(speech.durations) == len(units.ids)
     assert len({len(speech.samples) for speech in together}) > 1
-    assert voice.speak([], GERMAN) == []
+    assert voice.synthesize([], GERMAN) == []
 
 
 def test_a_language_without_a_voice_is_refused_before_weights_are_read(

@@ -1,4 +1,4 @@
-"""From excerpts of talks to what a text LLM is trained on: their audio is not heard. Runs in a data worker."""
+"""Training batches of a text LLM from excerpts of talks, without their audio; runs in a data worker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,17 +28,21 @@ class TextBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch. The source words of each, some words of the translation as written, the rest as answer.
+    """Excerpts to a batch: source words and some words of the translation as prompt, the rest as answer.
 
-    plain: share of the transcripts that have neither case nor punctuation, as those of a CTC head. How many words are
-    written, and what is plain, is drawn from the excerpt itself, so that it does not depend on the worker.
+    The number of written words, and which transcripts are plain, are drawn from the excerpt itself, so they
+    do not depend on the worker.
+
+    Attributes:
+        prompt: The backbone's.
+        plain: Share of transcripts without case and punctuation, as those of a CTC head.
     """
 
     prompt: Prompt
     plain: float
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> TextBatch:
-        """The loss is on the rest of the translation, its end and the quoted translation."""
+        """Build a batch; the loss covers the answer, its end, and the quoted translation."""
         turns = [self._turn(excerpt) for excerpt in excerpts]
         labels = [
             [id_ if learned else IGNORED for id_, learned in zip(*turn, strict=True)]
@@ -50,7 +54,7 @@ class Collator:
         )
 
     def _turn(self, excerpt: Excerpt) -> tuple[list[int], list[bool]]:
-        """Ids of prompt and answer, and which of them are learned."""
+        """Ids of prompt and answer, and which of them have a loss."""
         random = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
         written = random.randint(excerpt.given, len(excerpt.target))
         source = language(excerpt.talk.source_language)

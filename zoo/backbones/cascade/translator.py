@@ -1,4 +1,4 @@
-"""The text LLM of a cascade: how it is found, and a look at a batch of prompts. Knows no prompt, search or audio."""
+"""The text LLM of a cascade: loading, and branches after a batch of prompts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,17 +19,11 @@ from zoo.backbones.common.pretrained.loading import (
 )
 from zoo.errors import ZooError
 
-KINDS = (
-    "phi3",
-    "llama",
-    "mistral",
-    "qwen2",
-    "qwen3",
-)  # whose layers all attend to all that stands before
+KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")  # all layers attend to all earlier positions
 
 
 def check(name: str | None, config: Mapping[str, Any] | None) -> None:
-    """Raise ZooError unless ``name``, or the fields of ``config``, are a text LLM's that can translate here."""
+    """Raise ZooError unless ``name``, or the fields of ``config``, describe a supported text LLM."""
     if name is not None:
         model_type(name, wanted=KINDS, noun="translator")
     elif config is None or config.get("model_type") not in KINDS:
@@ -46,14 +40,19 @@ def build(
     tokenizer: PreTrainedTokenizerBase,
     dtype: torch.dtype,
 ) -> PreTrainedModel:
-    """A causal LM with the weights of ``name``, or with random ones and the fields of ``config``.
+    """The causal LM.
 
-    Raises ZooError on what does not fit, the tokenizer among it.
+    Args:
+        name: Hub id or folder; None: randomly initialised by ``config``.
+        config: Fields of a configuration of Transformers.
+        tokenizer: Of the LM.
+        dtype: Of the weights.
+
+    Raises:
+        ZooError: Where weights, fields or tokenizer do not fit.
     """
     if name is None:
-        unnamed = dict.fromkeys(
-            ("bos_token_id", "eos_token_id")
-        )  # the backbone knows what ends an answer
+        unnamed = {"bos_token_id": None, "eos_token_id": None}  # the template states the end
         made = decoder_config(
             unnamed | dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1
         )
@@ -71,7 +70,7 @@ def build(
 
 
 def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:
-    """What follows the prompts (ids), in progress, as a batch."""
+    """Branches after prompts of ids, as a batch."""
     embed = model.get_input_embeddings()
     ids = [torch.tensor(list(prompt), device=model.device) for prompt in prompts]
     cache = empty_cache(model)

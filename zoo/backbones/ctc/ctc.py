@@ -1,4 +1,4 @@
-"""A recogniser of Transformers with a CTC head (Graves et al., 2006) on log-mel filterbanks. Knows no translation."""
+"""A recogniser of Transformers with a CTC head (Graves et al., 2006) on log-mel filterbanks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from zoo.backbones.common.pretrained.loading import (
     load_part,
 )
 from zoo.backbones.common.pretrained.weights import save_pretrained
+from zoo.backbones.common.teacher_forcing import at_least_float32
 from zoo.backbones.ctc.best_path import best_paths
 from zoo.backbones.ctc.spelling import Spelling, character_tokenizer
 from zoo.errors import ZooError
@@ -38,9 +39,12 @@ HOP: Samples = 160
 
 @dataclass(frozen=True, slots=True)
 class CTCOutput:
-    """What a batch sounds like. lengths: (B,) frames that are no padding.
+    """Output of the network on a batch.
 
-    logits: (B, frames, tokens). hidden: (B, frames, width) after each layer, before the first one first.
+    Attributes:
+        lengths: (B,) frames that are no padding.
+        logits: (B, frames, tokens).
+        hidden: (B, frames, width) before the first layer, then after each layer.
     """
 
     lengths: Tensor
@@ -49,12 +53,10 @@ class CTCOutput:
 
 
 class CTC(Backbone):
-    """``name``: hub id or folder of a Wav2Vec2-BERT for CTC, or another that hears the same filterbanks.
+    """Transcribes by letters; source and target language are the same.
 
-    None: random weights from ``config``, the fields of Transformers' ``Wav2Vec2BertConfig``, with a token for each of
-    ``letters``. It hears the magnitudes of bands in spectra of 10 ms, two spectra to a frame, and no phases, as people
-    do. It transcribes, so the source language is the target language. What was written is not forced: an answer is the
-    best path of all kept audio from where the written tokens end.
+    The input are log energies of mel bands, two spectra of 10 ms per frame. The written prefix is not forced:
+    an answer is the best path of all kept audio, after as many tokens as were written.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -73,6 +75,18 @@ class CTC(Backbone):
         letters: str = "abcdefghijklmnopqrstuvwxyz",
         dtype: str = "float32",
     ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            name: Hub id or folder of a Wav2Vec2-BERT for CTC, or of another network on the same filterbanks;
+                None: randomly initialised by ``config``.
+            config: Fields of Transformers' ``Wav2Vec2BertConfig``.
+            letters: Tokens of a randomly initialised network, in lower case.
+            dtype: Of weights and activations.
+
+        Raises:
+            ZooError: For repeated or upper-case letters and unknown fields.
+        """
         super().__init__()
         if name is None and (
             not letters or len(set(letters)) < len(letters) or letters != letters.lower()
@@ -93,7 +107,7 @@ class CTC(Backbone):
         return f"python evaluate.py system=wait_k synthesizer=espeak {weights}"
 
     def load(self) -> None:
-        """Read or create the network. Raises ZooError for what is missing, damaged or no such network."""
+        """Read or create the network. Raises ZooError for what is missing, damaged or of another kind."""
         tokenizer: Any
         if self.name is None:
             tokenizer = character_tokenizer(self.letters)
@@ -116,21 +130,21 @@ class CTC(Backbone):
             or tokenizer.word_delimiter_token is None
         ):
             raise ZooError(
-                f"{self.name} hears no filterbanks or has no token between words; it is no CTC here."
+                f"{self.name} has no filterbank features or no token between words, so it does not fit as "
+                "CTC."
             )
-        self.network.set_attn_implementation(
-            "eager"
-        )  # the fastest on CPU at these lengths, in training by far
+        # the fastest on CPU at these lengths, in training by far
+        self.network.set_attn_implementation("eager")
         self.spelling = Spelling(tokenizer)
         self.eval()
 
     @property
     def span(self) -> tuple[Samples, Samples]:
-        """How much a frame hears before attention, and from one to the next."""
+        """Receptive field of a frame before attention, and samples from one frame to the next."""
         return WINDOW + (self.extractor.stride - 1) * HOP, self.extractor.stride * HOP
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write weights (in ``dtype``; None: as they are) and tokenizer as Transformers lays them out."""
+        """Write weights, tokenizer and feature extractor as Transformers lays them out."""
         save_pretrained(self.network, folder, dtype)
         self.spelling.tokenizer.save_pretrained(folder)
         self.extractor.save_pretrained(folder)
@@ -139,7 +153,7 @@ class CTC(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Transcripts of what may be looked at; of a translation, those are the same words."""
+        """Transcripts of the visible audio; a translation has the same words."""
         waves = [
             session.visible_audio(one.audio_end)
             for session, one in zip(sessions, requests, strict=True)
@@ -170,21 +184,29 @@ class CTC(Backbone):
         return self.spelling.text(token_ids)
 
     def forward(self, values: Tensor, mask: Tensor) -> CTCOutput:
-        """What the network makes of a batch. values: (B, frames, bands), as its feature extractor gives them. mask:
-        (B, frames), 1 where there is speech, 0 in padding."""
+        """Run the network on a batch.
+
+        Args:
+            values: (B, frames, bands) of its feature extractor.
+            mask: (B, frames), 1 inside, 0 in padding.
+        """
         output = self.network.base_model(values, attention_mask=mask, output_hidden_states=True)
         logits = self.network.lm_head(self.network.dropout(output.last_hidden_state))
         return CTCOutput(mask.sum(dim=1), logits, output.hidden_states)
 
-    def loss(self, heard: CTCOutput, labels: Tensor, counts: Tensor) -> Tensor:
-        """CTC per letter. labels: the letters of all rows, one after the other. counts: (B,) of each."""
-        scores = heard.logits.to(
-            torch.promote_types(heard.logits.dtype, torch.float32)
-        ).log_softmax(dim=-1)
+    def loss(self, output: CTCOutput, labels: Tensor, counts: Tensor) -> Tensor:
+        """CTC loss per letter.
+
+        Args:
+            output: Of ``forward``.
+            labels: Letters of all rows, one after the other.
+            counts: (B,) letters of each row.
+        """
+        scores = at_least_float32(output.logits).log_softmax(dim=-1)
         total = F.ctc_loss(
             scores.transpose(0, 1),
             labels,
-            heard.lengths,
+            output.lengths,
             counts,
             blank=self.spelling.blank,
             reduction="sum",

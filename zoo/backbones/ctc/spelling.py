@@ -1,4 +1,4 @@
-"""Texts as characters of a CTC head. Knows no network."""
+"""Texts as characters of a CTC head."""
 
 import json
 import tempfile
@@ -16,7 +16,7 @@ BLANK, UNKNOWN, SPACE = "<pad>", "<unk>", "|"  # as wav2vec 2.0 has them
 
 
 def character_tokenizer(letters: str) -> Wav2Vec2CTCTokenizer:
-    """Each of ``letters`` is a token, after the blank (0), the unknown and the space between words."""
+    """A tokenizer with the blank (0), the unknown token, the space between words and ``letters``."""
     vocabulary = {token: number for number, token in enumerate([BLANK, UNKNOWN, SPACE, *letters])}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.json"
@@ -33,13 +33,19 @@ def character_tokenizer(letters: str) -> Wav2Vec2CTCTokenizer:
 
 @dataclass(frozen=True)
 class Spelling:
-    """Which ids stand for a text's letters. tokenizer: of a wav2vec 2.0. blank: what a frame says that begins none."""
+    """Ids of letters.
+
+    Attributes:
+        tokenizer: Of a wav2vec 2.0.
+        blank: Id of a frame that begins no letter.
+        space: Id between two words.
+    """
 
     tokenizer: Any
 
     @property
     def blank(self) -> int:
-        """Its id."""
+        """Id of a frame that begins no letter."""
         return int(self.tokenizer.pad_token_id)
 
     @property
@@ -48,7 +54,7 @@ class Spelling:
         return int(self.tokenizer.word_delimiter_token_id)
 
     def plain(self, text: str) -> str:
-        """In lower case; what is none of its letters ends a word."""
+        """The text in lower case; characters without an id end a word."""
         known = self.tokenizer.get_vocab()
         return " ".join("".join(sign if sign in known else " " for sign in text.lower()).split())
 
@@ -57,18 +63,18 @@ class Spelling:
         return torch.tensor(self.tokenizer(self.plain(text)).input_ids, dtype=torch.long)
 
     def collapsed(self, path: Tensor) -> Tensor:
-        """(n,) letters and single spaces between words, of a path (frames,)."""
-        said = [label for label in torch.unique_consecutive(path).tolist() if label != self.blank]
+        """(n,) letters and single spaces between words of a path (frames,)."""
+        labels = [label for label in torch.unique_consecutive(path).tolist() if label != self.blank]
         words = [
             list(word)
-            for is_space, word in groupby(said, key=lambda label: label == self.space)
+            for is_space, word in groupby(labels, key=lambda label: label == self.space)
             if not is_space
         ]
         spaced = [label for word in words for label in (self.space, *word)]
         return torch.tensor(spaced[1:], dtype=torch.long)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Letters as they are, a space for each space."""
+        """The text of ids."""
         pieces = self.tokenizer.convert_ids_to_tokens(list(ids))
         silent = (BLANK, UNKNOWN, self.tokenizer.pad_token, self.tokenizer.unk_token)
         space = self.tokenizer.word_delimiter_token

@@ -1,6 +1,7 @@
-"""Phi-4-Multimodal's audio encoder and projection, by the class's own layers. Knows neither text nor streams.
+"""Phi-4-Multimodal's audio encoder and projection, by the class's own layers.
 
-The class adds its padding mask to attention scores as a number, so that padding is heard: nothing is padded here.
+The class adds its boolean padding mask to attention scores, so padding is attended to: nothing is padded
+here.
 """
 
 from collections.abc import Sequence
@@ -15,15 +16,20 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 )
 
 FEATURES_PER_EMBEDDING = 8
-SPAN = 500  # positions (40 s) that hear each other; longer audio is cut into pieces of it, as the class does
+SPAN = 500  # positions (40 s) that attend to each other; longer audio is split, as in the class
 
 
 def encode(
     encoder: Phi4MultimodalAudioModel, features: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """(frames, bins) each, at least one frame, to (ceil(frames / 8), hidden) of the last and of the middle layer.
+    """Encode recordings; those of equal length are one batch.
 
-    Equal lengths are one batch, others passes of their own: each is as if it were alone.
+    Args:
+        encoder: The audio encoder.
+        features: (frames, bins) each, at least one frame.
+
+    Returns:
+        (ceil(frames / 8), hidden) each, of the last and of the middle layer.
     """
     groups: dict[int, list[int]] = {}
     for index, frames in enumerate(features):
@@ -37,7 +43,7 @@ def encode(
 
 
 def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[Tensor, Tensor]:
-    """(batch, frames, bins) without padding to (batch, ceil(frames / 8), hidden) of the last and the middle layer."""
+    """(batch, frames, bins) without padding to (batch, ceil(frames / 8), hidden), last and middle layer."""
     weight = encoder.embed.out.weight
     hidden, _ = encoder.embed(
         encoder.encoder_embedding(features.to(weight.device, weight.dtype)), None
@@ -59,6 +65,6 @@ def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[T
 
 
 def project(embedding: Phi4MultimodalAudioEmbedding, hidden: Tensor) -> Tensor:
-    """(..., hidden) of the encoder to (..., width) of the language model, as the class does for speech alone."""
+    """(..., hidden) of the encoder to (..., width) of the language model, as for speech without images."""
     projected: Tensor = embedding.down_proj_for_speech(F.gelu(embedding.up_proj_for_speech(hidden)))
     return projected

@@ -1,4 +1,4 @@
-"""What Phi-4-Multimodal hears: log mel energies of windows that reach past neither end. Knows no network, no stream."""
+"""Features of Phi-4-Multimodal: log mel energies of windows within the audio."""
 
 from typing import ClassVar
 
@@ -38,8 +38,6 @@ class LogMel(Filterbank):
         self.window = torch.hamming_window(WINDOW, periodic=False, dtype=torch.float64)
 
     def _windowed(self, wave: Tensor) -> Tensor:
-        windows = (
-            wave.double().unfold(0, WINDOW, HOP) * 2**15
-        )  # the energies are those of 16 bit integers
+        windows = wave.double().unfold(0, WINDOW, HOP) * 2**15  # energies of 16 bit integers
         before = torch.cat([windows[:, :1], windows[:, :-1]], dim=1)
         return self._mel(windows - self.EMPHASIS * before, self.POINTS)

@@ -1,4 +1,4 @@
-"""Transformers' Phi4MultimodalForCausalLM without eyes, with random or published weights. Knows no stream."""
+"""Transformers' Phi4MultimodalForCausalLM without vision, randomly initialised or with published weights."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -79,15 +79,23 @@ def random_network(
 def published_network(
     source: Published, *, audio: int, dtype: torch.dtype, lora: LoraConfig | None
 ) -> Phi4MultimodalForCausalLM:
-    """The network with its weights, read one by one; vision stays on disk.
+    """The network with its weights, read one by one, without those of vision.
 
-    audio: id of the audio's token. lora: the adapter that is kept apart: the published one, or a new one where there is
-    none; None: a published one is added to the weights. Raises ZooError for weights that are missing or of another
-    shape, and for another adapter.
+    Args:
+        source: The published model on disk.
+        audio: Id of the audio's token.
+        dtype: Of the weights.
+        lora: Adapter that is kept apart: the published one, or a new one where there is none; None: a
+            published one is added to the weights.
+
+    Raises:
+        ZooError: For weights that are missing or of another shape, and for another adapter.
     """
     cast("Phi4MultimodalAudioConfig", source.config.audio_config).audio_token_id = audio
     if (source.config.sliding_window or 0) >= source.config.max_position_embeddings:
-        source.config.sliding_window = None  # it hides nothing, but makes caches that cannot be cut
+        source.config.sliding_window = (
+            None  # masks nothing, but creates caches that cannot be cropped
+        )
     with torch.device("meta"), no_init_weights():
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
     weights, missing = {}, []
@@ -115,7 +123,7 @@ def published_network(
 
 
 def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM:
-    """The same network without its vision tower and without the projection of audio that comes with images."""
+    """The same network without vision tower and without the projection of audio beside images."""
     extend: Any = network.model.embed_tokens_extend
     extend.image_embed = None
     extend.audio_embed.up_proj_for_vision_speech = (

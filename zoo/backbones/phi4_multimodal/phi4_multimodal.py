@@ -1,6 +1,6 @@
-"""Phi-4-Multimodal (Abouelenin et al., 2025) as StreamUni uses it: it hears and writes, it sees nothing.
+"""Phi-4-Multimodal (Abouelenin et al., 2025) as StreamUni uses it: speech and text, without vision.
 
-A reduced one of the same class, with random weights, is trained from scratch. Knows no policy.
+A small network of the same class is trained from scratch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ from zoo.types import Samples
 
 
 class Phi4Multimodal(ChainOfThought):
-    """config: fields of ``Phi4MultimodalConfig``. lora: of weights by name, their own speech adapter."""
+    """``config`` has fields of ``Phi4MultimodalConfig``; ``lora`` of weights by name is their speech adapter."""
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
     noun = NOUN
@@ -41,7 +41,7 @@ class Phi4Multimodal(ChainOfThought):
     model: Phi4MultimodalForCausalLM
 
     def build(self) -> None:
-        """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
+        """Read tokenizer and weights, or initialise them. Raises ZooError on what is missing or differs."""
         hub.check(NOUN, self.tokenizer_source)
         self.tokenizer = load_part(
             "tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source
@@ -52,9 +52,7 @@ class Phi4Multimodal(ChainOfThought):
         check_tokenizer(
             self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={}
         )
-        self.model.config._attn_implementation = (
-            ATTENTION  # of the text; the audio encoder has its own
-        )
+        self.model.config._attn_implementation = ATTENTION  # of text; the audio encoder has its own
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
 
@@ -82,11 +80,11 @@ class Phi4Multimodal(ChainOfThought):
 
     @staticmethod
     def embeddings(features: int) -> int:
-        """One for every 8 feature frames that have begun."""
+        """One per 8 feature frames, the last one perhaps of fewer."""
         return -(-features // FEATURES_PER_EMBEDDING)
 
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(F, bins) each to (``embeddings(F)``, hidden) each of the last and of the middle layer, as if alone."""
+        """(F, bins) each to (``embeddings(F)``, hidden) of the last and of the middle layer."""
         return encode(audio_part(self.model).encoder, features)
 
     def project(self, hidden: Tensor) -> Tensor:
@@ -117,9 +115,9 @@ class Phi4Multimodal(ChainOfThought):
 
     @torch.no_grad()
     def fit_features(self, samples: Iterable[Tensor]) -> None:
-        """Normalise what a network of random weights hears, bin by bin, by the waves (n,) it will be trained on.
+        """Estimate mean and deviation of each bin from waves (n,) of the training audio.
 
-        A pretrained network brings its own statistics, and nothing happens.
+        A pretrained network has its own statistics; then nothing is changed.
         """
         if self.name is not None:
             return

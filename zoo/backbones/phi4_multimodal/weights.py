@@ -1,7 +1,7 @@
-"""Weights of a Phi-4-Multimodal in a folder, in either of two layouts, without running what lies beside them.
+"""Weights of a Phi-4-Multimodal in a folder, in either of two layouts, without running remote code.
 
-transformers: as ``save_pretrained`` leaves it; an adapter may lie in ``speech-lora``. original: Microsoft's, and what
-the authors of StreamUni trained: names of their own, both adapters within. Knows no stream and no text.
+transformers: as ``save_pretrained`` writes it; an adapter may be in ``speech-lora``. original: Microsoft's
+and that of StreamUni's authors: names of their own, both adapters among the weights.
 """
 
 import json
@@ -98,7 +98,7 @@ class Published:
     adapter: Adapter | None
 
     def tensor(self, name: str) -> Tensor | None:
-        """A weight by Transformers' name, without an adapter; None where there is none."""
+        """A weight by Transformers' name, without an adapter, or None."""
         for there in (
             self._there(name),
             self._there(name).replace(".weight", ".base_layer.weight"),
@@ -115,7 +115,7 @@ class Published:
 
 
 def published(name: str) -> Published:
-    """What lies in a folder, or what the hub has by that name. Raises ZooError for what is missing or another model."""
+    """The model in a folder or of the hub. Raises ZooError for what is missing or another model."""
     folder = Path(name)
     if not folder.is_dir():
         hub.check(NOUN, name)
@@ -142,12 +142,14 @@ def published(name: str) -> Published:
 
 
 def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
-    """Transformers' config from the original's."""
-    heard = settings["audio_processor"]["config"]
-    bias = heard["relative_attention_bias_args"]
-    audio = {ours: heard[theirs] for ours, theirs in FIELDS.items() if theirs in heard}
+    """Transformers' config from the settings of the original."""
+    audio_settings = settings["audio_processor"]["config"]
+    bias = audio_settings["relative_attention_bias_args"]
+    audio = {
+        ours: audio_settings[theirs] for ours, theirs in FIELDS.items() if theirs in audio_settings
+    }
     audio |= {
-        "nemo_conv_channels": heard["nemo_conv_settings"]["conv_channels"],
+        "nemo_conv_channels": audio_settings["nemo_conv_settings"]["conv_channels"],
         "bias_max_distance": bias["t5_bias_max_distance"],
         "bias_symmetric": bias.get("t5_bias_symmetric", False),
         "downsample_rate": settings["embd_layer"]["audio_embd_layer"].get("downsample_rate", 1),
@@ -157,7 +159,7 @@ def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
 
 
 def _weights(folder: Path, name: str) -> dict[str, Path]:
-    """Files by what they hold: those of the index, or the only one."""
+    """The file of each weight: those of the index, or the only one."""
     index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
     if index.is_file():
         shards = set(_json(index, name).get("weight_map", {}).values())

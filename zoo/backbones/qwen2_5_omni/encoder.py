@@ -1,4 +1,4 @@
-"""Qwen2.5-Omni's audio encoder on recordings of several lengths. Knows no spectrogram, no text and no stream."""
+"""Qwen2.5-Omni's audio encoder on recordings of different lengths."""
 
 from collections.abc import Sequence
 
@@ -7,21 +7,25 @@ from torch import Tensor
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAudioEncoder
 
 
-def hear(
+def encode(
     tower: Qwen2_5OmniAudioEncoder, features: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """(4 n, bins) each to (n, width) each: of the last and of a middle layer, before the projection.
+    """Encode recordings in one pass of the class, in blocks of 2 x ``n_window`` frames that do not interact.
 
-    The class itself runs them in one pass, in blocks of 2 x ``n_window`` frames that see nothing of one another, so
-    that each recording is as if it were alone.
+    Args:
+        tower: The audio encoder.
+        features: (4 n, bins) each.
+
+    Returns:
+        (n, width) each before the projection, of the last and of a middle layer.
     """
     lengths = torch.tensor([len(frames) for frames in features], device=features[0].device)
-    heard = tower(
+    hidden = tower(
         torch.cat(list(features)).T, feature_lens=lengths, output_hidden_states=True
     ).hidden_states
     tokens = (lengths // 4).tolist()
-    middle = heard[len(tower.layers) // 2 + 1]  # the first is what the first layer is given
-    return list(_pooled(heard[-1]).split(tokens)), list(_pooled(middle).split(tokens))
+    middle = hidden[len(tower.layers) // 2 + 1]  # the first is the input of the first layer
+    return list(_pooled(hidden[-1]).split(tokens)), list(_pooled(middle).split(tokens))
 
 
 def project(tower: Qwen2_5OmniAudioEncoder, hidden: Tensor) -> Tensor:
@@ -31,5 +35,5 @@ def project(tower: Qwen2_5OmniAudioEncoder, hidden: Tensor) -> Tensor:
 
 
 def _pooled(hidden: Tensor) -> Tensor:
-    """The mean of each pair; no pair reaches over the end of a recording, whose features come in fours."""
+    """The mean of each pair of frames; a recording has a whole number of pairs."""
     return hidden.unflatten(0, (-1, 2)).mean(dim=1)

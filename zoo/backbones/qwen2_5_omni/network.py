@@ -1,4 +1,4 @@
-"""Transformers' Qwen2.5-Omni thinker, with eyes that see nothing. Knows no stream and no search."""
+"""Transformers' Qwen2.5-Omni thinker with an empty vision tower."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,11 +68,16 @@ def random_network(
 def pretrained_network(
     name: str, *, dtype: torch.dtype, lora: LoraConfig | None = None
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
-    """The thinker in a folder or on the hub, alone or with the talker that belongs to it, which is left out.
+    """The thinker of a folder or of the hub, without its talker and the blocks of its vision tower.
 
-    The blocks of its vision tower are not read either. lora: the adapter that is kept apart: the one in the folder, or
-    a new one where there is none; None: one in the folder is added to the weights. Raises ZooError for what is missing
-    or something else.
+    Args:
+        name: Hub id or folder.
+        dtype: Of the weights.
+        lora: Adapter that is kept apart: the one in the folder, or a new one where there is none; None: one
+            in the folder is added to the weights.
+
+    Raises:
+        ZooError: For what is missing or differs.
     """
     model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
     with quiet():
@@ -88,18 +93,18 @@ def pretrained_network(
 def with_grouped_attention(
     network: Qwen2_5OmniThinkerForConditionalGeneration,
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
-    """The same network, whose text part tells what it attends to; its encoder keeps Transformers' attention."""
+    """The same network with recordable attention in its text part."""
     text_part(network).set_attn_implementation(ATTENTION)
     return network
 
 
 def text_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
-    """What gives hidden states of text; in older versions of Transformers, ``model`` itself."""
+    """The module that returns hidden states of text; in older versions of Transformers, ``model`` itself."""
     return getattr(network.model, "language_model", network.model)
 
 
 def audio_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
-    """The audio encoder, which older versions of Transformers have beside ``model``."""
+    """The audio encoder; in older versions of Transformers beside ``model``."""
     return getattr(network.model, "audio_tower", None) or network.get_submodule("audio_tower")
 
 

@@ -1,6 +1,6 @@
-"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as StreamUni uses it: it hears and writes. Knows no policy.
+"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as StreamUni uses it: speech and text, without vision.
 
-A reduced one of the same class, with random weights, is trained from scratch.
+A small network of the same class is trained from scratch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ CHATML = Template(  # the system prompt is that of Qwen's own examples of speech
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """What of a thinker runs text. model: gives hidden states."""
+    """The causal LM of a thinker."""
 
     thinker: Qwen2_5OmniThinkerForConditionalGeneration
 
@@ -59,7 +59,7 @@ class TextPart:
 
 
 class Qwen25Omni(ChainOfThought):
-    """config: fields of ``Qwen2_5OmniThinkerConfig``."""
+    """``config`` has fields of ``Qwen2_5OmniThinkerConfig``."""
 
     frame_samples: Samples = TOKEN  # 40 ms
     noun = "Qwen2.5-Omni"
@@ -69,7 +69,7 @@ class Qwen25Omni(ChainOfThought):
     model: Qwen2_5OmniThinkerForConditionalGeneration
 
     def build(self) -> None:
-        """Read tokenizer and weights, or make random ones. Raises ZooError on what is missing or something else."""
+        """Read tokenizer and weights, or initialise them. Raises ZooError on what is missing or differs."""
         if self.name is not None:
             self.model = pretrained_network(self.name, dtype=self.dtype, lora=self.lora)
         with quiet():
@@ -105,22 +105,22 @@ class Qwen25Omni(ChainOfThought):
 
     @property
     def decoder(self) -> TextPart:
-        """The thinker without ears."""
+        """The text-only part of the thinker."""
         return TextPart(self.model)
 
     @staticmethod
     def prepared(frames: Tensor) -> Tensor:
-        """(4 n + 2, bins) to (4 n, bins): nothing more than 8 powers of ten below the loudest of them."""
+        """(4 n + 2, bins) to (4 n, bins), at most 8 powers of ten below the maximum."""
         return clamped(frames)
 
     @staticmethod
     def embeddings(features: int) -> int:
-        """One for every 4 feature frames."""
+        """One per 4 feature frames."""
         return features // FRAMES_PER_TOKEN
 
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(4 n, bins) each to (n, width of the encoder) each of the last and of a middle layer, as if alone."""
-        return encoder.hear(self._tower, features)
+        """(4 n, bins) each to (n, width of the encoder) of the last and of a middle layer."""
+        return encoder.encode(self._tower, features)
 
     def project(self, hidden: Tensor) -> Tensor:
         """(..., width of the encoder) to (..., width of the LLM)."""

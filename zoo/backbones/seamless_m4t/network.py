@@ -1,7 +1,4 @@
-"""A small SeamlessM4T that writes and speaks: random weights, its tokenizer, files as Transformers lays them out.
-
-Knows no stream and no training.
-"""
+"""A small SeamlessM4T that writes and speaks: random initialisation, tokenizer and files."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -26,17 +23,22 @@ from zoo.backbones.seamless_m4t.languages import CODES
 from zoo.errors import ZooError
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # their ids are those of every SeamlessM4T
-UNIT_SPECIAL = (
-    4  # ids of the text-to-unit decoder below the first unit: start, padding, end, unknown
-)
+UNIT_SPECIAL = 4  # ids of the text-to-unit decoder before the units: start, padding, end, unknown
 
 
 def train_pieces(
     texts: Iterable[str], *, size: int, source: str, target: str
 ) -> SeamlessM4TTokenizer:
-    """Byte pairs of ``texts``, at most ``size`` pieces with the special ones and the two languages, which come last.
+    """Train a byte-pair tokenizer; the two languages have the last ids.
 
-    source, target: codes of languages as we write them. Raises ZooError for one that SeamlessM4T has no name for.
+    Args:
+        texts: To learn pieces from.
+        size: Most pieces, special ones and languages included.
+        source: Our code of the source language.
+        target: Our code of the target language.
+
+    Raises:
+        ZooError: For a language that SeamlessM4T lacks.
     """
     for code in (source, target):
         if code not in CODES:
@@ -73,10 +75,15 @@ def train_pieces(
 def random_network(
     config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dtype
 ) -> SeamlessM4TModel:
-    """A network of random weights that writes and speaks the target language of a SeamlessM4T's tokenizer.
+    """A randomly initialised network that writes and speaks the target language of its tokenizer.
 
-    config: fields of ``SeamlessM4TConfig``; those of tokens are the tokenizer's and follow from the number of units.
-    Raises ZooError for fields that make no network.
+    Args:
+        config: Fields of ``SeamlessM4TConfig``; those of tokens follow from tokenizer and number of units.
+        tokenizer: A ``SeamlessM4TTokenizer``.
+        dtype: Of the weights.
+
+    Raises:
+        ZooError: Where the fields do not fit together.
     """
     check_fields("backbone.config", config, SeamlessM4TConfig)
     target = str(tokenizer.tgt_lang).strip("_")
@@ -94,7 +101,7 @@ def random_network(
         SeamlessM4TModel, SeamlessM4TConfig, {**config, **tokens}, noun="SeamlessM4T", dtype=dtype
     )
     for embeddings in (network.shared, network.t2u_model.get_input_embeddings()):
-        with torch.no_grad():  # those of variance 1 that the decoders scale them to
+        with torch.no_grad():  # the decoders scale embeddings to variance 1
             nn.init.normal_(embeddings.weight, std=embeddings.embedding_dim**-0.5)
             embeddings.weight[embeddings.padding_idx] = 0
     with torch.no_grad():

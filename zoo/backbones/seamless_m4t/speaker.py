@@ -1,7 +1,7 @@
 """From text decoder states to target speech: SeamlessM4T's text-to-unit model, then its unit vocoder.
 
-Knows no stream and no policy. What Transformers' ``generate`` makes of control symbols (an end becomes unit 1) is not
-repeated: they are never said.
+Transformers' ``generate`` turns control symbols into units (an end becomes unit 1); here they are never
+generated.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ OPENING = 2  # states before a text: start and language
 
 
 class UnitSpeaker(nn.Module):
-    """``t2u``: a SeamlessM4TTextToUnitForConditionalGeneration. ``vocoder``: a SeamlessM4TCodeHifiGan.
+    """Text-to-unit model and vocoder.
 
-    voice: which of the vocoder's speakers. max_units: most units of a text; ``Units.truncated`` tells who needed more.
-    search: how units are found. Raises ZooError for parts that do not fit one another.
+    Attributes:
+        unit_samples: Samples per unit frame.
     """
 
     t2u: Any
@@ -44,6 +44,19 @@ class UnitSpeaker(nn.Module):
         max_units: int,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
     ) -> None:
+        """Combine the parts.
+
+        Args:
+            t2u: A SeamlessM4TTextToUnitForConditionalGeneration.
+            vocoder: A SeamlessM4TCodeHifiGan.
+            languages: Languages that both speak.
+            voice: Number of the vocoder's speaker.
+            max_units: Most units of a text; see ``Units.truncated``.
+            search: How units are generated.
+
+        Raises:
+            ZooError: For parts that do not fit one another.
+        """
         super().__init__()
         self.t2u = t2u
         self.vocoder = vocoder
@@ -65,8 +78,8 @@ class UnitSpeaker(nn.Module):
             )
         if ours.vocoder_offset + theirs.unit_hifi_gan_vocab_size > ours.t2u_vocab_size:
             raise ZooError(
-                f"The vocoder of {name} knows {theirs.unit_hifi_gan_vocab_size} units; its text-to-unit model says at "
-                f"most {ours.t2u_vocab_size - ours.vocoder_offset}."
+                f"The vocoder of {name} has {theirs.unit_hifi_gan_vocab_size} units; its text-to-unit model "
+                f"generates at most {ours.t2u_vocab_size - ours.vocoder_offset}."
             )
         sizes = zip(theirs.upsample_kernel_sizes, theirs.upsample_rates, strict=True)
         if theirs.sampling_rate != SAMPLE_RATE or any(
@@ -92,9 +105,12 @@ class UnitSpeaker(nn.Module):
     def units(
         self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None
     ) -> list[Units]:
-        """Units of texts, from their decoder states (positions, width), of which OPENING stand before the text.
+        """Units of texts, as a batch; texts do not interact.
 
-        layer: whose cross-attention is told (None: mean of all layers). A batch; each is as if it were alone.
+        Args:
+            states: (positions, width) decoder states of each text; the first OPENING are before the text.
+            languages: Of each text.
+            layer: Whose cross-attention is returned (None: the mean of all layers).
         """
         for language in languages:
             self.check(language, layer=layer)
@@ -115,7 +131,7 @@ class UnitSpeaker(nn.Module):
             end=self.t2u.config.t2u_eos_token_id,
             never=self._control,
         )
-        told = []
+        results = []
         for stream, answer in enumerate(answers):
             ids = (
                 torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
@@ -124,10 +140,10 @@ class UnitSpeaker(nn.Module):
             predicting = texts.attention(stream, answer.generated)[len(prompts[stream]) - 1 :][
                 : len(ids)
             ]
-            told.append(
+            results.append(
                 Units(ids, predicting.mean(dim=1).cpu(), OPENING, truncated=not answer.finished)
             )
-        return told
+        return results
 
     @property
     def _control(self) -> list[int]:
@@ -147,12 +163,12 @@ class UnitSpeaker(nn.Module):
     def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
         """Speech of unit ids (n,), in the voice of a language.
 
-        One by one: the vocoder's convolutions would hear what a batch is filled up with.
+        One by one: the vocoder's convolutions would reach into the padding of a batch.
         """
         number = self.languages.voices[self.languages.code(language)]
-        return [self._voiced(ids, number) for ids in units]
+        return [self._vocode(ids, number) for ids in units]
 
-    def _voiced(self, ids: Tensor, language: int) -> UnitSpeech:
+    def _vocode(self, ids: Tensor, language: int) -> UnitSpeech:
         vocoder = self.vocoder
         if not len(ids):
             return UnitSpeech(torch.zeros(0), torch.zeros(0, dtype=torch.long))

@@ -1,4 +1,4 @@
-"""Published SeamlessM4T models that speak: is it one, and another one's vocoder. Knows no stream."""
+"""Published SeamlessM4T models that speak: their version, and the vocoder of another model."""
 
 from typing import Any
 
@@ -34,33 +34,40 @@ def check_version(name: str) -> None:
     """Raise ZooError unless ``name`` is a SeamlessM4T of the first version."""
     if model_type(name, wanted=tuple(NETWORKS), noun=NOUN) == "seamless_m4t_v2":
         raise ZooError(
-            f"{name} is a SeamlessM4T v2, whose text-to-unit model says all units at once and attends to no text; "
-            "speech needs a SeamlessM4T v1: facebook/hf-seamless-m4t-medium or -large, or a folder that has one."
+            f"{name} is a SeamlessM4T v2, whose text-to-unit model generates all units at once and attends to "
+            "no text; speech needs a SeamlessM4T v1: facebook/hf-seamless-m4t-medium or -large, or a folder "
+            "that has one."
         )
 
 
-def spoken(name: str) -> SpokenLanguages:
-    """What the model ``name`` speaks, by its generation_config.json alone. Raises ZooError where nothing is told."""
+def spoken_languages(name: str) -> SpokenLanguages:
+    """The languages in a model's generation_config.json. Raises ZooError where it lists none."""
     return SpokenLanguages.from_generation_config(
         name, load_part("generation_config.json", GenerationConfig.from_pretrained, name)
     )
 
 
 def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
-    """Give a network the vocoder of the model ``name``, with the settings that belong to it.
+    """Replace a network's vocoder, and the settings that belong to it.
 
-    Raises ZooError where there is none, and where it knows another number of units.
+    Args:
+        network: Of Transformers; changed in place.
+        name: Model that has the vocoder, hub id or folder.
+        dtype: Of the vocoder's weights.
+
+    Raises:
+        ZooError: Where there is no vocoder, or one with another number of units.
     """
     check_version(name)
     config = load_part("config", SeamlessM4TConfig.from_pretrained, name)
     ours, theirs = network.config.unit_hifi_gan_vocab_size, config.unit_hifi_gan_vocab_size
     if ours != theirs:
         raise ZooError(
-            f"The vocoder of {name} knows {theirs} units, not the {ours} that the text-to-unit model says."
+            f"The vocoder of {name} has {theirs} units, not the {ours} of the text-to-unit model."
         )
     network.vocoder = load_network(
         SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""}
     )
     for field in VOCODER:
         setattr(network.config, field, getattr(config, field))
-    network.generation_config.vocoder_lang_code_to_id = dict(spoken(name).voices)
+    network.generation_config.vocoder_lang_code_to_id = dict(spoken_languages(name).voices)
