@@ -107,7 +107,7 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_name(kind: str, hub: Hub, speech: Path, *given: str) -> InfiniSST:
-    encoder = [f"+backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
+    encoder = [f"backbone.encoder.{name}={value}" for name, value in ENCODER.items()]
     names = [f"backbone.decoder={hub(kind)}", f"backbone.encoder_weights={speech}"]
     cfg = compose(
         "evaluate",

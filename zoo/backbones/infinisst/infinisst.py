@@ -12,8 +12,8 @@ from zoo.backbones.common.search import Answer, Context
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
-from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.text.vocabulary import SPACES
+from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
 from zoo.backbones.infinisst.window import (

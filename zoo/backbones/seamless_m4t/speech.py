@@ -168,7 +168,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
         ).save_pretrained(folder)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """SpeechRequest network, tokenizer and feature extractor as Transformers lays them out, and the codebook."""
+        """Write network, tokenizer and feature extractor as Transformers lays them out, and the codebook."""
         save_network(self._whole[0], self.tokenizer, folder, dtype)
         if self.codebook is not None:
             self.codebook.save(folder)
