@@ -25,6 +25,7 @@ from zoo.evaluation.runner import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.loader import HYDRA, Loader
+from zoo.metrics.quality import CorpusQuality
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.recognisers.named import NamedRecogniser
@@ -54,6 +55,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "training": (TrainingSettings,),
     "trainer": (dict,),
     "logger": (WandbSettings,),
+    "metric": (CorpusQuality,),
 }
 EXPERIMENTS = {
     "benchmark": "evaluate",

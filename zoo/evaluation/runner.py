@@ -1,10 +1,12 @@
 """Evaluates systems on talks: streams, scores and one row of results per system and knob value."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
+
+from torchmetrics import Metric
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
@@ -18,7 +20,9 @@ from zoo.formats.simuleval import write_log
 from zoo.formats.speech import unloaded, write_speech
 from zoo.languages import Language
 from zoo.metrics.flags import flags
+from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.longform import ScoredSegment, score_talks
+from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.sentences import score_sentences
@@ -51,6 +55,7 @@ class Settings:
         upper_bound: add a row for offline decoding of each reference segment.
         oracle_k: k of each wait-k oracle row (talks need word times).
         recogniser: speech recogniser for ASR scores of target speech (None: no ASR scores).
+        metrics: more metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
         utmos: path of the UTMOS network for naturalness (``zoo/metrics/naturalness.py``).
     """
 
@@ -65,6 +70,7 @@ class Settings:
     upper_bound: bool = True
     oracle_k: Sequence[int] = (3, 5, 7)
     recogniser: Recogniser | None = None
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
     utmos: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +90,12 @@ class Settings:
             for count in counts:
                 if count is not None and count < 1:
                     raise ZooError(f"evaluation.{name} must be at least 1, not {count}.")
+        for name, metric in self.metrics.items():
+            if not isinstance(metric, SegmentLatency | CorpusQuality):
+                raise ZooError(
+                    f"evaluation.metrics.{name} must be a SegmentLatency or a CorpusQuality, "
+                    f"not {type(metric).__name__}."
+                )
         if self.knob_values is not None and not self.knob_values:
             raise ZooError(
                 "evaluation.knob_values is empty; "
@@ -264,6 +276,7 @@ class Evaluator:
             resegmentation=self.settings.resegmentation,
             rules=self.settings.rules,
             speaking=speaking,
+            extra=self.settings.metrics,
         )
         scores = dict(result.scores)
         # Sentence metrics are defined where each stream is one sentence.
@@ -299,7 +312,9 @@ class Evaluator:
             for talk in talks
         ]
         scores = self._sentence_scores(instances, texts, target, speaking=speaking)
-        quality = {name: score for name, score in scores.items() if name in ("BLEU", "chrF")}
+        names = {"BLEU", "chrF"}
+        names |= {name for name, m in self.settings.metrics.items() if isinstance(m, CorpusQuality)}
+        quality = {name: score for name, score in scores.items() if name in names}
         speech = SpeechScores()
         if speaking:
             speech = self._speech.score(instances, [[text] for text in texts], target)
@@ -315,9 +330,14 @@ class Evaluator:
         *,
         speaking: bool,
     ) -> dict[str, Score]:
-        convention, rules = self.settings.convention, self.settings.rules
         return score_sentences(
-            instances, texts, language=target, convention=convention, rules=rules, speaking=speaking
+            instances,
+            texts,
+            language=target,
+            convention=self.settings.convention,
+            rules=self.settings.rules,
+            speaking=speaking,
+            extra=self.settings.metrics,
         )
 
     def _keep(
@@ -348,6 +368,7 @@ class Evaluator:
                 "rules": self.settings.rules,
                 "view": self.settings.view,
                 "talks": len(talks),
+                "metrics": list(self.settings.metrics),
             },
         )
         self.evaluation.rows.append(row)

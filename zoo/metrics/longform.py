@@ -1,8 +1,10 @@
 """Scores of whole talks, each with one hypothesis and many reference segments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
+
+from torchmetrics import Metric
 
 from zoo.errors import unknown_choice
 from zoo.languages import Language
@@ -73,6 +75,7 @@ def score_talks(
     rules: str = "zoo",
     repair: bool = True,
     speaking: bool = False,
+    extra: Mapping[str, Metric] | None = None,
     sync: bool = False,
 ) -> LongFormScores:
     """Score talks against their reference segments.
@@ -88,6 +91,8 @@ def score_talks(
             do. False: use them as they are.
         speaking: Compute StartOffset and EndOffset from the target speech, and also its gaps and
             overlap.
+        extra: More metrics by name, each a ``SegmentLatency``, computed on the re-segmented talks
+            like the Long metrics, or a ``CorpusQuality``.
         sync: Sum over ranks; then every rank must call this function with at least one talk that
             has output.
 
@@ -111,7 +116,7 @@ def score_talks(
         segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
 
     facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
-    scorer = Scorer(language, counting, elapsed, facts, {"sync_on_compute": sync})
+    scorer = Scorer(language, counting, elapsed, facts, {"sync_on_compute": sync}, extra or {})
     hypotheses = [segment.hypothesis for segment in segments]
     scores = [
         *scorer.quality(hypotheses, [segment.reference for segment in segments]),
@@ -309,8 +314,9 @@ def _latencies_of(
     laal, yaal = LAAL(**options), YAAL(long_form=True, **options)
     yield scorer.latency(f"StreamLAAL{suffix}", laal, stream_timings, **clamp, **fbk)
     yield scorer.latency(f"LongYAAL{suffix}", yaal, timings, **omnisteval)
-    for name, metric in LONG_METRICS.items():
-        yield scorer.latency(f"Long{name}{suffix}", metric(**options), timings, **omnisteval)
+    metrics = {f"Long{name}": metric(**options) for name, metric in LONG_METRICS.items()}
+    for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():
+        yield scorer.latency(f"{name}{suffix}", metric, timings, **omnisteval)
 
 
 def _documents(

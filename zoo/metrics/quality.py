@@ -12,6 +12,7 @@ from rapidfuzz.distance import Levenshtein
 from sacrebleu.metrics.base import Metric as SacreMetric
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.chrf import CHRF as SacreCHRF
+from sacrebleu.metrics.ter import TER as SacreTER
 from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.functional.text import char_error_rate, word_error_rate
@@ -83,10 +84,19 @@ class BLEU(CorpusQuality):
 
 
 class ChrF(CorpusQuality):
-    """chrF2 of sacreBLEU."""
+    """chrF2 of sacreBLEU; with ``word_order=2`` it is chrF++."""
+
+    def __init__(self, *, word_order: int = 0, **kwargs: Any) -> None:
+        super().__init__(SacreCHRF(word_order=word_order), **kwargs)
+
+
+class TER(CorpusQuality):
+    """Translation edit rate of sacreBLEU in percent; lower is better."""
+
+    higher_is_better = False
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(SacreCHRF(), **kwargs)
+        super().__init__(SacreTER(), **kwargs)
 
 
 class ErrorRate(Metric):

@@ -1,21 +1,23 @@
 """Scores with signatures, ideal and computation-aware, for sentences and whole talks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from torchmetrics import Metric
 
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.latency import RTF, EndOffset, SegmentLatency, StartOffset, Timing
-from zoo.metrics.quality import BLEU, ChrF
+from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.rules import Rules
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech import SPEECH_METRICS, SpeechMetric, SpeechTiming
 from zoo.streaming.elapsed import with_convention
 from zoo.types import Convention, Instance
+
+MetricT = TypeVar("MetricT", bound=Metric)
 
 
 def value_of(metric: Metric) -> float | None:
@@ -106,6 +108,7 @@ class Scorer:
         elapsed: How elapsed times were measured.
         facts: Settings that are part of every signature.
         options: Keyword arguments for every metric.
+        extra: Metrics of the configuration by name, scored beside the built-in metrics.
     """
 
     language: Language
@@ -113,13 +116,27 @@ class Scorer:
     elapsed: ElapsedInfo
     facts: dict[str, str | None]
     options: dict[str, Any]
+    extra: Mapping[str, Metric] = field(default_factory=dict)
+
+    def extra_metrics(self, kind: type[MetricT]) -> dict[str, MetricT]:
+        """Return unused copies of the extra metrics of one class, by name."""
+        copies = {name: m.clone() for name, m in self.extra.items() if isinstance(m, kind)}
+        for metric in copies.values():
+            metric.reset()
+            for option, value in self.options.items():
+                setattr(metric, option, value)
+        return copies
 
     def quality(
         self, hypotheses: Sequence[str], references: Sequence[str], *, prefix: str = ""
     ) -> list[Score]:
-        """Compute BLEU and chrF; ``prefix`` is added to their names."""
+        """Compute BLEU, chrF and extra quality metrics; ``prefix`` is added to their names."""
         scores: list[Score] = []
-        metrics = {"BLEU": BLEU(self.language, **self.options), "chrF": ChrF(**self.options)}
+        metrics: dict[str, CorpusQuality] = {
+            "BLEU": BLEU(self.language, **self.options),
+            "chrF": ChrF(**self.options),
+            **self.extra_metrics(CorpusQuality),
+        }
         for name, metric in metrics.items():
             metric.update(hypotheses, references)
             facts = {"tool_": metric.signature(), **self.facts}

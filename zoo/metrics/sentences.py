@@ -1,11 +1,13 @@
 """Scores of single sentences, one stream per sentence, as SimulEval computes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+from torchmetrics import Metric
 
 from zoo.errors import ZooError
 from zoo.languages import Language
-from zoo.metrics.latency import SENTENCE_METRICS, Timing
+from zoo.metrics.latency import SENTENCE_METRICS, SegmentLatency, Timing
 from zoo.metrics.references import check_units
 from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
@@ -22,6 +24,7 @@ def score_sentences(
     convention: Convention = "queue",
     rules: str = "zoo",
     speaking: bool = False,
+    extra: Mapping[str, Metric] | None = None,
     sync: bool = False,
 ) -> dict[str, Score]:
     """Score sentences.
@@ -34,6 +37,7 @@ def score_sentences(
         rules: Name of the counting rules (``zoo.metrics.rules``).
         speaking: Compute StartOffset and EndOffset from the target speech, and also its gaps,
             overlap and token delay (``SpeechATD``).
+        extra: More metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
         sync: Sum over ranks; then every rank must call this function.
 
     Returns:
@@ -55,21 +59,22 @@ def score_sentences(
 
     counting = find_rules(rules)
     streams = prepare_instances(instances, convention, counting)
-    scorer = Scorer(language, counting, ElapsedInfo.of(streams), {}, {"sync_on_compute": sync})
+    elapsed, options = ElapsedInfo.of(streams), {"sync_on_compute": sync}
+    scorer = Scorer(language, counting, elapsed, {}, options, extra or {})
     timings = [
         Timing(stream.delays, stream.source_length, counting.length(text, language.unit))
         for stream, text in zip(streams, texts, strict=True)
     ]
 
     scores = scorer.quality([stream.text.strip() for stream in streams], texts)
-    for name, metric in SENTENCE_METRICS.items():
-        scores.append(scorer.latency(name, metric(**scorer.options), timings))
-        if scorer.elapsed.available:
-            aware = [
-                replace(timing, times=stream.elapsed, ideal=timing.times)
-                for timing, stream in zip(timings, streams, strict=True)
-            ]
-            scores.append(scorer.latency(f"{name}_CA", metric(**scorer.options), aware))
+    aware = [
+        replace(timing, times=stream.elapsed, ideal=timing.times)
+        for timing, stream in zip(timings, streams, strict=True)
+    ]
+    for suffix, times in (("", timings), ("_CA", aware)) if elapsed.available else (("", timings),):
+        metrics = {name: metric(**options) for name, metric in SENTENCE_METRICS.items()}
+        for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():
+            scores.append(scorer.latency(f"{name}{suffix}", metric, times))
     if speaking:
         scores.extend(scorer.speech({"SpeechATD": SpeechATD}, streams))
     scores.extend(scorer.streams(streams, speaking=speaking))

@@ -73,7 +73,9 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         for name, value in row.scores.items()
         if value is not None
     }
-    return [column for column in COLUMNS if not column.speech or column.score in speech_scores]
+    shown = [column for column in COLUMNS if not column.speech or column.score in speech_scores]
+    extra = dict.fromkeys(name for row in rows for name in row.settings.get("metrics", ()))
+    return shown + [Column(name, name, 2) for name in extra]
 
 
 def knob_label(row: Row) -> str:

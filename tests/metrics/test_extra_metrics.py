@@ -1,0 +1,71 @@
+"""Metrics of the configuration are scored beside the built-in metrics."""
+
+from pathlib import Path
+
+import pytest
+from torchmetrics import Metric
+
+from tests.metrics.test_scores import DE, SEGMENTS, TALK
+from zoo.config import build, compose
+from zoo.errors import ZooError
+from zoo.metrics.latency import SegmentLatency, Timing
+from zoo.metrics.longform import score_talks
+from zoo.metrics.quality import TER, ChrF
+from zoo.metrics.sentences import score_sentences
+from zoo.report.results import Row
+from zoo.report.table import columns
+
+
+class LastUnit(SegmentLatency):
+    """Time of the last unit of a segment."""
+
+    def score(self, timing: Timing) -> float | None:
+        return timing.times[-1] if timing.scorable else None
+
+
+EXTRA: dict[str, Metric] = {"LastUnit": LastUnit(), "TER": TER(), "chrFpp": ChrF(word_order=2)}
+
+
+def test_sentences_have_extra_latency_and_quality() -> None:
+    scores = score_sentences([TALK], language=DE, extra=EXTRA)
+    assert scores["LastUnit"].value == 8.0
+    assert scores["LastUnit_CA"].value == 8.25  # a chunk takes 0.25 s
+    assert "elapsed:queue" in scores["LastUnit_CA"].signature
+    assert scores["TER"].value == 0.0
+    assert scores["chrFpp"].value == 100.0
+    assert "nw:2" in scores["chrFpp"].signature
+
+
+def test_talks_have_extra_latency_of_segments() -> None:
+    scores = score_talks([TALK], [SEGMENTS], language=DE, extra=EXTRA).scores
+    assert scores["LastUnit"].value == (2.0 + 3.0) / 2  # segments begin at 1.0 and 5.0
+    assert scores["LastUnit_CA"].value == (2.25 + 3.25) / 2
+    assert "reseg:mwer" in scores["LastUnit"].signature
+
+
+def test_every_scoring_starts_with_unused_metrics() -> None:
+    first = score_sentences([TALK], language=DE, extra=EXTRA)
+    again = score_sentences([TALK], language=DE, extra=EXTRA)
+    assert first == again
+    assert EXTRA["LastUnit"].update_count == 0
+
+
+def test_the_configuration_chooses_metrics_by_name() -> None:
+    settings = build(compose("evaluate", ["metric=[chrfpp,ter]", "evaluation.recogniser=null"]).evaluation)
+    assert {name: type(metric) for name, metric in settings.metrics.items()} == {
+        "chrFpp": ChrF,
+        "TER": TER,
+    }
+
+
+def test_another_class_is_refused() -> None:
+    given = ["evaluation.recogniser=null", "+evaluation.metrics.RTF._target_=zoo.metrics.latency.RTF"]
+    with pytest.raises(ZooError, match=r"evaluation\.metrics\.RTF must be a SegmentLatency"):
+        build(compose("evaluate", given).evaluation)
+
+
+def test_the_table_shows_extra_metrics(tmp_path: Path) -> None:
+    row = Row(
+        "s", None, "d", "tst", "en", "de", {"TER": 1.0}, {}, "", settings={"metrics": ["TER"]}
+    )
+    assert [column.score for column in columns([row])][-1] == "TER"
