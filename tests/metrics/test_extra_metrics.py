@@ -51,7 +51,9 @@ def test_every_scoring_starts_with_unused_metrics() -> None:
 
 
 def test_the_configuration_chooses_metrics_by_name() -> None:
-    settings = build(compose("evaluate", ["metric=[chrfpp,ter]", "evaluation.recogniser=null"]).evaluation)
+    settings = build(
+        compose("evaluate", ["metric=[chrfpp,ter]", "evaluation.recogniser=null"]).evaluation
+    )
     assert {name: type(metric) for name, metric in settings.metrics.items()} == {
         "chrFpp": ChrF,
         "TER": TER,
@@ -59,7 +61,10 @@ def test_the_configuration_chooses_metrics_by_name() -> None:
 
 
 def test_another_class_is_refused() -> None:
-    given = ["evaluation.recogniser=null", "+evaluation.metrics.RTF._target_=zoo.metrics.latency.RTF"]
+    given = [
+        "evaluation.recogniser=null",
+        "+evaluation.metrics.RTF._target_=zoo.metrics.latency.RTF",
+    ]
     with pytest.raises(ZooError, match=r"evaluation\.metrics\.RTF must be a SegmentLatency"):
         build(compose("evaluate", given).evaluation)
 
