@@ -40,12 +40,10 @@ class Simulstream(SeamlessStreamAtt):
 
     Args:
         bugs: names of the bugs of 1.0.0 to keep. ``cut``: audio is cut at an eighth of the aligned
-            frame, because the
-            factor 8 is set after its use. ``rows``: a token of a beam search gets the attention of
-            the beam that was in
-            its row one step earlier. ``bins``: features are normalised after pairs were stacked,
-            odd and even frames
-            apart, where SeamlessM4T was trained on whole mel bins.
+            frame, because the factor 8 is set after its use. ``rows``: a token of a beam search
+            gets the attention of the beam that was in its row one step earlier. ``bins``: features
+            are normalised after pairs were stacked, odd and even frames apart, although SeamlessM4T
+            was trained on normalised mel bins.
         options: of simulstream's configuration, and ``words``, the length of the text history.
     """
 

@@ -30,8 +30,7 @@ class PlainLoop(Backbone):
     Args:
         thinker: the loaded backbone to copy.
         limits: ``none`` generates every answer to its end; ``released`` stops where the released
-            code does, or where
-            the separator and the words to emit are known, if that is later.
+            code does, or where the separator and the words to emit are known, if that is later.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
