@@ -103,6 +103,17 @@ def test_every_system_with_a_knob_runs_at_one_value(script: ModuleType) -> None:
             )
 
 
+def test_clips_are_few_wherever_they_are_configured(script: ModuleType) -> None:
+    clips = {"_target_": "zoo.data.clips.ClipConfig", "count": 5000}
+    stages = {"long": {"sampling": clips}, "short": {"sampling": "${training.objectives.a}"}}
+    training = {"curriculum": {"stages": stages}, "objectives": {"a": {"sampling": clips}}}
+    overrides = script.training_overrides({"training": training})
+    assert [override for override in overrides if ".count=" in override] == [
+        f"training.curriculum.stages.long.sampling.count={script.CLIPS}",
+        f"training.objectives.a.sampling.count={script.CLIPS}",
+    ]
+
+
 def test_losses_are_read_per_step(script: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text(
