@@ -1,1 +1,1 @@
-"""Networks behind one contract: what would they say now? They know no policy, no clock and no metric."""
+"""Backbones: speech translation networks behind one contract."""

@@ -1,4 +1,4 @@
-"""The contract of every backbone: encode audio, continue a text, keep and drop caches of a stream."""
+"""The contract of every backbone: encode audio, continue a text, keep and drop caches."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,13 +57,13 @@ class TokenizerCorpus:
 class Backbone(nn.Module, ABC):
     """A speech translation network.
 
-    The constructor touches no disk and no network; ``load`` reads weights. ``forward`` is teacher forcing,
-    on batches of the backbone's own collator.
+    The constructor touches no disk and no network; ``load`` reads weights. ``forward`` is teacher
+    forcing, on batches of the backbone's own collator.
 
     Attributes:
         exposes: Capabilities besides translation; known before weights are loaded.
-        frame_samples: Source samples per frame, the unit of alignments and cuts; known before weights
-            are loaded.
+        frame_samples: Source samples per frame, the unit of alignments and cuts; known before
+            weights are loaded.
         weights_key: Constructor argument that names trained weights.
         training_arguments: Constructor arguments that an evaluation ignores.
     """
@@ -133,9 +133,9 @@ class Backbone(nn.Module, ABC):
     ) -> list[Hypothesis]:
         """Answer one request per stream, as a batch.
 
-        The audio of a request is ``session.visible_audio(request.audio_end)``, which is never empty. A
-        backbone with a window of its own may call ``session.forget`` before it answers; a new text then
-        begins.
+        The audio of a request is ``session.visible_audio(request.audio_end)``, which is never
+        empty. A backbone with a window of its own may call ``session.forget`` before it answers; a
+        new text then begins.
 
         Args:
             sessions: Of the streams.
@@ -212,8 +212,8 @@ class Units:
 
     Attributes:
         ids: (n,) int64, as the vocoder counts them.
-        attention: (n, positions), from the query that predicts each unit to the text decoder states that
-            were fed: opening, kept tokens, new tokens and perhaps the end of the text.
+        attention: (n, positions), from the query that predicts each unit to the text decoder states
+            that were fed: opening, kept tokens, new tokens and perhaps the end of the text.
         opening: Number of states before the text.
         truncated: Whether a limit ended the units.
     """
@@ -257,8 +257,8 @@ class Speaking(Protocol):
 
         Args:
             writes: One per stream.
-            layer: Of the text-to-unit decoder, whose cross-attention is returned as the mean of its heads
-                (None: the mean of all layers).
+            layer: Of the text-to-unit decoder, whose cross-attention is returned as the mean of its
+                heads (None: the mean of all layers).
             close: Whether the state of an end of text is appended, as offline generation does.
         """
 

@@ -33,8 +33,8 @@ SUBSAMPLING = 4  # features per frame, by two convolutions of stride 2
 class SpeechToText(EncoderDecoder):
     """A model of one language pair, or of several, whose target language is a token.
 
-    The defaults of alignment and search are those of FBK-fairseq's AlignAtt for such models: layer 3, mean
-    of its heads, without the last frame; beam 5.
+    The defaults of alignment and search are those of FBK-fairseq's AlignAtt for such models: layer
+    3, mean of its heads, without the last frame; beam 5.
     """
 
     frame_samples = SUBSAMPLING * HOP  # 40 ms
@@ -61,7 +61,10 @@ class SpeechToText(EncoderDecoder):
         self.name = name
 
     def build(self) -> None:
-        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or differs."""
+        """Read network, tokenizer and feature extractor.
+
+        Raises ZooError on what is missing or differs.
+        """
         model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
         extractor = load_part(
             "feature extractor", Speech2TextFeatureExtractor.from_pretrained, self.name
@@ -72,8 +75,8 @@ class SpeechToText(EncoderDecoder):
         encoder = network.model.encoder
         if 2 ** len(encoder.conv.conv_layers) != SUBSAMPLING:
             raise ZooError(
-                f"{self.name} has {len(encoder.conv.conv_layers)} subsampling layers; only 2 (frames of 40 ms) are "
-                "supported."
+                f"{self.name} has {len(encoder.conv.conv_layers)} subsampling layers; only 2 "
+                "(frames of 40 ms) are supported."
             )
         self.end = int(network.config.eos_token_id)
         known = {str(self.tokenizer.eos_token): self.end}
@@ -100,13 +103,15 @@ class SpeechToText(EncoderDecoder):
         languages = self.tokenizer.lang_code_to_id
         if languages and session.target_language.code not in languages:
             raise ZooError(
-                f"{self.name} does not write {session.target_language.name}; choose target_language from: "
-                f"{', '.join(sorted(languages))}."
+                f"{self.name} does not write {session.target_language.name}; choose "
+                f"target_language from: {', '.join(sorted(languages))}."
             )
         return [self.start, languages[session.target_language.code]] if languages else [self.start]
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """See ``EncoderDecoder``: ``ceil(n / 640)`` frames of each wave (n,) or one less; none below 25 ms."""
+        """See ``EncoderDecoder``: ``ceil(n / 640)`` frames of each wave (n,) or one less; none
+        below 25 ms.
+        """
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
@@ -121,7 +126,10 @@ class SpeechToText(EncoderDecoder):
         return [next(memories) if len(frames) else frames for frames in hidden]
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
-        """(frames, width) with positions. Not batched: convolutions reach over the ends of each stream."""
+        """(frames, width) with positions.
+
+        Not batched: convolutions reach over the ends of each stream.
+        """
         encoder = self.encoder
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start

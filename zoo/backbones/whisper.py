@@ -35,10 +35,11 @@ ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, averag
 
 
 class Whisper(EncoderDecoder):
-    """Whisper translates its languages into English; with equal source and target language it transcribes.
+    """Whisper translates its languages into English; with equal source and target language it
+    transcribes.
 
-    The defaults of alignment and search are SimulStreaming's: greedy; per head a z-score over tokens and a
-    median filter of 7 frames, then the mean.
+    The defaults of alignment and search are SimulStreaming's: greedy; per head a z-score over
+    tokens and a median filter of 7 frames, then the mean.
     """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
@@ -58,10 +59,11 @@ class Whisper(EncoderDecoder):
 
         Args:
             name: Hub id (openai/whisper-large-v3) or folder.
-            pad_to_30_seconds: Whether the kept audio is padded with silence, as in training. Otherwise only
-                the kept audio is encoded, which is faster but not what the model was trained on.
-            alignment: See ``EncoderDecoder``. With heads=null: the model's own alignment heads, or all
-                heads of the upper half of its layers where it lists none, as in OpenAI's code.
+            pad_to_30_seconds: Whether the kept audio is padded with silence, as in training.
+                Otherwise only the kept audio is encoded, which is faster but not what the model was
+                trained on.
+            alignment: See ``EncoderDecoder``. With heads=null: the model's own alignment heads, or
+                all heads of the upper half of its layers where it lists none, as in OpenAI's code.
             search: See ``EncoderDecoder``.
             max_tokens: See ``EncoderDecoder``.
             dtype: Of weights and activations.
@@ -71,7 +73,10 @@ class Whisper(EncoderDecoder):
         self.pad_to_30_seconds = pad_to_30_seconds
 
     def build(self) -> None:
-        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or differs."""
+        """Read network, tokenizer and feature extractor.
+
+        Raises ZooError on what is missing or differs.
+        """
         model_type(self.name, wanted=("whisper",), noun="Whisper")
         extractor = load_part(
             "feature extractor", WhisperFeatureExtractor.from_pretrained, self.name
@@ -104,8 +109,9 @@ class Whisper(EncoderDecoder):
         self.multilingual = bool(facts.get("is_multilingual", self.languages))
         if self.multilingual and not (self.languages and self.tasks):
             raise ZooError(
-                f"The generation_config.json of {self.name} lists no languages and tasks (lang_to_id, task_to_id); "
-                "take it from the Whisper on the hub that this one comes from."
+                f"The generation_config.json of {self.name} lists no languages and tasks "
+                "(lang_to_id, task_to_id); take it from the Whisper on the hub that this one "
+                "comes from."
             )
         self.never = list(facts.get("suppress_tokens") or [])
         self.never_first = list(facts.get("begin_suppress_tokens") or [])
@@ -115,12 +121,17 @@ class Whisper(EncoderDecoder):
             self.alignment = replace(self.alignment, heads=facts.get("alignment_heads") or upper)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state. Raises ZooError for a language direction that the model does not support."""
+        """An empty state.
+
+        Raises ZooError for a language direction that the model does not support.
+        """
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Start, source language, task, no timestamps; an English-only model takes neither language nor task."""
+        """Start, source language, task, no timestamps; an English-only model takes neither language
+        nor task.
+        """
         transcribed = (
             task is Task.TRANSCRIPTION or session.source_language == session.target_language
         )
@@ -141,8 +152,8 @@ class Whisper(EncoderDecoder):
         source, target = session.source_language.code, session.target_language.code
         if not self.multilingual and (source, target) != ("en", "en"):
             raise ZooError(
-                f"{self.name} supports English only, not {source}-{target}; choose source_language=en and "
-                "target_language=en, or a multilingual Whisper."
+                f"{self.name} supports English only, not {source}-{target}; choose "
+                "source_language=en and target_language=en, or a multilingual Whisper."
             )
         if translated and target != "en":
             choice = (
@@ -151,16 +162,19 @@ class Whisper(EncoderDecoder):
                 else " for a transcript"
             )
             raise ZooError(
-                f"Whisper translates into English only, not {source}-{target}; choose target_language=en{choice}."
+                f"Whisper translates into English only, not {source}-{target}; choose "
+                f"target_language=en{choice}."
             )
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
             raise ZooError(
-                f"{self.name} does not support {session.source_language.name}; choose source_language from: {codes}."
+                f"{self.name} does not support {session.source_language.name}; choose "
+                f"source_language from: {codes}."
             )
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """See ``EncoderDecoder``: 1500 frames of each wave (n,), or its own ``ceil(n / 320)`` without padding.
+        """See ``EncoderDecoder``: 1500 frames of each wave (n,), or its own ``ceil(n / 320)``
+        without padding.
 
         Raises:
             ZooError: For waves of more than 30 s.
@@ -177,9 +191,9 @@ class Whisper(EncoderDecoder):
         """(features, bins), the encoder's input."""
         if len(wave) > SPAN:
             raise ZooError(
-                f"Whisper encodes at most {SPAN_SECONDS} s at once, but {len(wave) / SAMPLE_RATE:g} s are "
-                "kept; choose a history that forgets; its max_seconds must leave room for one chunk within "
-                f"{SPAN_SECONDS} s."
+                f"Whisper encodes at most {SPAN_SECONDS} s at once, but "
+                f"{len(wave) / SAMPLE_RATE:g} s are kept; choose a history that forgets; its "
+                f"max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
         span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
         features = self.spectrogram.compute(
@@ -188,6 +202,9 @@ class Whisper(EncoderDecoder):
         return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
 
     def _convolve(self, features: Tensor) -> Tensor:
-        """(frames, width) with positions. Not batched: convolutions reach over the ends of each stream."""
+        """(frames, width) with positions.
+
+        Not batched: convolutions reach over the ends of each stream.
+        """
         hidden = F.gelu(self.encoder.conv2(F.gelu(self.encoder.conv1(features.T[None]))))[0].T
         return hidden + self.encoder.embed_positions.weight[: len(hidden)]

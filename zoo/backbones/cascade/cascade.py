@@ -1,4 +1,6 @@
-"""A cascade: one network transcribes, a text LLM translates the transcript (StreamUni, section 4.2)."""
+"""A cascade: one network transcribes, a text LLM translates the transcript (StreamUni, section
+4.2).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -118,8 +120,8 @@ class Cascade(Backbone):
             )
         if name is None and tokenizer is None:
             raise ZooError(
-                "A cascade's translator needs a tokenizer: name a folder that has one, or a trained "
-                "model."
+                "A cascade's translator needs a tokenizer: name a folder that has one, or a "
+                "trained model."
             )
         self.transcriber = transcriber
         self.frame_samples = transcriber.frame_samples
@@ -135,7 +137,10 @@ class Cascade(Backbone):
         self.plain = plain
 
     def load(self) -> None:
-        """Load both networks. Raises ZooError on what cannot be loaded, if possible before weights are read."""
+        """Load both networks.
+
+        Raises ZooError on what cannot be loaded, if possible before weights are read.
+        """
         translator.check(self.name, self.config)
         self.tokenizer = load_tokenizer(self.tokenizer_source)
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
@@ -174,7 +179,10 @@ class Cascade(Backbone):
         return detokenise(self.tokenizer, token_ids)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state. Raises ZooError where the transcriber does not support the source language."""
+        """An empty state.
+
+        Raises ZooError where the transcriber does not support the source language.
+        """
         target = (
             session.source_language
             if self.transcriber_target == "source"
@@ -199,7 +207,8 @@ class Cascade(Backbone):
         """Transcribe audio that was not transcribed before, then translate.
 
         Raises:
-            ValueError: If a request gives a transcript that was not answered since audio was last forgotten.
+            ValueError: If a request gives a transcript that was not answered since audio was last
+                forgotten.
         """
         transcribed = [
             i
@@ -220,7 +229,9 @@ class Cascade(Backbone):
     def _transcripts(
         self, sessions: Sequence[Session], requests: Sequence[Request], asked: Sequence[int]
     ) -> dict[int, Hypothesis]:
-        """Transcripts of the requests ``asked``, by index; the newest audio is not transcribed twice."""
+        """Transcripts of the requests ``asked``, by index; the newest audio is not transcribed
+        twice.
+        """
         spans = {
             i: (sessions[i].audio_start, len(sessions[i].visible_audio(requests[i].audio_end)))
             for i in asked
@@ -317,7 +328,7 @@ class Cascade(Backbone):
         return Collator(self.prompt, self.plain)
 
     def forward(self, batch: TextBatch) -> dict[str, Tensor]:
-        """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` over the labelled ids."""
+        """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` of labelled ids."""
         logits, targets = causal_logits(self.translator, batch.labels, input_ids=batch.input_ids)
         return {
             "loss": token_loss(logits, targets),
@@ -329,8 +340,8 @@ def _check_transcriber(transcriber: Backbone) -> None:
     if missing := NEEDED - transcriber.exposes:
         families = [name for name in families_exposing(NEEDED) if name != FAMILY]
         raise ZooError(
-            f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not expose "
-            f"{' and '.join(sorted(missing))}; choose another with "
+            f"{type(transcriber).__name__} cannot be a cascade's transcriber, for it does not "
+            f"expose {' and '.join(sorted(missing))}; choose another with "
             f"backbone@backbone.transcriber=..., of a family that does: {', '.join(families)}."
         )
 
@@ -362,6 +373,7 @@ def _given(session: Session, request: Request) -> str:
     key = _key(request.transcript_ids)
     if key not in texts:
         raise ValueError(
-            "The request gives a transcript that the transcriber has not answered for the kept audio."
+            "The request gives a transcript that the transcriber has not answered for the kept "
+            "audio."
         )
     return texts[key]

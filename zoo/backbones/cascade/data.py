@@ -1,4 +1,6 @@
-"""Training batches of a text LLM from excerpts of talks, without their audio; runs in a data worker."""
+"""Training batches of a text LLM from excerpts of talks, without their audio; runs in a data
+worker.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,10 +30,11 @@ class TextBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch: source words and some words of the translation as prompt, the rest as answer.
+    """Excerpts to a batch: source words and some words of the translation as prompt, the rest as
+    answer.
 
-    The number of written words, and which transcripts are plain, are drawn from the excerpt itself, so they
-    do not depend on the worker.
+    The number of written words, and which transcripts are plain, are drawn from the excerpt itself,
+    so they do not depend on the worker.
 
     Attributes:
         prompt: The backbone's.

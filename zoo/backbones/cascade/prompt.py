@@ -15,11 +15,12 @@ Written = Literal["prompt", "answer", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings of one chat turn; the defaults are the paper's (StreamUni, section 4.2) in Phi-4-mini's chat format.
+    """Strings of one chat turn; the defaults are the paper's (StreamUni, section 4.2) in
+    Phi-4-mini's chat format.
 
     Attributes:
-        instruction: Contains {transcript}; may contain {source} and {target}, names of languages, and
-            {translation}, the translation written so far.
+        instruction: Contains {transcript}; may contain {source} and {target}, names of languages,
+            and {translation}, the translation written so far.
         user: Before the instruction.
         end: The token that ends instruction and answer.
         assistant: Before the answer.
@@ -38,8 +39,9 @@ class Template:
         filled = formatted(self.instruction, **{name: f"<{name}>" for name in FIELDS})
         if filled is None or "<transcript>" not in filled:
             raise ZooError(
-                "The template's instruction must have {transcript} in it; it may have {source}, {target} "
-                f"and {{translation}} and no other braces, not {self.instruction!r}."
+                "The template's instruction must have {transcript} in it; it may have "
+                "{source}, {target} and {translation} and no other braces, not "
+                f"{self.instruction!r}."
             )
 
     @property
@@ -64,8 +66,9 @@ class Prompt(ChatPrompt):
         Args:
             tokenizer: Of the text LLM.
             template: Strings of the turn.
-            written: Place of the translation written so far. prompt: in the instruction, as in the paper;
-                the answer continues it. answer: forced as the beginning of the answer. both: in both.
+            written: Place of the translation written so far. prompt: in the instruction, as in the
+                paper; the answer continues it. answer: forced as the beginning of the answer. both:
+                in both.
 
         Raises:
             ZooError: When the tokenizer lacks the template's end.

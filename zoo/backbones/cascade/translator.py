@@ -23,7 +23,7 @@ KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")  # all layers attend to a
 
 
 def check(name: str | None, config: Mapping[str, Any] | None) -> None:
-    """Raise ZooError unless ``name``, or the fields of ``config``, describe a supported text LLM."""
+    """Raise ZooError unless ``name``, or else ``config``, describes a supported text LLM."""
     if name is not None:
         model_type(name, wanted=KINDS, noun="translator")
     elif config is None or config.get("model_type") not in KINDS:

@@ -20,15 +20,16 @@ class AlignmentConfig:
 
     Attributes:
         layer: Of the decoder, from 0.
-        heads: Of that layer (None: all); or pairs of a layer and a head, such as Whisper's alignment heads,
-            and ``layer`` is ignored.
-        query: The position whose attention is a token's. predicting: the position that predicts it. own:
-            the position where the token itself is fed (the last token of an answer that was cut at a limit
-            is not fed; its predicting position is used). mixed: own for tokens written before, predicting
-            for new ones.
-        normalisation: none; z_score: each frame's weights over the tokens, written and new; z_score_all:
-            over all positions that were fed, the opening included (SimulStreaming). Fewer than three rows
-            are not normalised: with two, every frame has the same two scores, up to rounding.
+        heads: Of that layer (None: all); or pairs of a layer and a head, such as Whisper's
+            alignment heads, and ``layer`` is ignored.
+        query: The position whose attention is a token's. predicting: the position that predicts it.
+            own: the position where the token itself is fed (the last token of an answer that was
+            cut at a limit is not fed; its predicting position is used). mixed: own for tokens
+            written before, predicting for new ones.
+        normalisation: none; z_score: each frame's weights over the tokens, written and new;
+            z_score_all: over all positions that were fed, the opening included (SimulStreaming).
+            Fewer than three rows are not normalised: with two, every frame has the same two scores,
+            up to rounding.
         median_filter: Odd width in frames of a median along the source (0: off).
         average: Whether heads are averaged first, or last, after each was normalised and filtered.
         ignore_last: Number of last frames that are left out, as long as one remains.
@@ -51,11 +52,13 @@ class AlignmentConfig:
         sizes = {1 if isinstance(head, int) else len(head) for head in self.heads or [0]}
         if sizes not in ({1}, {2}):
             raise ZooError(
-                f"The alignment's heads are numbers, or all pairs of a layer and a head, not {self.heads}."
+                "The alignment's heads are numbers, or all pairs of a layer and a head, not "
+                f"{self.heads}."
             )
         if self.median_filter < 0 or (self.median_filter and self.median_filter % 2 == 0):
             raise ZooError(
-                f"The alignment's median_filter must be an odd number of frames or 0, not {self.median_filter}."
+                "The alignment's median_filter must be an odd number of frames or 0, not "
+                f"{self.median_filter}."
             )
         if self.ignore_last < 0:
             raise ZooError(
@@ -84,12 +87,14 @@ class AlignmentConfig:
         for layer, numbers in chosen.items():
             if not 0 <= layer < layers:
                 raise ZooError(
-                    f"The alignment names layer {layer}, but the decoder's layers are 0 to {layers - 1}."
+                    f"The alignment names layer {layer}, but the decoder's layers are 0 to "
+                    f"{layers - 1}."
                 )
             for number in numbers or []:
                 if not 0 <= number < heads:
                     raise ZooError(
-                        f"The alignment names head {number} of layer {layer}, but its heads are 0 to {heads - 1}."
+                        f"The alignment names head {number} of layer {layer}, but its heads are 0 "
+                        f"to {heads - 1}."
                     )
         return chosen
 
@@ -97,8 +102,8 @@ class AlignmentConfig:
         """Align the tokens of a text.
 
         Args:
-            rows: (positions, heads, frames) attention weights, at least one frame. Position i was fed token i
-                of opening, prefix and new tokens; the last new token may be missing.
+            rows: (positions, heads, frames) attention weights, at least one frame. Position i was
+                fed token i of opening, prefix and new tokens; the last new token may be missing.
             opening: Tokens before the text, at least one.
             prefix: Tokens of the kept text.
             new: New tokens.
@@ -121,7 +126,7 @@ class AlignmentConfig:
         return tokens.mean(dim=1)
 
     def _places(self, tokens: int, *, opening: int, prefix: int, device: torch.device) -> Tensor:
-        """(tokens,) position of each token's query: its own, or the one before, which predicts it."""
+        """(tokens,) position of each token's query: its own, or the one that predicts it."""
         token = torch.arange(tokens, device=device)
         own = {"predicting": token < 0, "own": token >= 0, "mixed": token < prefix}[self.query]
         return token + opening - 1 + own.long()
@@ -130,7 +135,8 @@ class AlignmentConfig:
 def z_score(rows: Tensor) -> Tensor:
     """Normalise (rows, heads, frames) to mean 0 and standard deviation 1 over the rows.
 
-    A frame with equal weights in all rows becomes 0. Fewer than three rows are returned as they are.
+    A frame with equal weights in all rows becomes 0. Fewer than three rows are returned as they
+    are.
     """
     if len(rows) < 3:
         return rows
@@ -140,7 +146,9 @@ def z_score(rows: Tensor) -> Tensor:
 
 
 def median_filter(rows: Tensor, width: int) -> Tensor:
-    """The median of ``width`` frames around each of (..., frames), mirrored at the ends; too few stay as they are."""
+    """The median of ``width`` frames around each of (..., frames), mirrored at the ends; too few
+    stay as they are.
+    """
     around = width // 2
     if rows.shape[-1] <= around or rows.numel() == 0:
         return rows

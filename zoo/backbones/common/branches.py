@@ -1,8 +1,9 @@
-"""Branches of several texts over one cache of keys and values: the common part of every beam search.
+"""Branches of several texts over one cache of keys and values: the common part of every beam
+search.
 
-All tokens of a stream, of all its beams, stand in one sequence. A branch attends to the prompt and to
-the tokens it grew from. The prompt is therefore cached once for all beams of a stream, and beams are
-reordered without copying keys and values.
+All tokens of a stream, of all its beams, stand in one sequence. A branch attends to the prompt and
+to the tokens it grew from. The prompt is therefore cached once for all beams of a stream, and beams
+are reordered without copying keys and values.
 """
 
 from abc import ABC, abstractmethod
@@ -55,8 +56,8 @@ class KeyValueCache:
 class Branches(ABC):
     """Texts in progress for a batch of streams; fulfils ``search.Continuation``.
 
-    Rows are streams x beams. Prompts of different lengths, and what was cached before them, are padded
-    on the left.
+    Rows are streams x beams. Prompts of different lengths, and what was cached before them, are
+    padded on the left.
 
     Attributes:
         log_probs: (rows, vocabulary), of each row's next token.
@@ -104,7 +105,10 @@ class Branches(ABC):
         self._next = self._positions[:, -1:] + 1
 
     def fork(self, beams: int) -> None:
-        """Give each stream ``beams`` rows that continue the same prompt. Only before the first step."""
+        """Give each stream ``beams`` rows that continue the same prompt.
+
+        Only before the first step.
+        """
         self.beams = beams
         self.visible = self.visible.repeat_interleave(beams, dim=0)
         self.log_probs = self.log_probs.repeat_interleave(beams, dim=0)

@@ -1,4 +1,4 @@
-"""Encoder outputs of offline backbones, which encode all kept audio again whenever it has changed."""
+"""Encoder outputs of offline backbones, which encode all kept audio when it has changed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ class StreamState:
 
     Attributes:
         memory: (frames, width), the encoder's last output.
-        span: Stream position of the first sample, and number of samples, that ``memory`` was computed from.
+        span: Stream position of the first sample, and number of samples, that ``memory`` was
+            computed from.
         features: Of the concrete class, such as features of audio that is still kept.
         branch: Of a network that speaks: the last hypothesis among the texts decoded with it.
     """

@@ -1,4 +1,4 @@
-"""The families of backbones, found by their modules: a folder or a file of ``zoo/backbones`` each."""
+"""The families of backbones: a folder or a file of ``zoo/backbones`` each."""
 
 import inspect
 import pkgutil

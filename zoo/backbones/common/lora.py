@@ -1,7 +1,8 @@
-"""Low-rank adapters (LoRA) inside a network of Transformers, through peft: new, read, merged, written.
+"""Low-rank adapters (LoRA) inside a network of Transformers, through peft: new, read, merged,
+written.
 
-An adapter lies inside the layers that it adapts: the network keeps its class, and the names of weights
-tell the adapter's from the others.
+An adapter lies inside the layers that it adapts: the network keeps its class, and the names of
+weights tell the adapter's from the others.
 """
 
 import json
@@ -39,8 +40,8 @@ class LoraConfig:
         rank: Rank of the update.
         alpha: The update is scaled by alpha / rank.
         dropout: Share of inputs that are dropped in training.
-        save: What an exported model holds. merged: weights with the adapter added. adapter: the weights
-            it started from, and the adapter in a folder beside them.
+        save: What an exported model holds. merged: weights with the adapter added. adapter: the
+            weights it started from, and the adapter in a folder beside them.
     """
 
     rank: int = 320
@@ -113,7 +114,10 @@ def read_adapter(folder: Path) -> Adapter | None:
 
 
 def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraConfig:
-    """The configuration under the ``keys`` of rank, alpha and dropout. Raises ZooError without them."""
+    """The configuration under the ``keys`` of rank, alpha and dropout.
+
+    Raises ZooError without them.
+    """
     found = settings if isinstance(settings, dict) else {}
     rank, alpha, dropout = (found.get(key) for key in keys)
     if not (isinstance(rank, int) and isinstance(alpha, int | float)):
@@ -131,7 +135,8 @@ def install(
     Args:
         network: With all weights but the adapter's.
         adapter: A trained one; None: a new one, which changes nothing yet, if there is a ``lora``.
-        lora: Configuration of an adapter that is kept apart; None: a trained one is added to the weights.
+        lora: Configuration of an adapter that is kept apart; None: a trained one is added to the
+            weights.
         targets: See ``inject``.
 
     Raises:
@@ -181,8 +186,8 @@ def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
     Args:
         network: Its base weights are frozen by ``Backbone.trainable``.
         lora: Rank, alpha and dropout.
-        targets: Regular expression for the *whole* path of a linear layer; a suffix would also match
-            layers of an audio encoder.
+        targets: Regular expression for the *whole* path of a linear layer; a suffix would also
+            match layers of an audio encoder.
 
     Raises:
         ZooError: Where no layer matches.
@@ -210,7 +215,7 @@ def save(
     lora: LoraConfig | None,
     targets: str,
 ) -> None:
-    """Write a network, and its adapter as ``lora.save`` says, as Transformers lays them out.
+    """Write a network, and its adapter as ``lora.save`` states, as Transformers lays them out.
 
     Args:
         network: With or without an adapter.

@@ -1,4 +1,4 @@
-"""Greedy and beam search with repetition controls, over any texts in progress (``Continuation``)."""
+"""Greedy and beam search with repetition controls over any ``Continuation``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,8 @@ class Answer:
     Attributes:
         tokens: Ids without the end.
         finished: Whether the model generated the end.
-        generated: What the continuation keeps of the tokens that were fed: all, or all but the last.
+        generated: What the continuation keeps of the tokens that were fed: all, or all but the
+            last.
     """
 
     tokens: list[int]
@@ -63,13 +64,14 @@ class SearchConfig:
 
     Attributes:
         beams: Beam size; 1 is greedy search.
-        length_penalty: Finished beams are ranked by log-probability / length ** length_penalty, the end
-            included in the length.
+        length_penalty: Finished beams are ranked by log-probability / length ** length_penalty, the
+            end included in the length.
         no_repeat_ngram: No n-gram of this size is generated twice (0: off).
         repetition_penalty: Factor on the log-probabilities of ids that occurred before (1: off).
-        repetition: Where the two controls look for earlier ids. text: in kept target text and answer.
-            prompt (released code of InfiniSST): in prompt and answer, the end of turn and the
-            instruction included; an n-gram of earlier text is forbidden if it would be repeated whole.
+        repetition: Where the two controls look for earlier ids. text: in kept target text and
+            answer. prompt (released code of InfiniSST): in prompt and answer, the end of turn and
+            the instruction included; an n-gram of earlier text is forbidden if it would be repeated
+            whole.
         suppress: Texts; no token that contains one of them is generated.
     """
 
@@ -86,13 +88,13 @@ class SearchConfig:
             raise ZooError(f"The search needs beams of at least 1, not {self.beams}.")
         if self.repetition_penalty <= 0 or self.no_repeat_ngram < 0:
             raise ZooError(
-                f"The search needs a repetition_penalty above 0 and a no_repeat_ngram of at least 0, "
-                f"not {self.repetition_penalty} and {self.no_repeat_ngram}."
+                "The search needs a repetition_penalty above 0 and a no_repeat_ngram of at least "
+                f"0, not {self.repetition_penalty} and {self.no_repeat_ngram}."
             )
         if self.repetition == "prompt" and self.no_repeat_ngram == 1:
             raise ZooError(
-                "A search with repetition=prompt needs a no_repeat_ngram other than 1: the end could "
-                "not be generated."
+                "A search with repetition=prompt needs a no_repeat_ngram other than 1: the end "
+                "could not be generated."
             )
         if "" in self.suppress:
             raise ZooError("The search cannot suppress an empty text: every token contains it.")

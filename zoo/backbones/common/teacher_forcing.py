@@ -18,7 +18,8 @@ class TensorBatch:
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        values = {name: getattr(self, name) for name in names}
         moved = {
             name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)
         }

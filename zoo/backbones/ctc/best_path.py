@@ -1,4 +1,4 @@
-"""The best path of waves through a CTC network of Transformers; waves of a batch do not interact."""
+"""The best path of waves through a CTC network; waves of a batch do not interact."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,8 @@ SHORTEST: Samples = 1600  # shorter waves are padded with zeros for the convolut
 def best_paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
     """The likeliest label of every frame, blanks and repetitions included.
 
-    Waves are one batch if the network masks padding, as its extractor's ``return_attention_mask`` states;
-    otherwise they are computed one by one.
+    Waves are one batch if the network masks padding, as its extractor's ``return_attention_mask``
+    states; otherwise they are computed one by one.
 
     Args:
         network: A model for CTC.
@@ -53,7 +53,9 @@ def frames(network: Any, lengths: Tensor, most: int) -> Tensor:
 
 
 def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
-    """Inputs of a network from waves (n,), padded with zeros to the longest, or to the 30 s of a Whisper."""
+    """Inputs of a network from waves (n,), padded with zeros to the longest, or to the 30 s of a
+    Whisper.
+    """
     filled = [F.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
     arrays = [wave.cpu().float().numpy() for wave in filled]
     padding = "max_length" if hasattr(extractor, "n_samples") else True

@@ -55,8 +55,8 @@ class CTCOutput:
 class CTC(Backbone):
     """Transcribes by letters; source and target language are the same.
 
-    The input are log energies of mel bands, two spectra of 10 ms per frame. The written prefix is not forced:
-    an answer is the best path of all kept audio, after as many tokens as were written.
+    The input are log energies of mel bands, two spectra of 10 ms per frame. The written prefix is
+    not forced: an answer is the best path of all kept audio, after as many tokens as were written.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -78,8 +78,8 @@ class CTC(Backbone):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: Hub id or folder of a Wav2Vec2-BERT for CTC, or of another network on the same filterbanks;
-                None: randomly initialised by ``config``.
+            name: Hub id or folder of a Wav2Vec2-BERT for CTC, or of another network on the same
+                filterbanks; None: randomly initialised by ``config``.
             config: Fields of Transformers' ``Wav2Vec2BertConfig``.
             letters: Tokens of a randomly initialised network, in lower case.
             dtype: Of weights and activations.
@@ -107,7 +107,10 @@ class CTC(Backbone):
         return f"python evaluate.py system=wait_k synthesizer=espeak {weights}"
 
     def load(self) -> None:
-        """Read or create the network. Raises ZooError for what is missing, damaged or of another kind."""
+        """Read or create the network.
+
+        Raises ZooError for what is missing, damaged or of another kind.
+        """
         tokenizer: Any
         if self.name is None:
             tokenizer = character_tokenizer(self.letters)
@@ -130,8 +133,8 @@ class CTC(Backbone):
             or tokenizer.word_delimiter_token is None
         ):
             raise ZooError(
-                f"{self.name} has no filterbank features or no token between words, so it does not fit as "
-                "CTC."
+                f"{self.name} has no filterbank features or no token between words, so it does not "
+                "fit as CTC."
             )
         # the fastest on CPU at these lengths, in training by far
         self.network.set_attn_implementation("eager")

@@ -16,7 +16,7 @@ BLANK, UNKNOWN, SPACE = "<pad>", "<unk>", "|"  # as wav2vec 2.0 has them
 
 
 def character_tokenizer(letters: str) -> Wav2Vec2CTCTokenizer:
-    """A tokenizer with the blank (0), the unknown token, the space between words and ``letters``."""
+    """A tokenizer with blank (0), unknown token, space between words and ``letters``."""
     vocabulary = {token: number for number, token in enumerate([BLANK, UNKNOWN, SPACE, *letters])}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.json"
@@ -76,6 +76,6 @@ class Spelling:
     def text(self, ids: Sequence[int]) -> str:
         """The text of ids."""
         pieces = self.tokenizer.convert_ids_to_tokens(list(ids))
-        silent = (BLANK, UNKNOWN, self.tokenizer.pad_token, self.tokenizer.unk_token)
+        control = (BLANK, UNKNOWN, self.tokenizer.pad_token, self.tokenizer.unk_token)
         space = self.tokenizer.word_delimiter_token
-        return "".join(" " if piece == space else piece for piece in pieces if piece not in silent)
+        return "".join(" " if piece == space else piece for piece in pieces if piece not in control)

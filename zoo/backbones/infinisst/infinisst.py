@@ -52,7 +52,8 @@ class InfiniSST(SpeechLLM):
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
     ) -> None:
-        """Configure the backbone; ``load`` reads weights. Other arguments are those of ``SpeechLLM``.
+        """Configure the backbone; ``load`` reads weights. Other arguments are those of
+        ``SpeechLLM``.
 
         Args:
             window: Sliding window of the decoder.
@@ -92,9 +93,9 @@ class InfiniSST(SpeechLLM):
     ) -> list[Hypothesis]:
         """Generate one turn per stream: encode all new audio, then decode until the end of turn.
 
-        Encoded audio leaves the session, as the window is kept here. Audio short of a whole chunk waits
-        for more, or is padded with zeros when the source has ended; a stream without a whole chunk gets
-        an empty hypothesis.
+        Encoded audio leaves the session, as the window is kept here. Audio short of a whole chunk
+        waits for more, or is padded with zeros when the source has ended; a stream without a whole
+        chunk gets an empty hypothesis.
         """
         hypotheses = [
             self._hypothesis(session, Answer([], True, session.backbone_state.cache))
@@ -172,12 +173,18 @@ class InfiniSST(SpeechLLM):
         return target.unit == "char" or piece.startswith(SPACES)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """Do nothing: the turn is in the window already. Raises ZooError unless all of it was written."""
+        """Do nothing: the turn is in the window already.
+
+        Raises ZooError unless all of it was written.
+        """
         if tokens != hypothesis.num_new_tokens:
             raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
 
     def open(self, session: Session) -> StreamState:
-        """Empty caches. Raises ZooError when the prompt has no token for the session's multiplier."""
+        """Empty caches.
+
+        Raises ZooError when the prompt has no token for the session's multiplier.
+        """
         kept = len(self._instruction(session)) if self.window.keep_instruction else 0
         return StreamState(
             encoder=self.encoder.open(), cache=empty_cache(self.decoder), instruction=kept
@@ -185,7 +192,8 @@ class InfiniSST(SpeechLLM):
 
 
 def take_chunks(session: Session) -> Tensor:
-    """Remove the whole chunks from a session's audio; at the end of the source the rest is padded with zeros.
+    """Remove the whole chunks from a session's audio; at the end of the source the rest is padded
+    with zeros.
 
     The text of the last turn is forgotten as well: each turn is a text of its own.
 

@@ -43,7 +43,7 @@ class Trajectories(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take the backbone's prompt; raises ZooError for another family and for unaligned talks."""
+        """Take the backbone's prompt; ZooError for another family and unaligned talks."""
         if not isinstance(backbone, InfiniSST):
             raise ZooError(
                 f"The trajectories objective trains InfiniSST, not {type(backbone).__name__}."

@@ -16,8 +16,8 @@ class TurnSearchConfig(SearchConfig):
     Attributes:
         lookback: Earlier target ids that repetition controls consider; None: all in the window.
         tokens_per_chunk: A turn of m chunks has at most m times as many ids, its end included.
-        at_limit: What is kept of a turn that reaches this limit. keep: all ids. drop (released code):
-            all but the last.
+        at_limit: What is kept of a turn that reaches this limit. keep: all ids. drop (released
+            code): all but the last.
     """
 
     beams: int = 4
@@ -36,7 +36,8 @@ class TurnSearchConfig(SearchConfig):
             )
         if self.at_limit == "drop" and self.tokens_per_chunk == 1:
             raise ZooError(
-                "A search with at_limit=drop needs tokens_per_chunk of at least 2: no id could be kept."
+                "A search with at_limit=drop needs tokens_per_chunk of at least 2: no id could be "
+                "kept."
             )
         if self.lookback is not None and self.lookback < 0:
             raise ZooError(

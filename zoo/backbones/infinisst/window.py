@@ -1,9 +1,9 @@
 """The decoder's sliding window (section 3.5): what a stream keeps between turns, and what it drops.
 
 The paper caches keys without rotation and rotates all of them at every step. Here cached keys stay
-rotated at the positions they had in the stream. When the oldest are dropped, only the instruction's keys
-are rotated again, from their first copy, to the positions right before the rest. Rotary attention depends
-on distances only, so both compute the same.
+rotated at the positions they had in the stream. When the oldest are dropped, only the instruction's
+keys are rotated again, from their first copy, to the positions right before the rest. Rotary
+attention depends on distances only, so both compute the same.
 """
 
 from dataclasses import dataclass, field
@@ -24,10 +24,12 @@ class WindowConfig:
     """Size of the window.
 
     Attributes:
-        size: Most cached positions besides the kept instruction, speech and text alike, before a new turn.
-        unit: What is dropped. tokens (the paper): all but the newest ``size`` positions. turns (released
-            code): once all positions, the instruction included, exceed ``size``, whole turns, oldest first
-            and at least one; the window then begins with the end-of-turn token of the last dropped turn.
+        size: Most cached positions besides the kept instruction, speech and text alike, before a
+            new turn.
+        unit: What is dropped. tokens (the paper): all but the newest ``size`` positions. turns
+            (released code): once all positions, the instruction included, exceed ``size``, whole
+            turns, oldest first and at least one; the window then begins with the end-of-turn token
+            of the last dropped turn.
         keep_instruction: Whether the instruction stays; otherwise it is dropped with the first turn
             (section 6.3: the model then emits nothing once the window slides).
     """
@@ -48,10 +50,12 @@ class StreamState:
 
     Attributes:
         encoder: State of the speech encoder.
-        cache: (layers, 2, heads, kept, head size), keys and values; the first has position ``dropped``.
-        anchor: (layers, heads, instruction, head size), the instruction's keys as first rotated; None
-            before the first turn.
-        instruction: Number of first positions that are always kept (0: they belong to the first turn).
+        cache: (layers, 2, heads, kept, head size), keys and values; the first has position
+            ``dropped``.
+        anchor: (layers, heads, instruction, head size), the instruction's keys as first rotated;
+            None before the first turn.
+        instruction: Number of first positions that are always kept (0: they belong to the first
+            turn).
         dropped: Number of positions that were dropped.
         turns: Positions of each kept turn.
         pending: Ids that were generated but not fed yet.
@@ -113,7 +117,8 @@ def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: i
     Args:
         state: Of the stream; changed in place.
         prefilled: (layers, 2, heads, kept + prompt, head size), keys and values.
-        answer: Its ``generated`` are keys and values of its first n tokens, (layers, 2, heads, n, head size).
+        answer: Its ``generated`` are keys and values of its first n tokens, (layers, 2, heads, n,
+            head size).
         end: The end-of-turn id.
     """
     if state.anchor is None:
@@ -127,7 +132,8 @@ def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: i
 
 
 def recent_ids(state: StreamState, lookback: int | None) -> list[int]:
-    """Target ids for repetition controls: the last ``lookback``, or (None) those still in the window.
+    """Target ids for repetition controls: the last ``lookback``, or (None) those still in the
+    window.
 
     Older ones are removed from the state.
     """

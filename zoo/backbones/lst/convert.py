@@ -2,9 +2,9 @@
 
 ``python -m zoo.backbones.lst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 
-The file has the layout of their streaming checkpoints and is converted as these are. How the network was
-trained, which their scripts state and the file does not, is written to ``config.yaml``: one block over
-all speech, no silence before it.
+The file has the layout of their streaming checkpoints and is converted as these are. How the
+network was trained, which their scripts state and the file does not, is written to ``config.yaml``:
+one block over all speech, no silence before it.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""What describes an LST: the configuration, else the ``config.yaml`` beside its weights, else the paper."""
+"""What describes an LST: the configuration, else the ``config.yaml`` beside its weights, else the
+paper.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -23,7 +25,9 @@ LAYER = 14  # of the paper's language model, for the alignment
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Arguments of ``LST`` that describe its network; the defaults are the paper's (sections 4.1 and 4.2)."""
+    """Arguments of ``LST`` that describe its network; the defaults are the paper's (sections 4.1
+    and 4.2).
+    """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     decoder: str | Mapping[str, Any] = "meta-llama/Llama-3.1-8B-Instruct"
@@ -68,7 +72,8 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The values in a folder's ``config.yaml``; without a decoder there, ``config.json`` describes it.
+    """The values in a folder's ``config.yaml``; without a decoder there, ``config.json`` describes
+    it.
 
     Raises:
         ZooError: Where the file is missing or damaged.
@@ -89,8 +94,8 @@ def read_description(folder: Path) -> dict[str, Any]:
         _options(values.get("alignment"))
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise ZooError(
-            f"{path} is missing or damaged; an exported or converted LST has one beside its weights, which describes "
-            "the network."
+            f"{path} is missing or damaged; an exported or converted LST has one beside its "
+            "weights, which describes the network."
         ) from error
     if (folder / "config.json").is_file():
         values.setdefault("decoder", str(folder))
@@ -98,7 +103,10 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def local_folder(name: str) -> Path:
-    """The folder of a model; one of the hub is downloaded. Raises ZooError for a name that the hub lacks."""
+    """The folder of a model; one of the hub is downloaded.
+
+    Raises ZooError for a name that the hub lacks.
+    """
     if Path(name).is_dir() or Path(name).is_absolute():
         return Path(name)
     hub.check("LST", name)

@@ -1,6 +1,7 @@
 """LST (Zhang et al., 2023) on InfiniSST's network, its offline baseline (InfiniSST, section 4.2).
 
-Every request encodes all kept speech and continues all kept text: instruction, speech, text, in one turn.
+Every request encodes all kept speech and continues all kept text: instruction, speech, text, in one
+turn.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +45,8 @@ SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # sec
 
 
 class LST(SpeechLLM):
-    """Instruction, speech and translation in one turn; self-attention to the speech is the alignment.
+    """Instruction, speech and translation in one turn; self-attention to the speech is the
+    alignment.
 
     Attributes:
         heads: Of the decoder, for the alignment.
@@ -76,17 +78,18 @@ class LST(SpeechLLM):
         search: SearchConfig = SEARCH,
         max_tokens: int = 256,
     ) -> None:
-        """Configure the backbone; ``load`` reads weights. Other arguments are those of ``SpeechLLM``.
+        """Configure the backbone; ``load`` reads weights. Other arguments are those of
+        ``SpeechLLM``.
 
-        Those that describe the network (``encoder`` to ``alignment``) are read from the ``config.yaml``
-        beside the weights where they are None; without a name they are the paper's.
+        Those that describe the network (``encoder`` to ``alignment``) are read from the
+        ``config.yaml`` beside the weights where they are None; without a name they are the paper's.
 
         Args:
             name: Folder or hub id of an exported or converted LST; None: untrained parts.
-            block_chunks: The encoder's blocks in chunks of 960 ms, as it was trained (0: one block over all
-                kept audio, as in an offline encoder).
-            alignment: Which self-attention aligns target tokens with speech; in a mapping, options that are
-                None are read from ``config.yaml``.
+            block_chunks: The encoder's blocks in chunks of 960 ms, as it was trained (0: one block
+                over all kept audio, as in an offline encoder).
+            alignment: Which self-attention aligns target tokens with speech; in a mapping, options
+                that are None are read from ``config.yaml``.
             search: How an answer is generated.
             max_tokens: Most new ids of an answer, its end included.
         """
@@ -121,7 +124,10 @@ class LST(SpeechLLM):
         self.max_tokens = max_tokens
 
     def load(self) -> None:
-        """Read the network's description, create it and read its weights. Raises ZooError on a mismatch."""
+        """Read the network's description, create it and read its weights.
+
+        Raises ZooError on a mismatch.
+        """
         if self.checkpoint is not None:
             self._take_description(local_folder(self.checkpoint))
         super().load()
@@ -157,13 +163,15 @@ class LST(SpeechLLM):
         """Makes training batches of excerpts. Raises ZooError for an encoder of whole signals."""
         if self.encoder_config.left_pad == 0:
             raise ZooError(
-                "An LST with left_pad=0, as a converted one has, cannot be trained: the last frames of an "
-                "excerpt make no embedding."
+                "An LST with left_pad=0, as a converted one has, cannot be trained: the last "
+                "frames of an excerpt make no embedding."
             )
         return Collator(self.prompt)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` of texts and their ends."""
+        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` of texts and
+        their ends.
+        """
         frames = batch.audio
         if frames.dim() == 2:
             lengths = MERGED * (batch.speech_positions >= 0).sum(dim=1)

@@ -1,7 +1,7 @@
 """Phi-4-Multimodal's audio encoder and projection, by the class's own layers.
 
-The class adds its boolean padding mask to attention scores, so padding is attended to: nothing is padded
-here.
+The class adds its boolean padding mask to attention scores, so padding is attended to: nothing is
+padded here.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,9 @@ def encode(
 
 
 def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[Tensor, Tensor]:
-    """(batch, frames, bins) without padding to (batch, ceil(frames / 8), hidden), last and middle layer."""
+    """(batch, frames, bins) without padding to (batch, ceil(frames / 8), hidden), last and middle
+    layer.
+    """
     weight = encoder.embed.out.weight
     hidden, _ = encoder.embed(
         encoder.encoder_embedding(features.to(weight.device, weight.dtype)), None
@@ -65,6 +67,8 @@ def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[T
 
 
 def project(embedding: Phi4MultimodalAudioEmbedding, hidden: Tensor) -> Tensor:
-    """(..., hidden) of the encoder to (..., width) of the language model, as for speech without images."""
+    """(..., hidden) of the encoder to (..., width) of the language model, as for speech without
+    images.
+    """
     projected: Tensor = embedding.down_proj_for_speech(F.gelu(embedding.up_proj_for_speech(hidden)))
     return projected

@@ -13,7 +13,8 @@ BINS = 80
 
 
 class LogMel(Filterbank):
-    """Transformers' ``Phi4MultimodalFeatureExtractor``, incrementally: n samples have ``(n - 400) // 160 + 1`` frames.
+    """Transformers' ``Phi4MultimodalFeatureExtractor``, incrementally: n samples have ``(n - 400)
+    // 160 + 1`` frames.
 
     k pieces of 80 ms (1280 samples) have 8 k - 2 frames. A frame depends on its own window only.
     """

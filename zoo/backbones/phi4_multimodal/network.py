@@ -1,4 +1,6 @@
-"""Transformers' Phi4MultimodalForCausalLM without vision, randomly initialised or with published weights."""
+"""Transformers' Phi4MultimodalForCausalLM without vision, randomly initialised or with published
+weights.
+"""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -24,7 +26,8 @@ from zoo.backbones.common.pretrained.loading import check_fields
 from zoo.backbones.phi4_multimodal.weights import NOUN, Published
 from zoo.errors import ZooError, shorten_list
 
-TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"  # what the speech adapter adapts
+# layers of the speech adapter
+TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"
 
 UNSEEN: Mapping[
     str, Any
@@ -45,9 +48,11 @@ def random_network(
     """A randomly initialised network.
 
     Args:
-        config: Fields of ``Phi4MultimodalConfig``; those of tokens are the prompt's and its tokenizer's.
+        config: Fields of ``Phi4MultimodalConfig``; those of tokens are the prompt's and its
+            tokenizer's.
         prompt: Of the backbone.
-        embedding_std: Standard deviation of the embeddings (None: the config's ``initializer_range``).
+        embedding_std: Standard deviation of the embeddings (None: the config's
+            ``initializer_range``).
         dtype: Of the weights.
 
     Raises:
@@ -85,8 +90,8 @@ def published_network(
         source: The published model on disk.
         audio: Id of the audio's token.
         dtype: Of the weights.
-        lora: Adapter that is kept apart: the published one, or a new one where there is none; None: a
-            published one is added to the weights.
+        lora: Adapter that is kept apart: the published one, or a new one where there is none; None:
+            a published one is added to the weights.
 
     Raises:
         ZooError: For weights that are missing or of another shape, and for another adapter.
@@ -107,7 +112,8 @@ def published_network(
             missing.append(name)
         elif found.shape != expected.shape:
             raise ZooError(
-                f"{name} of {source.name} has shape {list(found.shape)}, not {list(expected.shape)}."
+                f"{name} of {source.name} has shape {list(found.shape)}, not "
+                f"{list(expected.shape)}."
             )
         else:
             weights[name] = found.to(dtype, copy=True)  # no longer mapped from disk

@@ -32,7 +32,9 @@ from zoo.types import Samples
 
 
 class Phi4Multimodal(ChainOfThought):
-    """``config`` has fields of ``Phi4MultimodalConfig``; ``lora`` of weights by name is their speech adapter."""
+    """``config`` has fields of ``Phi4MultimodalConfig``; ``lora`` of weights by name is their
+    speech adapter.
+    """
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
     noun = NOUN
@@ -41,7 +43,10 @@ class Phi4Multimodal(ChainOfThought):
     model: Phi4MultimodalForCausalLM
 
     def build(self) -> None:
-        """Read tokenizer and weights, or initialise them. Raises ZooError on what is missing or differs."""
+        """Read tokenizer and weights, or initialise them.
+
+        Raises ZooError on what is missing or differs.
+        """
         hub.check(NOUN, self.tokenizer_source)
         self.tokenizer = load_part(
             "tokenizer", PreTrainedTokenizerFast.from_pretrained, self.tokenizer_source

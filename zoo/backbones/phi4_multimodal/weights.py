@@ -1,7 +1,7 @@
 """Weights of a Phi-4-Multimodal in a folder, in either of two layouts, without running remote code.
 
-transformers: as ``save_pretrained`` writes it; an adapter may be in ``speech-lora``. original: Microsoft's
-and that of StreamUni's authors: names of their own, both adapters among the weights.
+transformers: as ``save_pretrained`` writes it; an adapter may be in ``speech-lora``. original:
+Microsoft's and that of StreamUni's authors: names of their own, both adapters among the weights.
 """
 
 import json
@@ -190,9 +190,9 @@ def _adapter(
 
 def _json(path: Path, name: str) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_text())
+        settings = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise ZooError(f"{name} has no {path.name} that could be read; is it a {NOUN}?") from error
-    if not isinstance(told, dict):
+    if not isinstance(settings, dict):
         raise ZooError(f"{path} is damaged.")
-    return told
+    return settings

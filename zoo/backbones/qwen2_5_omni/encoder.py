@@ -10,7 +10,8 @@ from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAu
 def encode(
     tower: Qwen2_5OmniAudioEncoder, features: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Encode recordings in one pass of the class, in blocks of 2 x ``n_window`` frames that do not interact.
+    """Encode recordings in one pass of the class, in blocks of 2 x ``n_window`` frames that do not
+    interact.
 
     Args:
         tower: The audio encoder.

@@ -18,18 +18,23 @@ RANGE = 8.0  # powers of ten below the maximum; lower energies are clamped
 class TokenSpectrogram(CentredSpectrogram):
     """Whisper's spectrogram, padded with silence to whole tokens of 40 ms.
 
-    Two more frames follow. They may cover half a window of the audio, and count for the maximum only.
+    Two more frames follow. They may cover half a window of the audio, and count for the maximum
+    only.
     """
 
     def __init__(self, bins: int) -> None:
         super().__init__(bins, SPAN_SECONDS * SAMPLE_RATE)
 
     def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
-        """(n,) kept samples to (4 x ceil(n / 640) + 2, bins). Raises ZooError for more than 300 s."""
+        """(n,) kept samples to (4 x ceil(n / 640) + 2, bins).
+
+        Raises ZooError for more than 300 s.
+        """
         if wave.numel() > self.span:
             raise ZooError(
-                f"Qwen2.5-Omni encodes at most {SPAN_SECONDS} s at once, but {wave.numel() / SAMPLE_RATE:g} s are "
-                "kept; choose a policy that truncates or a history that forgets."
+                f"Qwen2.5-Omni encodes at most {SPAN_SECONDS} s at once, but "
+                f"{wave.numel() / SAMPLE_RATE:g} s are kept; choose a policy that truncates or a "
+                "history that forgets."
             )
         frames = super().compute(known, wave, start)
         whole = FRAMES_PER_TOKEN * -(-wave.numel() // TOKEN) + self.MIRRORED

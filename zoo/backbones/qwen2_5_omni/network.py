@@ -45,9 +45,11 @@ def random_network(
     """A randomly initialised network.
 
     Args:
-        config: Fields of ``Qwen2_5OmniThinkerConfig``; those of tokens are the prompt's and its tokenizer's.
+        config: Fields of ``Qwen2_5OmniThinkerConfig``; those of tokens are the prompt's and its
+            tokenizer's.
         prompt: Of the backbone.
-        embedding_std: Standard deviation of the embeddings (None: the config's ``initializer_range``).
+        embedding_std: Standard deviation of the embeddings (None: the config's
+            ``initializer_range``).
         dtype: Of the weights.
 
     Raises:
@@ -73,8 +75,8 @@ def pretrained_network(
     Args:
         name: Hub id or folder.
         dtype: Of the weights.
-        lora: Adapter that is kept apart: the one in the folder, or a new one where there is none; None: one
-            in the folder is added to the weights.
+        lora: Adapter that is kept apart: the one in the folder, or a new one where there is none;
+            None: one in the folder is added to the weights.
 
     Raises:
         ZooError: For what is missing or differs.
@@ -99,7 +101,9 @@ def with_grouped_attention(
 
 
 def text_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
-    """The module that returns hidden states of text; in older versions of Transformers, ``model`` itself."""
+    """The module that returns hidden states of text; in older versions of Transformers, ``model``
+    itself.
+    """
     return getattr(network.model, "language_model", network.model)
 
 

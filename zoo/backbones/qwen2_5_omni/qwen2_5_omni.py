@@ -1,4 +1,5 @@
-"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as StreamUni uses it: speech and text, without vision.
+"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as StreamUni uses it: speech and text, without
+vision.
 
 A small network of the same class is trained from scratch.
 """
@@ -30,7 +31,10 @@ from zoo.backbones.qwen2_5_omni.network import (
 from zoo.types import Samples
 
 CHATML = Template(  # the system prompt is that of Qwen's own examples of speech translation
-    user="<|im_start|>system\nYou are a speech translation model.<|im_end|>\n<|im_start|>user\n<|audio_bos|>",
+    user=(
+        "<|im_start|>system\nYou are a speech translation model.<|im_end|>\n"
+        "<|im_start|>user\n<|audio_bos|>"
+    ),
     audio="<|AUDIO|>",
     instruction=f"<|audio_eos|>{Template().instruction}",
     end="<|im_end|>",
@@ -69,7 +73,10 @@ class Qwen25Omni(ChainOfThought):
     model: Qwen2_5OmniThinkerForConditionalGeneration
 
     def build(self) -> None:
-        """Read tokenizer and weights, or initialise them. Raises ZooError on what is missing or differs."""
+        """Read tokenizer and weights, or initialise them.
+
+        Raises ZooError on what is missing or differs.
+        """
         if self.name is not None:
             self.model = pretrained_network(self.name, dtype=self.dtype, lora=self.lora)
         with quiet():

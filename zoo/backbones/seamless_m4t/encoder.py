@@ -1,4 +1,6 @@
-"""SeamlessM4T's speech encoder: features of waves, the conformer on batches of any lengths, the adaptor."""
+"""SeamlessM4T's speech encoder: features of waves, the conformer on batches of any lengths, the
+adaptor.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +29,10 @@ FRAME_SAMPLES = STRIDE * HOP  # 20 ms: of the conformer, before the adaptor
 
 
 def load_spectrogram(name: str) -> Filterbank:
-    """The features of the feature extractor of ``name``. Raises ZooError where it is missing or differs."""
+    """The features of the feature extractor of ``name``.
+
+    Raises ZooError where it is missing or differs.
+    """
     extractor = load_part("feature extractor", SeamlessM4TFeatureExtractor.from_pretrained, name)
     check_extractor(extractor, name, stride=STRIDE)
     return Filterbank(extractor.num_mel_bins)
@@ -75,7 +80,8 @@ def encode_waves(
 def encode_features(encoder: Any, features: Sequence[Tensor]) -> list[Tensor]:
     """(F, 2 x bins) each to (frames, width).
 
-    The conformer's mask is exact, so it runs on one batch; the adaptor's is not, so it runs on each alone.
+    The conformer's mask is exact, so it runs on one batch; the adaptor's is not, so it runs on each
+    alone.
     """
     padded, inside = pad_batch(features)
     hidden = encoder.encoder(encoder.feature_projection(padded), attention_mask=inside)
@@ -100,8 +106,8 @@ def encode_frames(
 ) -> tuple[Tensor, Tensor]:
     """(batch, n) samples to (batch, n // 320, hidden) before the adaptor, and of the middle layer.
 
-    Silence is appended so that the last 20 ms have a frame. Rows have no padding, so in training mode the
-    statistics of batch normalisation are updated.
+    Silence is appended so that the last 20 ms have a frame. Rows have no padding, so in training
+    mode the statistics of batch normalisation are updated.
     """
     silence = WINDOW - HOP
     rows = [
@@ -121,8 +127,8 @@ def encode_padded(
 ) -> tuple[Tensor, Tensor]:
     """Encode a padded batch; each row as it would be alone.
 
-    Without mixed precision where a row is shorter than the adaptor's stride: PyTorch 2.13 on CPU then
-    sometimes computes NaN gradients of the adaptor's convolutions in bfloat16.
+    Without mixed precision where a row is shorter than the adaptor's stride: PyTorch 2.13 on CPU
+    then sometimes computes NaN gradients of the adaptor's convolutions in bfloat16.
 
     Args:
         encoder: A SeamlessM4TSpeechEncoder.

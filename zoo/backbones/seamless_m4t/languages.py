@@ -1,4 +1,6 @@
-"""Languages of SeamlessM4T: its codes, and their ids in the text decoder, the unit decoder and the vocoder."""
+"""Languages of SeamlessM4T: its codes, and their ids in the text decoder, the unit decoder and the
+vocoder.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,13 +57,16 @@ class WrittenLanguages:
         if not ids:
             raise ZooError(
                 f"The generation_config.json of {name} lists no languages "
-                "(text_decoder_lang_to_code_id); take it from the SeamlessM4T on the hub that this one "
-                "comes from."
+                "(text_decoder_lang_to_code_id); take it from the SeamlessM4T on the hub that "
+                "this one comes from."
             )
         return cls(name, ids, int(config.decoder_start_token_id), int(config.eos_token_id))
 
     def opening(self, language: Language) -> list[int]:
-        """Decoder ids before a text. Raises ZooError for a language that the model does not write."""
+        """Decoder ids before a text.
+
+        Raises ZooError for a language that the model does not write.
+        """
         code = CODES.get(language.code)
         if code is None or code not in self.ids:
             choices = ", ".join(ours for ours, theirs in CODES.items() if theirs in self.ids)
@@ -97,13 +102,17 @@ class SpokenLanguages:
         maps = [config.to_dict().get(key) or {} for key in keys]
         if not all(maps):
             raise ZooError(
-                f"The generation_config.json of {name} lists no spoken languages ({', '.join(keys)}); "
-                "take it from the SeamlessM4T on the hub that this one comes from."
+                f"The generation_config.json of {name} lists no spoken languages "
+                f"({', '.join(keys)}); take it from the SeamlessM4T on the hub that this one comes "
+                "from."
             )
         return cls(name, *maps)
 
     def code(self, language: Language) -> str:
-        """SeamlessM4T's code of a language. Raises ZooError for one that the model does not speak."""
+        """SeamlessM4T's code of a language.
+
+        Raises ZooError for one that the model does not speak.
+        """
         spoken = self.text.keys() & self.units.keys() & self.voices.keys()
         code = CODES.get(language.code)
         if code is None or code not in spoken:

@@ -78,7 +78,8 @@ def random_network(
     """A randomly initialised network that writes and speaks the target language of its tokenizer.
 
     Args:
-        config: Fields of ``SeamlessM4TConfig``; those of tokens follow from tokenizer and number of units.
+        config: Fields of ``SeamlessM4TConfig``; those of tokens follow from tokenizer and number of
+            units.
         tokenizer: A ``SeamlessM4TTokenizer``.
         dtype: Of the weights.
 
@@ -125,7 +126,7 @@ def random_network(
 def save_network(
     network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None
 ) -> None:
-    """Write the network (parameters in ``dtype``), tokenizer and feature extractor to ``folder``."""
+    """Write network (parameters in ``dtype``), tokenizer and feature extractor to ``folder``."""
     save_pretrained(network, folder, dtype)
     tokenizer.save_pretrained(folder)
     SeamlessM4TFeatureExtractor().save_pretrained(folder)

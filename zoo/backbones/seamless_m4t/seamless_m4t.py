@@ -43,9 +43,11 @@ MAX_TOKENS = 128
 
 
 class SeamlessM4T(EncoderDecoder):
-    """A SeamlessM4T of either version that writes; of a model that speaks, only these parts are read.
+    """A SeamlessM4T of either version that writes; of a model that speaks, only these parts are
+    read.
 
-    The source language is not given to the model. A transcript is a translation into the source language.
+    The source language is not given to the model. A transcript is a translation into the source
+    language.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
@@ -63,7 +65,8 @@ class SeamlessM4T(EncoderDecoder):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: Hub id (facebook/hf-seamless-m4t-medium, facebook/seamless-m4t-v2-large) or folder.
+            name: Hub id (facebook/hf-seamless-m4t-medium, facebook/seamless-m4t-v2-large) or
+                folder.
             alignment: See ``EncoderDecoder``.
             search: See ``EncoderDecoder``.
             max_tokens: See ``EncoderDecoder``.
@@ -73,7 +76,10 @@ class SeamlessM4T(EncoderDecoder):
         self.name = name
 
     def build(self) -> None:
-        """Read network, tokenizer and feature extractor. Raises ZooError on what is missing or differs."""
+        """Read network, tokenizer and feature extractor.
+
+        Raises ZooError on what is missing or differs.
+        """
         version = model_type(self.name, wanted=tuple(NETWORKS), noun="SeamlessM4T")
         self.spectrogram = load_spectrogram(self.name)
         self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)

@@ -1,7 +1,8 @@
-"""From text decoder states to target speech: SeamlessM4T's text-to-unit model, then its unit vocoder.
+"""From text decoder states to target speech: SeamlessM4T's text-to-unit model, then its unit
+vocoder.
 
-Transformers' ``generate`` turns control symbols into units (an end becomes unit 1); here they are never
-generated.
+Transformers' ``generate`` turns control symbols into units (an end becomes unit 1); here they are
+never generated.
 """
 
 from collections.abc import Sequence
@@ -78,19 +79,22 @@ class UnitSpeaker(nn.Module):
             )
         if ours.vocoder_offset + theirs.unit_hifi_gan_vocab_size > ours.t2u_vocab_size:
             raise ZooError(
-                f"The vocoder of {name} has {theirs.unit_hifi_gan_vocab_size} units; its text-to-unit model "
-                f"generates at most {ours.t2u_vocab_size - ours.vocoder_offset}."
+                f"The vocoder of {name} has {theirs.unit_hifi_gan_vocab_size} units; its "
+                f"text-to-unit model generates at most {ours.t2u_vocab_size - ours.vocoder_offset}."
             )
         sizes = zip(theirs.upsample_kernel_sizes, theirs.upsample_rates, strict=True)
         if theirs.sampling_rate != SAMPLE_RATE or any(
             (kernel - rate) % 2 for kernel, rate in sizes
         ):
             raise ZooError(
-                f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit frame."
+                f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit "
+                "frame."
             )
 
     def check(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError for a language that is not spoken, and a layer that the text-to-unit decoder lacks."""
+        """Raise ZooError for a language that is not spoken, and a layer that the text-to-unit
+        decoder lacks.
+        """
         self.languages.code(language)
         if layer is not None and not 0 <= layer < self.depth:
             raise ZooError(
@@ -108,7 +112,8 @@ class UnitSpeaker(nn.Module):
         """Units of texts, as a batch; texts do not interact.
 
         Args:
-            states: (positions, width) decoder states of each text; the first OPENING are before the text.
+            states: (positions, width) decoder states of each text; the first OPENING are before the
+                text.
             languages: Of each text.
             layer: Whose cross-attention is returned (None: the mean of all layers).
         """

@@ -71,8 +71,8 @@ class SeamlessM4TSpeech(EncoderDecoder):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or folder; None: a
-                randomly initialised network by ``config``.
+            name: SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or folder;
+                None: a randomly initialised network by ``config``.
             config: Fields of Transformers' ``SeamlessM4TConfig``.
             tokenizer: Folder or hub id; None: that of ``name``.
             vocoder: Another model whose vocoder is used.
@@ -111,8 +111,8 @@ class SeamlessM4TSpeech(EncoderDecoder):
         """Read or create network, tokenizer and features.
 
         Raises:
-            ZooError: On what is missing or does not fit, and for the second version, whose text-to-unit
-                model attends to no text.
+            ZooError: On what is missing or does not fit, and for the second version, whose
+                text-to-unit model attends to no text.
         """
         network = self._network()
         check_adaptor(network.config, self.title)
@@ -168,7 +168,9 @@ class SeamlessM4TSpeech(EncoderDecoder):
         ).save_pretrained(folder)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write network, tokenizer and feature extractor as Transformers lays them out, and the codebook."""
+        """Write network, tokenizer and feature extractor as Transformers lays them out, and the
+        codebook.
+        """
         save_network(self._whole[0], self.tokenizer, folder, dtype)
         if self.codebook is not None:
             self.codebook.save(folder)
@@ -190,7 +192,8 @@ class SeamlessM4TSpeech(EncoderDecoder):
         return encode_waves(self.encoder, self.spectrogram, sessions, waves)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder`` and, if it is loaded, ``reader``.
+        """``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder`` and, if it is loaded,
+        ``reader``.
 
         The text embeddings, which reader and decoder share, are the decoder's.
         """
@@ -236,11 +239,11 @@ class SeamlessM4TSpeech(EncoderDecoder):
         return encode_padded(self.encoder, features, lengths, self.dtype)
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
-        """See ``encoder.encode_frames``; ``multiplier`` is ignored, there are no blocks of chunks."""
+        """See ``encoder.encode_frames``; ``multiplier`` is ignored: there are no blocks."""
         return encode_frames(self.encoder, self.spectrogram, samples, self.dtype)
 
     def fit_units(self, waves: Iterable[Tensor]) -> None:
-        """Learn the codebook from target speech, waves (n,); a trained vocoder keeps its own units."""
+        """Learn the codebook from target speech, waves (n,); a trained vocoder keeps its units."""
         if self.name is None and self.vocoder_source is None:
             units = self.speaker.vocoder.config.unit_hifi_gan_vocab_size
             self.codebook = Codebook.fit(waves, units=units)

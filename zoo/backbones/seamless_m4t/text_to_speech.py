@@ -1,4 +1,6 @@
-"""SeamlessM4T, first version, as text to speech: it encodes a text, is forced to decode it, and speaks it."""
+"""SeamlessM4T, first version, as text to speech: it encodes a text, is forced to decode it, and
+speaks it.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +44,9 @@ class TextToSpeech(nn.Module):
         self.dtype = dtype_named(dtype)
 
     def check(self, language: Language) -> None:
-        """Raise ZooError for a language that is not spoken and for another model; no weights are read."""
+        """Raise ZooError for a language that is not spoken and for another model; no weights are
+        read.
+        """
         check_version(self.name)
         spoken_languages(self.name).code(language)
 
@@ -68,13 +72,18 @@ class TextToSpeech(nn.Module):
 
     @torch.inference_mode()
     def synthesize(self, texts: Sequence[str], language: Language) -> list[UnitSpeech]:
-        """Speech of each text, as a batch; texts do not interact. Raises ZooError for a language not spoken."""
+        """Speech of each text, as a batch; texts do not interact.
+
+        Raises ZooError for a language not spoken.
+        """
         states = self.states(texts, language) if texts else []
         units = self.speaker.units(states, [language] * len(states), layer=0) if states else []
         return self.speaker.vocode([one.ids for one in units], language)
 
     def states(self, texts: Sequence[str], language: Language) -> list[Tensor]:
-        """(opening + tokens + 1, width) each: the text decoder's states where the text, and its end, is forced."""
+        """(opening + tokens + 1, width) each: the text decoder's states where the text, and its
+        end, is forced.
+        """
         code = self.ids.text[self.ids.code(language)]
         start, end = int(self.config.decoder_start_token_id), int(self.config.eos_token_id)
         tokens = [self.tokenizer.encode(text, add_special_tokens=False) for text in texts]

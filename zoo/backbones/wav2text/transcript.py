@@ -28,7 +28,10 @@ class SourceWords:
 
     @classmethod
     def read(cls, folder: Path) -> "SourceWords":
-        """Read what ``write`` wrote to ``folder``. Raises ZooError when it is missing or damaged."""
+        """Read what ``write`` wrote to ``folder``.
+
+        Raises ZooError when it is missing or damaged.
+        """
         path = folder / FILE
         try:
             words = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,6 @@
-"""The small offline encoder-decoder that is trained here: a streaming encoder and a Speech2Text decoder."""
+"""The small offline encoder-decoder that is trained here: a streaming encoder and a Speech2Text
+decoder.
+"""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -57,7 +59,9 @@ class Wav2TextState(StreamState):
 
 
 class Wav2Text(EncoderDecoder):
-    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens, CTC of source words."""
+    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens, CTC of source
+    words.
+    """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples: Samples = FRAME_SAMPLES * MERGED
@@ -90,9 +94,11 @@ class Wav2Text(EncoderDecoder):
             encoder: Shape of the streaming encoder, which encodes all kept audio at every request.
             decoder: Fields of Transformers' ``Speech2TextConfig``.
             block_chunks: The encoder's blocks, in chunks of 960 ms.
-            tokenizer: Folder with a tokenizer and the source words of transcripts; None: the checkpoint's.
+            tokenizer: Folder with a tokenizer and the source words of transcripts; None: the
+                checkpoint's.
             checkpoint: Folder with trained weights; None: randomly initialised.
-            encoder_weights: Initial weights of the encoder without a checkpoint, see ``load_encoder``.
+            encoder_weights: Initial weights of the encoder without a checkpoint, see
+                ``load_encoder``.
             search: See ``EncoderDecoder``.
             alignment: See ``EncoderDecoder``.
             max_tokens: See ``EncoderDecoder``.
@@ -121,7 +127,10 @@ class Wav2Text(EncoderDecoder):
         self.encoder_weights = encoder_weights
 
     def build(self) -> None:
-        """Create all children and read their weights. Raises ZooError on weights that do not fit."""
+        """Create all children and read their weights.
+
+        Raises ZooError on weights that do not fit.
+        """
         if self.checkpoint is not None:
             weights.check_trained(
                 self.checkpoint, noun="Wav2Text", experiment="offline_minitalks", key="checkpoint"
@@ -290,7 +299,9 @@ class Wav2Text(EncoderDecoder):
 
 
 def sinusoids(positions: int, width: int, *, device: torch.device | None = None) -> Tensor:
-    """(positions, width): sines, then cosines of geometric wavelengths (Vaswani et al., 2017, section 3.5)."""
+    """(positions, width): sines, then cosines of geometric wavelengths (Vaswani et al., 2017,
+    section 3.5).
+    """
     half = width // 2
     wavelengths = torch.exp(torch.arange(half, device=device) * (-math.log(10_000.0) / half))
     angles = torch.arange(positions, device=device)[:, None] * wavelengths

@@ -49,13 +49,16 @@ class Spectrogram(ABC):
         """Logarithm of (frames, bins) energies."""
 
     def _mel(self, windows: Tensor, size: int) -> Tensor:
-        """(frames, WINDOW) float64 samples to (frames, bins); ``size`` is the length of the transform."""
+        """(frames, WINDOW) float64 samples to (frames, bins); ``size`` is the length of the
+        transform.
+        """
         power = torch.fft.rfft(windows * self.window, size).abs().square()
         return self._log(power @ self.filters).float()
 
 
 class Filterbank(Spectrogram):
-    """Kaldi's filterbank, as in SeamlessM4T and Speech2Text: windows are not centred and lie within the audio.
+    """Kaldi's filterbank, as in SeamlessM4T and Speech2Text: windows are not centred and lie within
+    the audio.
 
     A frame depends on its own window only, so no frame is computed twice.
     """
@@ -99,10 +102,11 @@ class Filterbank(Spectrogram):
 
 
 class CentredSpectrogram(Spectrogram):
-    """Whisper's spectrogram: windows are centred on multiples of the hop, in ``span`` samples padded with silence.
+    """Whisper's spectrogram: windows are centred on multiples of the hop, in ``span`` samples
+    padded with silence.
 
-    The first two windows, mirrored at the start of the kept audio, and those that reach into the silence
-    at its end are computed at every request.
+    The first two windows, mirrored at the start of the kept audio, and those that reach into the
+    silence at its end are computed at every request.
     """
 
     SILENT: ClassVar[float] = -10.0  # of frames that hold nothing but silence
@@ -125,7 +129,7 @@ class CentredSpectrogram(Spectrogram):
         self.window = torch.hann_window(WINDOW, dtype=torch.float64)
 
     def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
-        """Frames that cover any of ``wave``, n <= span samples; the rest of the span is ``SILENT``."""
+        """Frames that cover ``wave``, n <= span samples; the rest of the span is ``SILENT``."""
         known.move(start, hop=HOP)
         last = min(max(-(-(wave.numel() + self.HALF) // HOP), self.MIRRORED + 1), self.span // HOP)
         whole = max(
@@ -140,7 +144,7 @@ class CentredSpectrogram(Spectrogram):
         )
 
     def _windowed(self, wave: Tensor, first: int, last: int) -> Tensor:
-        """(last - first, bins): frames ``first`` to ``last`` of the span that begins with ``wave``."""
+        """(last - first, bins): frames from ``first`` on of the span that begins with ``wave``."""
         begin, end = first * HOP - self.HALF, (last - 1) * HOP + self.HALF
         piece = wave[max(begin, 0) : min(end, self.span)].double()
         piece = F.pad(piece, (0, min(end, self.span) - max(begin, 0) - piece.numel()))
@@ -172,7 +176,9 @@ def standardised(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:
 
 
 def stacked(frames: Tensor, stride: int) -> Tensor:
-    """SeamlessM4T's input: (frames, bins) normalised over the utterance, ``stride`` frames side by side."""
+    """SeamlessM4T's input: (frames, bins) normalised over the utterance, ``stride`` frames side by
+    side.
+    """
     whole = frames.shape[0] // stride
     precise = frames.double()
     normal = (precise - precise.mean(dim=0)) / (precise.var(dim=0) + 1e-7).sqrt()
@@ -180,6 +186,8 @@ def stacked(frames: Tensor, stride: int) -> Tensor:
 
 
 def limited(frames: Tensor, size: int) -> Tensor:
-    """Whisper's input: (frames, bins) cut or padded with silence to (size, bins), at most 8 below the maximum."""
+    """Whisper's input: (frames, bins) cut or padded with silence to (size, bins), at most 8 below
+    the maximum.
+    """
     full = F.pad(frames, (0, 0, 0, size - frames.shape[0]), value=CentredSpectrogram.SILENT)
     return (torch.maximum(full, full.max() - 8.0) + 4.0) / 4.0

@@ -14,7 +14,9 @@ from zoo.types import Hypothesis
 
 
 class AlignedBranches(CausalBranches):
-    """Branches that start with instruction, speech and kept text, and record attention to the speech."""
+    """Branches that start with instruction, speech and kept text, and record attention to the
+    speech.
+    """
 
     def __init__(
         self,

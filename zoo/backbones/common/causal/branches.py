@@ -1,4 +1,6 @@
-"""Branches of texts that a causal LM continues: prompts as embeddings, cached positions before them."""
+"""Branches of texts that a causal LM continues: prompts as embeddings, cached positions before
+them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +133,8 @@ class CausalBranches(Branches):
         """Attention weights over the prefix; the stream's own positions are the last of it.
 
         Returns:
-            (recorded + n, heads, prefix), of the prompt's last positions and of the n tokens fed to ``row``.
+            (recorded + n, heads, prefix), of the prompt's last positions and of the n tokens fed to
+            ``row``.
         """
         weights = torch.cat([weights[row // self.beams] for weights in self._attention])
         return torch.cat([weights[: self.recorded], weights[self.recorded + self.places(row)]])

@@ -1,4 +1,6 @@
-"""Causal LMs of Transformers: loading, grouped attention that can be recorded, exact rotary positions."""
+"""Causal LMs of Transformers: loading, grouped attention that can be recorded, exact rotary
+positions.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -72,7 +74,8 @@ def grouped_attention(
     recorder: Recorder | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Transformers' sdpa, without copying shared keys: under a mask, heads that share keys become one head.
+    """Transformers' sdpa, without copying shared keys: under a mask, heads that share keys become
+    one head.
 
     Args:
         module: The attention layer.
@@ -116,9 +119,11 @@ def build_decoder(
     """A Llama-style causal LM with exact rotary angles.
 
     Args:
-        model: Hub id or folder, whose weights are read, or fields of a config (randomly initialised).
+        model: Hub id or folder, whose weights are read, or fields of a config (randomly
+            initialised).
         vocabulary: Size of the tokenizer; a pretrained model with fewer embeddings gets more.
-        embedding_std: Standard deviation of randomly initialised embeddings (None: the model's default).
+        embedding_std: Standard deviation of randomly initialised embeddings (None: the model's
+            default).
         dtype: Of the weights.
         empty: Whether weights are read later: only the config is used.
 
@@ -147,8 +152,9 @@ def build_decoder(
             nn.init.normal_(decoder.get_input_embeddings().weight, std=embedding_std)
     if not _llama_style(decoder):
         raise ZooError(
-            f"A {decoder.config.model_type} does not fit as decoder; it must be a Llama-style causal LM (keys of their "
-            "own, rotary positions on whole heads, plain softmax), as Llama, Mistral, Qwen2 and Qwen3 are."
+            f"A {decoder.config.model_type} does not fit as decoder; it must be a Llama-style "
+            "causal LM (keys of their own, rotary positions on whole heads, plain softmax), as "
+            "Llama, Mistral, Qwen2 and Qwen3 are."
         )
     decoder.model.rotary_emb = Rotary(decoder.model.rotary_emb)
     return decoder
@@ -168,7 +174,9 @@ def _llama_style(decoder: PreTrainedModel) -> bool:
 
 
 def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTrainedConfig:
-    """The config of a hub id or folder, or of the fields in ``model``, with at least ``vocabulary`` embeddings."""
+    """The config of a hub id or folder, or of the fields in ``model``, with at least ``vocabulary``
+    embeddings.
+    """
     if isinstance(model, str):
         try:
             config = AutoConfig.from_pretrained(model)
@@ -203,13 +211,16 @@ class Rotary(nn.Module):
         super().__init__()
         if rotary.rope_type not in STATIC_ROPE:
             raise ZooError(
-                f"RoPE type {rotary.rope_type!r} is not supported; choose one of: {', '.join(STATIC_ROPE)}."
+                f"RoPE type {rotary.rope_type!r} is not supported; choose one of: "
+                f"{', '.join(STATIC_ROPE)}."
             )
         self.inv_freq = nn.Buffer(rotary.inv_freq.clone(), persistent=False)
         self.scaling = float(rotary.attention_scaling)
 
     def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines (batch, positions, head size) for positions (batch, positions), in the type of ``x``."""
+        """Cosines and sines (batch, positions, head size) for positions (batch, positions), in the
+        type of ``x``.
+        """
         cos, sin = self._angles(position_ids)
         return (cos * self.scaling).to(x.dtype), (sin * self.scaling).to(x.dtype)
 

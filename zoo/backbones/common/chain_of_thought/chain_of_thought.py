@@ -1,8 +1,8 @@
 """Speech chain of thought on one speech LLM: transcribe, then translate (StreamUni, section 3).
 
-Every request encodes all audio since the last truncation. A transcript begins with the last one, as far
-as greedy search would still generate it; a translation continues the transcript it follows. The words
-are those of a plain loop.
+Every request encodes all audio since the last truncation. A transcript begins with the last one, as
+far as greedy search would still generate it; a translation continues the transcript it follows. The
+words are those of a plain loop.
 """
 
 from abc import abstractmethod
@@ -48,8 +48,8 @@ GREEDY = SearchConfig()
 class ChainOfThought(Backbone):
     """An audio encoder, a projector and a causal LM, in one model of Transformers.
 
-    A family fills ``build``, which sets ``model``, ``tokenizer`` and ``spectrogram``, and the members
-    below it that describe its network.
+    A family fills ``build``, which sets ``model``, ``tokenizer`` and ``spectrogram``, and the
+    members below it that describe its network.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
@@ -90,19 +90,23 @@ class ChainOfThought(Backbone):
             name: Hub id or folder; None: a randomly initialised network by ``config``.
             config: Fields of the family's own configuration.
             tokenizer: Hub id or folder; None: that of ``name``.
-            embedding_std: Standard deviation of randomly initialised embeddings (None: the config's).
-            lora: Adapter of the text part that can be trained: the one of ``name``, or a new one. None:
-                the adapter of ``name``, if any, is added to the weights.
+            embedding_std: Standard deviation of randomly initialised embeddings (None: the
+                config's).
+            lora: Adapter of the text part that can be trained: the one of ``name``, or a new one.
+                None: the adapter of ``name``, if any, is added to the weights.
             gradient_checkpointing: Whether training recomputes activations instead of keeping them.
             template: Strings of the prompt; None: the published ones.
-            draft: Whether the last transcript is verified in one pass, and continued where it fails; the
-                words are the same.
-            reuse: Whether a translation continues the transcript's keys and values; the words are the same.
+            draft: Whether the last transcript is verified in one pass, and continued where it
+                fails; the words are the same.
+            reuse: Whether a translation continues the transcript's keys and values; the words are
+                the same.
             search: How a translation is generated; transcripts are greedy (equation 4).
             alignment: Which self-attention aligns target tokens with speech.
-            max_tokens: Most new ids of a transcript and of a translation, separator and end included.
+            max_tokens: Most new ids of a transcript and of a translation, separator and end
+                included.
             dtype: Of weights and activations.
-            words: Word boundaries in a language without spaces: as jieba finds them, or every character.
+            words: Word boundaries in a language without spaces: as jieba finds them, or every
+                character.
 
         Raises:
             ZooError: On values that are out of range or missing.
@@ -142,9 +146,9 @@ class ChainOfThought(Backbone):
     def decoder(self) -> Any:
         """The causal LM: ``get_input_embeddings()``, ``get_output_embeddings()`` and ``model``.
 
-        ``model(inputs_embeds, attention_mask (batch, 1, new, keys) added to the scores, position_ids
-        (batch, new), past_key_values, use_cache, recorder)`` returns hidden states; its attention is
-        ``zoo_grouped`` and its ``config`` states the shapes.
+        ``model(inputs_embeds, attention_mask (batch, 1, new, keys) added to the scores,
+        position_ids (batch, new), past_key_values, use_cache, recorder)`` returns hidden states;
+        its attention is ``zoo_grouped`` and its ``config`` states the shapes.
         """
 
     @staticmethod
@@ -170,7 +174,9 @@ class ChainOfThought(Backbone):
 
     @abstractmethod
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """Parameters by name: ``encoder``, ``projector``, ``decoder``, and ``lora`` if there is one."""
+        """Parameters by name: ``encoder``, ``projector``, ``decoder``, and ``lora`` if there is
+        one.
+        """
 
     def load(self) -> None:
         """Build the network and its prompt. Raises ZooError where they do not fit."""
@@ -189,7 +195,9 @@ class ChainOfThought(Backbone):
         )
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model, adapter (as ``lora.save`` says) and tokenizer as Transformers lays them out."""
+        """Write model, adapter (as ``lora.save`` states) and tokenizer as Transformers lays them
+        out.
+        """
         adapters.save(self.model, folder, dtype, self.lora, self.adapted)
         self.tokenizer.save_pretrained(folder)
 
@@ -234,7 +242,8 @@ class ChainOfThought(Backbone):
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
         """(batch, n) samples to (batch, T, hidden) of the last and of a middle layer.
 
-        ``multiplier`` is ignored: the encoder has no blocks of chunks. No gradients when it is frozen.
+        ``multiplier`` is ignored: the encoder has no blocks of chunks. No gradients when it is
+        frozen.
         """
         return self._encoded(analysed(self.spectrogram, self.prepared, samples).to(samples.device))
 
@@ -265,8 +274,8 @@ class ChainOfThought(Backbone):
     ) -> list[Hypothesis]:
         """Encode all kept audio, transcribe it once, and continue the written prefix.
 
-        A translation without a given transcript uses the model's own. A stream whose audio is too short
-        for an embedding gets no new token.
+        A translation without a given transcript uses the model's own. A stream whose audio is too
+        short for an embedding gets no new token.
         """
         asked = list(zip(sessions, requests, strict=True))
         waves = [session.visible_audio(request.audio_end) for session, request in asked]
@@ -327,7 +336,7 @@ class ChainOfThought(Backbone):
         return speech
 
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
-        """Greedy transcripts of the encoded audio, up to the separator, into each stream's state."""
+        """Greedy transcripts of the encoded audio, up to the separator, into the states."""
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
         prompts = [self._opening(*pair) for pair in zip(sessions, speech, strict=True)]
         separator = self.prompt.separator

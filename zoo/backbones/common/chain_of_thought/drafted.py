@@ -1,4 +1,6 @@
-"""Branches whose first tokens are verified in the pass that feeds the prompt, instead of one by one."""
+"""Branches whose first tokens are verified in the pass that feeds the prompt, instead of one by
+one.
+"""
 
 from collections.abc import Sequence
 

@@ -11,7 +11,8 @@ from zoo.languages import Language
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings around the speech (StreamUni, section 4.1); the defaults are Phi-4-Multimodal's chat format.
+    """Strings around the speech (StreamUni, section 4.1); the defaults are Phi-4-Multimodal's chat
+    format.
 
     Attributes:
         user: Before the speech.
@@ -54,8 +55,8 @@ class Prompt(ChatPrompt):
     Attributes:
         end: Id of the template's token.
         audio: Id of the template's token.
-        separator: Ids between transcript and translation: a single one where the tokenizer has a token for
-            it, else those of its text after a space.
+        separator: Ids between transcript and translation: a single one where the tokenizer has a
+            token for it, else those of its text after a space.
     """
 
     def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
@@ -92,11 +93,12 @@ class Prompt(ChatPrompt):
     def transcribed(self, generated: list[int]) -> tuple[list[int], int] | None:
         """Split a transcript from the separator that ends ``generated``.
 
-        A separator of several tokens may be generated as other tokens than its own, and in one token with
-        neighbouring text.
+        A separator of several tokens may be generated as other tokens than its own, and in one
+        token with neighbouring text.
 
         Returns:
-            Ids of the transcript, and how many of them ``generated`` begins with; None without separator.
+            Ids of the transcript, and how many of them ``generated`` begins with; None without
+            separator.
         """
         size, text = len(self.separator), self.template.separator
         if generated[-size:] == self.separator:

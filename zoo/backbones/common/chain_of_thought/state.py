@@ -16,8 +16,8 @@ class Transcript:
         span: Stream position of the first sample, and number of samples.
         ids: Of the transcript, without separator.
         finished: Whether the model closed the transcript.
-        cache: (layers, 2, heads, n, head size), keys and values of the prompt and of the ids that were
-            fed, or None.
+        cache: (layers, 2, heads, n, head size), keys and values of the prompt and of the ids that
+            were fed, or None.
     """
 
     span: tuple[Samples, Samples]
@@ -48,6 +48,8 @@ class ThoughtState(StreamState):
         return None
 
     def untranslated(self) -> list[int]:
-        """The draft's ids after those that were translated; none where the draft begins differently."""
+        """The draft's ids after those that were translated; none where the draft begins
+        differently.
+        """
         size = len(self.translated)
         return self.draft[size:] if self.draft[:size] == self.translated else []

@@ -1,4 +1,6 @@
-"""Branches of texts that an encoder-decoder continues: prompts as ids, one encoder memory per stream."""
+"""Branches of texts that an encoder-decoder continues: prompts as ids, one encoder memory per
+stream.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +15,10 @@ from zoo.backbones.common.encoder_decoder.decoder import Decoder
 
 
 class EncoderDecoderBranches(Branches):
-    """Branches that share one memory per stream. What is kept of a row are the places of its tokens."""
+    """Branches that share one memory per stream.
+
+    What is kept of a row are the places of its tokens.
+    """
 
     def __init__(
         self,
@@ -58,11 +63,13 @@ class EncoderDecoderBranches(Branches):
         self.log_probs = self._predict(hidden[:, -1])
 
     def generated(self, row: int) -> Tensor:
-        """(n,) places of the tokens fed to ``row``, for ``attention``, ``states`` and ``append``."""
+        """(n,) places of the tokens fed to ``row``: for ``attention``, ``states``, ``append``."""
         return self.places(row)
 
     def attention(self, stream: int, places: Tensor) -> Tensor:
-        """(prompt + n, heads, frames): cross-attention of the prompt and of the tokens at ``places``."""
+        """(prompt + n, heads, frames): cross-attention of the prompt and of the tokens at
+        ``places``.
+        """
         return self._gather(self._attention, stream, places)[..., : self._frames[stream]]
 
     def states(self, stream: int, places: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Transformers' decoders with cross-attention, run layer by layer.
 
-Their own ``forward`` derives positions from the length of the cache and returns attention weights of
-all layers or of none. Streams of different lengths and beams that are branches of one sequence need
-explicit positions and masks, and alignment needs the weights of a few heads.
+Their own ``forward`` derives positions from the length of the cache and returns attention weights
+of all layers or of none. Streams of different lengths and beams that are branches of one sequence
+need explicit positions and masks, and alignment needs the weights of a few heads.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ class Family:
         cross_norm: Name of the layer norm before the cross-attention.
         ffn_norm: Name of the layer norm before the feed-forward block.
         scaled: Whether embeddings are scaled outside the embedding module.
-        learned: Whether positions have a learned table, from 0; otherwise they are sinusoids, from the
-            padding id + 1.
+        learned: Whether positions have a learned table, from 0; otherwise they are sinusoids, from
+            the padding id + 1.
     """
 
     cross: str
@@ -69,7 +69,9 @@ class Memory:
 
 
 class Decoder(nn.Module):
-    """A decoder of Transformers and its output layer. Training calls ``module`` and ``head`` directly.
+    """A decoder of Transformers and its output layer.
+
+    Training calls ``module`` and ``head`` directly.
 
     Attributes:
         module: The decoder of Transformers.
@@ -144,11 +146,12 @@ class Decoder(nn.Module):
             visible: (streams, new, cached + new) bool, the positions that each new one attends to.
             cache: Keys and values of the text; written in place.
             memory: Keys and values of the encoder's frames.
-            heads: Per layer the heads whose cross-attention is returned; other layers compute no weights.
+            heads: Per layer the heads whose cross-attention is returned; other layers compute no
+                weights.
 
         Returns:
-            Hidden states (streams, new, width) and attention weights (streams, new, heads, frames) of
-            ``heads``, layer by layer.
+            Hidden states (streams, new, width) and attention weights (streams, new, heads, frames)
+            of ``heads``, layer by layer.
         """
         cache.reserve(ids.shape[1])
         hidden = self._embed(ids, positions)
@@ -252,7 +255,9 @@ class Decoder(nn.Module):
 def weights(
     query: Tensor, keys: Tensor, visible: Tensor | None, scale: float, heads: Sequence[int] | None
 ) -> Tensor:
-    """Attention weights (streams, new, heads, frames) of ``heads`` (None: all), at least in float32."""
+    """Attention weights (streams, new, heads, frames) of ``heads`` (None: all), at least in
+    float32.
+    """
     if heads is not None:
         chosen = torch.tensor(heads, device=query.device)
         query, keys = query[:, chosen], keys[:, chosen]

@@ -1,7 +1,7 @@
 """Offline encoder-decoders behind the backbone contract.
 
-All kept audio is encoded again at every request; the written prefix is forced, then continued. A family
-fills ``build``, ``encode_audio`` and ``opening``.
+All kept audio is encoded again at every request; the written prefix is forced, then continued. A
+family fills ``build``, ``encode_audio`` and ``opening``.
 """
 
 from abc import abstractmethod
@@ -35,8 +35,8 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKi
 class EncoderDecoder(Backbone):
     """An encoder-decoder whose cross-attention aligns target tokens with frames of its encoder.
 
-    ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that ends a text); it may fill ``never``
-    (ids that are never generated) and ``never_first`` (ids that no text begins with).
+    ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that ends a text); it may fill
+    ``never`` (ids that are never generated) and ``never_first`` (ids that no text begins with).
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE
@@ -92,9 +92,9 @@ class EncoderDecoder(Backbone):
             waves: (n,) samples, the front of each session's kept audio.
 
         Returns:
-            (frames, width) each; no frames where a wave is too short for one. Frame i stands for samples
-            from i x ``frame_samples`` on. Frames beyond the wave (Whisper's 30 s) are attended to, but
-            not aligned with.
+            (frames, width) each; no frames where a wave is too short for one. Frame i stands for
+            samples from i x ``frame_samples`` on. Frames beyond the wave (Whisper's 30 s) are
+            attended to, but not aligned with.
         """
 
     @abstractmethod
@@ -102,7 +102,10 @@ class EncoderDecoder(Backbone):
         """Decoder ids before the text, at least one: start, language, task."""
 
     def load(self) -> None:
-        """Build the network and check the configuration against it. Raises ZooError on a mismatch."""
+        """Build the network and check the configuration against it.
+
+        Raises ZooError on a mismatch.
+        """
         self.build()
         self.eval()
         self._heads = self.alignment.chosen(layers=self.decoder.depth, heads=self.decoder.heads)
@@ -119,7 +122,9 @@ class EncoderDecoder(Backbone):
         forget_memory(session, cut)
 
     def vocabulary(self, session: Session, task: Task) -> Vocabulary:
-        """Word boundaries of an answer: in the source language for a transcript, else in the target's."""
+        """Word boundaries of an answer: in the source language for a transcript, else in the
+        target's.
+        """
         language = (
             session.source_language if task is Task.TRANSCRIPTION else session.target_language
         )
@@ -227,8 +232,8 @@ class EncoderDecoder(Backbone):
     ) -> list[Hypothesis]:
         """The hypotheses with the hidden states of all their tokens.
 
-        The last token of an answer that was cut at a limit is fed here. Each session's state keeps its
-        branch, so that a written text can be ended without decoding it again.
+        The last token of an answer that was cut at a limit is fed here. Each session's state keeps
+        its branch, so that a written text can be ended without decoding it again.
         """
         places = [answer.generated for answer in answers]
         cut = [len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)]
@@ -261,14 +266,17 @@ class EncoderDecoder(Backbone):
         return -(-samples // self.frame_samples)
 
     def _limit(self, prompt: int) -> int:
-        """Most new ids after a prompt of so many. Raises ZooError where there is no position for one."""
+        """Most new ids after a prompt of so many.
+
+        Raises ZooError where there is no position for one.
+        """
         room = self.decoder.room
         if room is None:
             return self.max_tokens
         if prompt >= room:
             raise ZooError(
-                f"The decoder has {room} positions, but {prompt} tokens of its opening and of written text "
-                "are kept; choose a history that forgets text."
+                f"The decoder has {room} positions, but {prompt} tokens of its opening and of "
+                "written text are kept; choose a history that forgets text."
             )
         return min(self.max_tokens, room - prompt)
 

@@ -36,8 +36,8 @@ def check(noun: str, name: str) -> None:
         ) from error
     except GatedRepoError as error:
         raise ZooError(
-            f"The {noun} {name!r} is gated: accept its licence on https://huggingface.co/{name} and log in with "
-            "`hf auth login`, or name a local folder."
+            f"The {noun} {name!r} is gated: accept its licence on https://huggingface.co/{name} "
+            "and log in with `hf auth login`, or name a local folder."
         ) from error
     except RepositoryNotFoundError as error:
         raise ZooError(
@@ -58,6 +58,6 @@ def _cached(name: str) -> bool:
 
 def _unreachable(noun: str, name: str, reason: str) -> ZooError:
     return ZooError(
-        f"The {noun} {name!r} is neither a folder here nor in the local cache of models, and the hub cannot be reached "
-        f"({' '.join(reason.split())}); connect, or name a local folder."
+        f"The {noun} {name!r} is neither a folder here nor in the local cache of models, and the "
+        f"hub cannot be reached ({' '.join(reason.split())}); connect, or name a local folder."
     )

@@ -1,4 +1,5 @@
-"""Parts of Transformers' models by hub id or folder: configurations, tokenizers, weights, encoder layers.
+"""Parts of Transformers' models by hub id or folder: configurations, tokenizers, weights, encoder
+layers.
 
 What cannot be loaded, or differs from what is needed, is a ZooError of one sentence.
 """
@@ -55,7 +56,8 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
 
 
 def check_fields(where: str, given: Iterable[str], config: Any) -> None:
-    """Raise ZooError for a field that a configuration of Transformers lacks; it would be ignored silently.
+    """Raise ZooError for a field that a configuration of Transformers lacks; it would be ignored
+    silently.
 
     Args:
         where: Configuration key of the fields, for the message.
@@ -93,8 +95,8 @@ def random_network(
 def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
     """A network with its weights, in evaluation mode.
 
-    Transformers prefers safetensors and reads the older format without unpickling code. Weights of parts
-    that the class lacks are left out.
+    Transformers prefers safetensors and reads the older format without unpickling code. Weights of
+    parts that the class lacks are left out.
 
     Args:
         network: Class of the network.

@@ -1,9 +1,9 @@
 """Weights as safetensors files: of our own networks, and of those that Transformers lays out.
 
-A part that another checkpoint holds as well, such as an encoder on which several decoders were trained,
-need not be stored twice: ``shared.json`` beside the weights names the folder that has it.
-``python -m zoo.backbones.common.pretrained.weights checkpoints/A encoder checkpoints/B`` removes the
-encoder of A if it equals that of B.
+A part that another checkpoint holds as well, such as an encoder on which several decoders were
+trained, need not be stored twice: ``shared.json`` beside the weights names the folder that has it.
+``python -m zoo.backbones.common.pretrained.weights checkpoints/A encoder checkpoints/B`` removes
+the encoder of A if it equals that of B.
 """
 
 import json
@@ -115,14 +115,17 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
     """
     if not (Path(folder) / WEIGHTS).is_file():
         raise ZooError(
-            f"There is no trained {noun} in {folder} (no {WEIGHTS}); train one for this language pair "
-            f"with python train.py experiment={experiment} target_language=..., or name another folder "
-            f"with backbone.{key}=..."
+            f"There is no trained {noun} in {folder} (no {WEIGHTS}); train one for this language "
+            f"pair with python train.py experiment={experiment} target_language=..., or name "
+            f"another folder with backbone.{key}=..."
         )
 
 
 def load_weights(module: nn.Module, folder: Path) -> None:
-    """Fill ``module`` with what ``save_weights`` wrote. Raises ZooError for damaged or unfit weights."""
+    """Fill ``module`` with what ``save_weights`` wrote.
+
+    Raises ZooError for damaged or unfit weights.
+    """
     try:
         missing, unexpected = module.load_state_dict(read_tensors(folder), strict=False)
     except RuntimeError as error:
@@ -136,7 +139,10 @@ def load_weights(module: nn.Module, folder: Path) -> None:
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """All weights of a checkpoint by name, shared parts included. Raises ZooError for damaged files."""
+    """All weights of a checkpoint by name, shared parts included.
+
+    Raises ZooError for damaged files.
+    """
     tensors = _read_file(folder / WEIGHTS)
     for part, place in shared_parts(folder).items():
         others = _read_file(folder / place / WEIGHTS)

@@ -12,15 +12,17 @@ from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
 
 @dataclass(slots=True)
 class Batch(TensorBatch):
-    """Trajectories with one latency multiplier, padded at the end (causal attention needs no mask there).
+    """Trajectories with one latency multiplier, padded at the end (causal attention needs no mask
+    there).
 
     Attributes:
-        audio: (batch, chunks x 15 360) samples from the start of each segment, without left padding, or
-            (batch, chunks x 48, hidden) frames of an encoder that has been run.
+        audio: (batch, chunks x 15 360) samples from the start of each segment, without left
+            padding, or (batch, chunks x 48, hidden) frames of an encoder that has been run.
         multiplier: m, the encoder's block in chunks.
         input_ids: (batch, T).
         labels: (batch, T), the id *at* each position, or ``IGNORED``.
-        speech_positions: (batch, 12 x chunks) indices into T, -1 after the end of a shorter segment.
+        speech_positions: (batch, 12 x chunks) indices into T, -1 after the end of a shorter
+            segment.
     """
 
     audio: Tensor

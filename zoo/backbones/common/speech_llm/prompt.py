@@ -19,7 +19,8 @@ class Template:
     """Strings of the dialogue; the defaults are Llama 3's chat format.
 
     Attributes:
-        instruction: May contain {source} and {target} (names of languages), {multiplier} (m) and {latency}.
+        instruction: May contain {source} and {target} (names of languages), {multiplier} (m) and
+            {latency}.
         user: Before the speech of a turn.
         assistant: Before the translation of a turn.
         end_of_turn: The token that ends speech and translation; it means READ.
@@ -43,8 +44,8 @@ class Template:
         names = {"source": "", "target": "", "multiplier": 1, "latency": latency}
         if latency is None or formatted(self.instruction, **names) is None:
             raise ZooError(
-                "The template's instruction may have {source}, {target}, {multiplier} and {latency} in it "
-                "and no other braces, its latency {multiplier} alone; not "
+                "The template's instruction may have {source}, {target}, {multiplier} and "
+                "{latency} in it and no other braces, its latency {multiplier} alone; not "
                 f"{self.instruction!r} and {self.latency!r}."
             )
 
@@ -56,18 +57,24 @@ class Template:
         )
 
     def special_tokens(self, most: int) -> list[str]:
-        """All strings in angle brackets, for a small tokenizer; latency tokens of m = 1 .. ``most``."""
+        """All strings in angle brackets, for a small tokenizer; latency tokens of m = 1 ..
+
+        ``most``.
+        """
         filled = [self.filled(source="", target="", multiplier=m) for m in range(1, most + 1)]
         return bracketed([*filled, self.user, self.assistant, self.end_of_turn, self.speech])
 
 
 LEAN = Template(
-    instruction="<|begin_of_text|>Translate the following speech from {source} to {target}.<|eot_id|>",
+    instruction=(
+        "<|begin_of_text|>Translate the following speech from {source} to {target}.<|eot_id|>"
+    ),
     user="<|user|>",
     assistant="<|assistant|>",
     speech="<|speech|>",
 )
-RELEASED = Template(  # Llama 3.1's chat format as Transformers renders it, dates included, and new tokens
+# Llama 3.1's chat format as Transformers renders it, dates included, and new tokens
+RELEASED = Template(
     instruction=(
         "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
         "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
@@ -80,7 +87,9 @@ OFFLINE = replace(  # as the authors' offline model, their baseline, was trained
     RELEASED, instruction=RELEASED.instruction.replace(" with latency {latency}", ""), latency=""
 )
 CHATML = Template(  # Qwen
-    instruction="<|im_start|>system\nTranslate the following speech from {source} to {target}.<|im_end|>",
+    instruction=(
+        "<|im_start|>system\nTranslate the following speech from {source} to {target}.<|im_end|>"
+    ),
     user="\n<|im_start|>user\n",
     assistant="\n<|im_start|>assistant\n",
     end_of_turn="<|im_end|>",
@@ -160,7 +169,9 @@ class Prompt(ChatPrompt):
         return len(self.ids(self.template.latency.format(multiplier=multiplier))) == 1
 
     def turn(self, chunks: int) -> list[int]:
-        """Ids from the opening of a user's turn with ``chunks`` chunks to the opening of the answer."""
+        """Ids from the opening of a user's turn with ``chunks`` chunks to the opening of the
+        answer.
+        """
         return self.spoken(CHUNK_EMBEDDINGS * chunks)
 
     def spoken(self, embeddings: int) -> list[int]:

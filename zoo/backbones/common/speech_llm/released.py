@@ -1,9 +1,11 @@
-"""Converts a checkpoint of InfiniSST's authors, one file, to a folder that ``SpeechLLM.load`` reads.
+"""Converts a checkpoint of InfiniSST's authors, one file, to a folder that ``SpeechLLM.load``
+reads.
 
 The file maps names to tensors: the language model under its names in Transformers, and under
-``model.speech_encoder`` fairseq's wav2vec 2.0 and the adapter. Besides names, two things differ. Their
-rotary positions rotate neighbouring values of a head, ours its two halves, so rows of the query and key
-projections are reordered. Their rotary frequencies are tensors, ours are computed, so they are compared.
+``model.speech_encoder`` fairseq's wav2vec 2.0 and the adapter. Besides names, two things differ.
+Their rotary positions rotate neighbouring values of a head, ours its two halves, so rows of the
+query and key projections are reordered. Their rotary frequencies are tensors, ours are computed, so
+they are compared.
 """
 
 import argparse
@@ -81,7 +83,8 @@ TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", tor
 def convert(
     file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torch.dtype | None = None
 ) -> EncoderConfig:
-    """Write ``model.safetensors``, ``config.json`` and the tokenizer; one tensor at a time is in memory.
+    """Write ``model.safetensors``, ``config.json`` and the tokenizer; one tensor at a time is in
+    memory.
 
     Args:
         file: The authors' checkpoint.
@@ -134,7 +137,10 @@ class Released:
         return self.tensors[name].shape
 
     def matched(self, config: PreTrainedConfig) -> dict[str, str]:
-        """The authors' name by ours, for every weight. Raises ZooError where names or shapes differ."""
+        """The authors' name by ours, for every weight.
+
+        Raises ZooError where names or shapes differ.
+        """
         network = _network(self.encoder, config)
         expected = {ours: released_name(ours) for ours in network}
         present = {name for name in self.tensors if not name.startswith(UNUSED)}
@@ -146,8 +152,8 @@ class Released:
         for ours, theirs in expected.items():
             if self.shape(theirs) != network[ours]:
                 raise ZooError(
-                    f"{theirs} in {self.file} has shape {list(self.shape(theirs))}, not {list(network[ours])}; "
-                    "was it trained from another --llm?"
+                    f"{theirs} in {self.file} has shape {list(self.shape(theirs))}, not "
+                    f"{list(network[ours])}; was it trained from another --llm?"
                 )
         return expected
 
@@ -176,7 +182,8 @@ class Released:
             self.tensors[name].bfloat16(), frequencies(self.encoder.head_size, base).bfloat16()
         ):
             raise ZooError(
-                f"{name} in {self.file} are not the frequencies of base {base:g}; only those are supported."
+                f"{name} in {self.file} are not the frequencies of base {base:g}; only those are "
+                "supported."
             )
 
 
@@ -232,7 +239,9 @@ def released_name(name: str) -> str:
 
 
 def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
-    """The language model's tokenizer with the authors' tokens, ``rows`` in all; latency tokens fill the rest."""
+    """The language model's tokenizer with the authors' tokens, ``rows`` in all; latency tokens fill
+    the rest.
+    """
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(llm)
     except (OSError, ValueError) as error:
@@ -243,8 +252,9 @@ def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
     tokens = [*SPEECH_TOKENS, *(LATENCY_TOKEN.format(m) for m in range(1, latencies + 1))]
     if latencies < 1 or tokenizer.add_tokens(tokens, special_tokens=True) != len(tokens):
         raise ZooError(
-            f"The checkpoint has {rows} token embeddings and {llm} {len(tokenizer)} tokens, to which the released code "
-            f"adds {len(SPEECH_TOKENS)} and one per latency; was it trained from another --llm?"
+            f"The checkpoint has {rows} token embeddings and {llm} {len(tokenizer)} tokens, to "
+            f"which the released code adds {len(SPEECH_TOKENS)} and one per latency; was it "
+            "trained from another --llm?"
         )
     return tokenizer
 
@@ -348,7 +358,8 @@ def command(
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(
-        f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, {encoder.heads} heads."
+        f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, "
+        f"{encoder.heads} heads."
     )
     print(f"Use it: python evaluate.py {use.format(given.folder)}")
     return 0

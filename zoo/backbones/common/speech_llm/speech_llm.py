@@ -1,4 +1,6 @@
-"""The network that InfiniSST and LST share: speech encoder, adapter and causal LM (InfiniSST, section 3.2)."""
+"""The network that InfiniSST and LST share: speech encoder, adapter and causal LM (InfiniSST,
+section 3.2).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -60,12 +62,12 @@ class SpeechLLM(Backbone):
 
         Args:
             encoder: Shape of the speech encoder.
-            decoder: Hub id or folder, or fields of a config (randomly initialised). With a checkpoint,
-                which has all weights, only the config is read.
+            decoder: Hub id or folder, or fields of a config (randomly initialised). With a
+                checkpoint, which has all weights, only the config is read.
             template: Strings of the dialogue, or the name of one of ``prompt.TEMPLATES``.
             tokenizer: Hub id or folder; None: that of the checkpoint.
-            checkpoint: Folder with ``model.safetensors`` and tokenizer files; None: pretrained or randomly
-                initialised parts.
+            checkpoint: Folder with ``model.safetensors`` and tokenizer files; None: pretrained or
+                randomly initialised parts.
             encoder_weights: Initial weights of the encoder without a checkpoint, see
                 ``wav2vec2.weights.load_encoder``; None: randomly initialised.
             adapter_norm: See ``Adapter``.
@@ -79,7 +81,8 @@ class SpeechLLM(Backbone):
         super().__init__()
         if tokenizer is None and checkpoint is None:
             raise ZooError(
-                f"{type(self).__name__} needs a tokenizer: name one (hub id or folder) or a checkpoint that has it."
+                f"{type(self).__name__} needs a tokenizer: name one (hub id or folder) or a "
+                "checkpoint that has it."
             )
         self.encoder_config = encoder
         self.decoder_source = decoder
@@ -93,7 +96,10 @@ class SpeechLLM(Backbone):
         self.suppress = suppress
 
     def load(self) -> None:
-        """Create encoder, adapter and decoder and read their weights. Raises ZooError on weights that do not fit."""
+        """Create encoder, adapter and decoder and read their weights.
+
+        Raises ZooError on weights that do not fit.
+        """
         if self.checkpoint is not None:
             weights.check_trained(
                 self.checkpoint,
@@ -190,7 +196,9 @@ class SpeechLLM(Backbone):
             return self.encoder(samples.to(self.dtype), multiplier, lengths)
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
-        """Embeddings of ids, with ``speech`` (n, embedding) at the ids of speech: (len(ids), embedding)."""
+        """Embeddings of ids, with ``speech`` (n, embedding) at the ids of speech: (len(ids),
+        embedding).
+        """
         tokens = torch.tensor(ids, device=speech.device)
         embeddings = self.decoder.get_input_embeddings()(tokens)
         embeddings[tokens == self.prompt.speech] = speech.to(embeddings.dtype)

@@ -24,7 +24,10 @@ class ChatPrompt:
         return detokenise(self.tokenizer, ids)
 
     def single(self, token: str, *, advice: str) -> int:
-        """The id of a token. Raises ZooError, with the advice, where the tokenizer has no such token."""
+        """The id of a token.
+
+        Raises ZooError, with the advice, where the tokenizer has no such token.
+        """
         ids = self.ids(token)
         if len(ids) != 1:
             raise ZooError(

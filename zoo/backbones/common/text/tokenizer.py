@@ -30,13 +30,14 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE: special tokens, the 256 bytes, then merges.
 
-    A text has the same ids wherever turns split it between two units, which a small model would otherwise
-    have to learn.
+    A text has the same ids wherever turns split it between two units, which a small model would
+    otherwise have to learn.
 
     Args:
         texts: To learn merges from.
         vocabulary_size: Most ids, everything included.
-        unit: word: any text is decoded with one leading space. char: no token is longer than a character.
+        unit: word: any text is decoded with one leading space. char: no token is longer than a
+            character.
         special_tokens: They get the first ids.
     """
     special_tokens = list(dict.fromkeys(special_tokens))

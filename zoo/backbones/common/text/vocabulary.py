@@ -1,7 +1,7 @@
 """Word and sentence boundaries by token id, detokenisation, and tokens that contain a text.
 
-Pieces are byte-level (GPT-2, Whisper: "\u0120" is a space, each character a byte) or sentencepiece's
-("\u2581" is a space, "<0xE4>" a byte).
+Pieces are byte-level (GPT-2, Whisper: "\u0120" is a space, each character a byte) or
+sentencepiece's ("\u2581" is a space, "<0xE4>" a byte).
 """
 
 import re
@@ -20,7 +20,9 @@ BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _byte_characters() -> dict[str, int]:
-    """The byte of each character of a byte-level piece: printable bytes themselves, others from 256 on."""
+    """The byte of each character of a byte-level piece: printable bytes themselves, others from 256
+    on.
+    """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {
@@ -35,8 +37,9 @@ class Vocabulary:
     """Boundaries by token id; none at special (added) tokens and at ids beyond the tokenizer's.
 
     Attributes:
-        starts: (vocabulary,) bool: the token begins a word, that is, with a space, which may be all of it.
-            With unit "char": it begins a character; a space alone and a byte within a character do not.
+        starts: (vocabulary,) bool: the token begins a word, that is, with a space, which may be all
+            of it. With unit "char": it begins a character; a space alone and a byte within a
+            character do not.
         ends: (vocabulary,) bool: the token contains strong punctuation.
     """
 
@@ -54,7 +57,9 @@ class Vocabulary:
         self.starts, self.ends = self._starts[:-1], self._ends[:-1]
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
-        """(n,) bool for ids (n,): true where a token begins a word (or character); the first token always does."""
+        """(n,) bool for ids (n,): true where a token begins a word (or character); the first token
+        always does.
+        """
         starts = self._starts[self._known(token_ids)]
         starts[:1] = True
         return starts
@@ -64,7 +69,9 @@ class Vocabulary:
         return self._ends[self._known(token_ids)]
 
     def words(self, token_ids: Sequence[int]) -> int:
-        """Number of complete words (or characters) in ``token_ids``: those that another one follows."""
+        """Number of complete words (or characters) in ``token_ids``: those that another one
+        follows.
+        """
         return int(self._starts[self._known(torch.tensor(token_ids[1:], dtype=torch.long))].sum())
 
     def _known(self, token_ids: Tensor) -> Tensor:
@@ -104,7 +111,8 @@ def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list
     for text in texts:
         if not any(text in piece for piece in pieces.values()):
             raise ZooError(
-                f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such as '('."
+                f"No token contains {text!r}, so it cannot be suppressed; name a part of it, such "
+                "as '('."
             )
     return [token for token, piece in pieces.items() if any(text in piece for text in texts)]
 

@@ -11,7 +11,9 @@ MERGED: Frames = 4  # encoder frames per embedding
 
 
 class Adapter(nn.Module):
-    """Two convolutions (kernel 2, stride 2, no padding) and a linear layer (InfiniSST, section 3.2)."""
+    """Two convolutions (kernel 2, stride 2, no padding) and a linear layer (InfiniSST, section
+    3.2).
+    """
 
     def __init__(self, *, hidden: int, embedding: int, norm: bool = False) -> None:
         """Create the layers.
@@ -19,8 +21,8 @@ class Adapter(nn.Module):
         Args:
             hidden: Width of encoder frames.
             embedding: Width of the decoder's embeddings.
-            norm: Whether each convolution, without bias, is followed by a layer norm and a GELU, as in the
-                released code; otherwise there is a GELU between the two.
+            norm: Whether each convolution, without bias, is followed by a layer norm and a GELU, as
+                in the released code; otherwise there is a GELU between the two.
         """
         super().__init__()
         self.first = nn.Conv1d(hidden, hidden, kernel_size=2, stride=2, bias=not norm)

@@ -1,4 +1,5 @@
-"""Streaming wav2vec 2.0: block-causal attention, rotary positions, sliding window (InfiniSST, 3.2 and 3.5).
+"""Streaming wav2vec 2.0: block-causal attention, rotary positions, sliding window (InfiniSST, 3.2
+and 3.5).
 
 Parameters have the names of Hugging Face's ``Wav2Vec2Model`` (layer-norm variant), without
 ``encoder.pos_conv_embed``, which rotary positions replace.
@@ -35,15 +36,16 @@ class EncoderConfig:
         heads: Attention heads.
         ff: Width of the feed-forward layers.
         window: Past that a query attends to, in ``window_unit``; see ``first_visible``.
-        window_unit: chunks of 960 ms (the paper), or frames, 48 per unit of ``window`` (released code).
-        left_pad: Samples of context before each chunk (zeros before the first), from 80 to 399, so that a
-            chunk of 15 360 samples gives 48 frames: 80 for models trained here, 399 for the released
-            checkpoints, 0 for their offline ones, which encode whole signals only.
+        window_unit: chunks of 960 ms (the paper), or frames, 48 per unit of ``window`` (released
+            code).
+        left_pad: Samples of context before each chunk (zeros before the first), from 80 to 399, so
+            that a chunk of 15 360 samples gives 48 frames: 80 for models trained here, 399 for the
+            released checkpoints, 0 for their offline ones, which encode whole signals only.
         rope_base: Base of the rotary frequencies.
-        rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does, whose
-            checkpoints were trained with it: beyond 256 frames, neighbours share a position. A stream's
-            positions start at its oldest kept frame, so rounded angles depend on the block size and on
-            earlier chunks.
+        rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does,
+            whose checkpoints were trained with it: beyond 256 frames, neighbours share a position.
+            A stream's positions start at its oldest kept frame, so rounded angles depend on the
+            block size and on earlier chunks.
     """
 
     conv_channels: Sequence[int] = (512,) * 7
@@ -66,12 +68,14 @@ class EncoderConfig:
             )
         if min(self.layers, self.heads, self.window) < 1 or self.hidden % (2 * self.heads):
             raise ZooError(
-                f"The encoder needs layers, heads and window of at least 1 and a hidden size that 2 x heads "
-                f"divides, not {self.layers}, {self.heads}, {self.window} and {self.hidden}."
+                "The encoder needs layers, heads and window of at least 1 and a hidden size that "
+                f"2 x heads divides, not {self.layers}, {self.heads}, {self.window} and "
+                f"{self.hidden}."
             )
         if self.left_pad != 0 and not 80 <= self.left_pad <= 399:
             raise ZooError(
-                f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad} (0: no streams)."
+                f"The encoder needs a left_pad from 80 to 399 samples, not {self.left_pad} (0: no "
+                "streams)."
             )
 
     @property
@@ -87,9 +91,9 @@ class EncoderConfig:
     def first_visible(self, frames: Tensor, block_starts: Tensor) -> Tensor:
         """The earliest frame that each query attends to.
 
-        chunks (the paper, section 3.5): a block of m chunks attends to the ``window - 1`` chunks of 960 ms
-        before it and to itself. frames (released code): frame f attends to the ``48 window`` frames before
-        it and to the rest of its block.
+        chunks (the paper, section 3.5): a block of m chunks attends to the ``window - 1`` chunks of
+        960 ms before it and to itself. frames (released code): frame f attends to the ``48 window``
+        frames before it and to the rest of its block.
 
         Args:
             frames: Indices of the queries.
@@ -149,13 +153,15 @@ class StreamingEncoder(nn.Module):
         )
 
     def features(self, samples: Tensor) -> Tensor:
-        """Convolutions alone: (batch, n) samples, left context included, to (batch, (n - 80) // 320, hidden)."""
+        """Convolutions alone: (batch, n) samples, left context included, to (batch, (n - 80) //
+        320, hidden).
+        """
         return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
 
     def contextualise(
         self, features: Tensor, multiplier: int, lengths: Tensor | None = None
     ) -> Encoded:
-        """Attention alone, on (batch, frames, hidden) features of whole signals; see ``forward``."""
+        """Attention alone, on features (batch, frames, hidden) of whole signals: ``forward``."""
         frames = torch.arange(features.shape[1], device=features.device)
         visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
         if lengths is not None:
@@ -178,8 +184,8 @@ class StreamingEncoder(nn.Module):
     def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
         """Encode one new block per stream.
 
-        Blocks of one length are computed together. Caches of different lengths are padded and masked,
-        unless angles are rounded: then padding would shift positions.
+        Blocks of one length are computed together. Caches of different lengths are padded and
+        masked, unless angles are rounded: then padding would shift positions.
 
         Args:
             states: Of the streams; changed in place.
@@ -225,7 +231,9 @@ class StreamingEncoder(nn.Module):
         return hidden
 
     def _visible(self, queries: Tensor, keys: Tensor, block: Frames) -> Tensor:
-        """(queries, keys) bool from frame indices: bidirectional inside a block, causal across, within the window."""
+        """(queries, keys) bool from frame indices: bidirectional inside a block, causal across,
+        within the window.
+        """
         starts = queries.div(block, rounding_mode="floor") * block
         first = self.config.first_visible(queries, starts)
         return (keys >= first[:, None]) & (keys < (starts + block)[:, None])
@@ -293,7 +301,8 @@ class Layers(nn.Module):
         Args:
             x: (batch, new, hidden).
             visible: (new, keys) or (batch, 1, new, keys) bool, keys = past + new.
-            cache: (layers, 2, batch, heads, keys, head size), whose last positions are written; None: no past.
+            cache: (layers, 2, batch, heads, keys, head size), whose last positions are written;
+                None: no past.
 
         Returns:
             (batch, new, hidden) of the last layer, normalised, and of the middle layer.
@@ -330,7 +339,10 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention. Cached keys are not rotated (section 3.5): positions start at the oldest kept frame."""
+    """Multi-head attention.
+
+    Cached keys are not rotated (section 3.5): positions start at the oldest kept frame.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 """Convolution features of streams whose kept audio is encoded again at every request.
 
-Attention must run over all kept audio; the convolutions see 25 ms each, so they run over new audio only.
+Attention must run over all kept audio; the convolutions see 25 ms each, so they run over new audio
+only.
 """
 
 from collections.abc import Sequence

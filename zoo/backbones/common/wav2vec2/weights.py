@@ -1,4 +1,6 @@
-"""Initial weights of the speech encoder: a wav2vec 2.0 of Hugging Face, or the encoder of another checkpoint."""
+"""Initial weights of the speech encoder: a wav2vec 2.0 of Hugging Face, or the encoder of another
+checkpoint.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,8 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
 
     Args:
         encoder: The encoder.
-        source: Hub id or folder of a Wav2Vec2 model with layer norms, without its heads and quantizer; or
-            folder of a checkpoint of ours, of which only the encoder is read.
+        source: Hub id or folder of a Wav2Vec2 model with layer norms, without its heads and
+            quantizer; or folder of a checkpoint of ours, of which only the encoder is read.
 
     Raises:
         ZooError: Where nothing is found or fits.
@@ -40,13 +42,15 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     wrong = [*sorted(expected.keys() - weights.keys()), *sorted(weights.keys() - expected.keys())]
     if wrong:
         raise ZooError(
-            f"encoder_weights {source!r} and the encoder do not have the same layers: {shorten_list(wrong)}."
+            f"encoder_weights {source!r} and the encoder do not have the same layers: "
+            f"{shorten_list(wrong)}."
         )
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             there, here = list(tensor.shape), list(expected[name].shape)
             raise ZooError(
-                f"encoder_weights {source!r} do not fit: {name} has shape {there}, the encoder needs {here}."
+                f"encoder_weights {source!r} do not fit: {name} has shape {there}, the encoder "
+                f"needs {here}."
             )
     encoder.load_state_dict(weights)
 
@@ -63,7 +67,9 @@ def _is_infinisst(path: Path) -> bool:
 
 
 def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
-    """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time grid."""
+    """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time
+    grid.
+    """
     described = _described(path.with_name("config.yaml"))
     for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape depends on them
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
@@ -100,13 +106,15 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
         model, report = loaded
     except (OSError, ValueError, SafetensorError) as error:
         raise ZooError(
-            f"No encoder could be loaded from {source!r}: it must be a folder with a Wav2Vec2 model or an InfiniSST "
-            "checkpoint, or the name of a Wav2Vec2 model on the hub, which must be reachable or in the local cache."
+            f"No encoder could be loaded from {source!r}: it must be a folder with a Wav2Vec2 "
+            "model or an InfiniSST checkpoint, or the name of a Wav2Vec2 model on the hub, which "
+            "must be reachable or in the local cache."
         ) from error
     absent = sorted(name for name in report["missing_keys"] if not name.startswith(LEFT_OUT))
     if absent:  # Transformers fills them with random numbers
         raise ZooError(
-            f"encoder_weights {source!r} lacks {len(absent)} weights of a wav2vec2, such as {absent[0]}."
+            f"encoder_weights {source!r} lacks {len(absent)} weights of a wav2vec2, such as "
+            f"{absent[0]}."
         )
     return {
         name: tensor for name, tensor in model.state_dict().items() if not name.startswith(LEFT_OUT)
@@ -117,8 +125,8 @@ def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> Non
     """Raise ZooError for a model of another kind, which shapes of weights may not show."""
     if not (described.do_stable_layer_norm and described.feat_extract_norm == "layer"):
         raise ZooError(
-            f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 (do_stable_layer_norm, "
-            "feat_extract_norm=layer), as the large lv60 models are."
+            f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 "
+            "(do_stable_layer_norm, feat_extract_norm=layer), as the large lv60 models are."
         )
     _agree(source, "heads", described.num_attention_heads, config)
     if (tuple(described.conv_kernel), tuple(described.conv_stride)) != (KERNELS, STRIDES):
@@ -133,5 +141,6 @@ def _agree(source: str, name: str, there: object, config: EncoderConfig) -> None
     here = getattr(config, name)
     if there != here:
         raise ZooError(
-            f"encoder_weights {source!r} was trained with {name}={there}, but backbone.encoder.{name}={here}."
+            f"encoder_weights {source!r} was trained with {name}={there}, but "
+            f"backbone.encoder.{name}={here}."
         )

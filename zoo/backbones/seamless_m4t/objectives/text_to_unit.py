@@ -1,8 +1,8 @@
 """From states of a frozen text decoder to speech units: what a text-to-unit model (T2U) predicts.
 
 Guided attention is supervision of *training* alone: the synthesiser's word times say which word a
-unit belongs to, and the cross-attention of the last layer is pulled to that word, so that SimulU can
-read off it which units to cut. The policy that streams is training-free.
+unit belongs to, and the cross-attention of the last layer is pulled to that word, so that SimulU
+can read off it which units to cut. The policy that streams is training-free.
 """
 
 import zlib
@@ -233,7 +233,8 @@ class UnitCollator:
         """The collator of a backbone; raises ZooError for one without units."""
         if backbone.codebook is None:
             raise ZooError(
-                f"{backbone.title} has no codebook, so clips have no units; train its vocoder first."
+                f"{backbone.title} has no codebook, so clips have no units; train its vocoder "
+                "first."
             )
         config = backbone.speaker.t2u.config
         return cls(
