@@ -1,7 +1,7 @@
-"""Processes of one launch: which of them is the main one, the name they share, and what one job leaves to the next.
+"""Processes of one launch: the main process, the shared name, and the environment of each job.
 
-Knows no run and no logger. A launch is one command line: one process, or several of them (torchrun, or children that
-Lightning starts), doing one job or the jobs of a multirun.
+A launch is one command line. It runs in one process or in several (torchrun, or child processes
+that Lightning starts) and does one job or the jobs of a multirun.
 """
 
 import os
@@ -20,16 +20,14 @@ from omegaconf import OmegaConf
 
 from zoo.errors import ZooError
 
-RUN_VARIABLE = (
-    "SIMULZOO_RUN"  # the main process hands its run folder to the children that Lightning starts
-)
-LAUNCH_VARIABLE = (
-    "SIMULZOO_LAUNCH"  # a shared name set by hand, for launchers we cannot ask (srun, mpirun)
-)
-_TERMINATED = 128 + signal.SIGTERM  # exit code, as a shell counts it
+# Run folder of the main process, for the child processes that Lightning starts.
+RUN_VARIABLE = "SIMULZOO_RUN"
+# Shared name set by the user, for launchers without a store (srun, mpirun).
+LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"
+_TERMINATED = 128 + signal.SIGTERM  # exit code by the convention of shells
 _STORE_KEY = "simulzoo/launch"
-# What Lightning's launcher writes into the environment; left there, the next job of a multirun takes itself for a child
-# of a launcher that is gone and waits for it for ever.
+# Lightning's launcher sets these variables. If they stay, the next job of a multirun runs as a
+# child process and waits forever for a main process that has ended.
 _LAUNCHER_VARIABLES = (
     "MASTER_ADDR",
     "MASTER_PORT",
@@ -41,7 +39,7 @@ _LAUNCHER_VARIABLES = (
 
 
 def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
-    """True on the one process that writes files and logs: global rank 0, or local rank 0 of node 0."""
+    """Whether this process writes files and logs: global rank 0, or local rank 0 of node 0."""
     if "RANK" in environment:
         return int(environment["RANK"]) == 0
     if "SLURM_PROCID" in environment and int(environment.get("SLURM_NTASKS", 1)) > 1:
@@ -51,9 +49,10 @@ def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
 
 @cache
 def launch_name() -> str:
-    """The name of this launch, ``<date>_<time>_<random>``: the same on all its processes, different for every launch.
+    """The name of this launch, ``<date>_<time>_<random>``, equal on all of its processes.
 
-    Raises ZooError on a process that is not the main one and has no way to learn the name.
+    Raises:
+        ZooError: on a process other than the main one that has no access to the name.
     """
     if LAUNCH_VARIABLE in os.environ:
         return os.environ[LAUNCH_VARIABLE]
@@ -64,17 +63,18 @@ def launch_name() -> str:
     if RUN_VARIABLE in os.environ:
         return Path(os.environ[RUN_VARIABLE]).name
     raise ZooError(
-        f"A process of rank > 0 does not know its launch; set {LAUNCH_VARIABLE} to one name on all of them."
+        f"A process of rank > 0 has no name of its launch; set {LAUNCH_VARIABLE} to the same name "
+        "on all processes."
     )
 
 
 def new_name() -> str:
-    """A fresh ``<date>_<time>_<random>``: sorts by time and does not collide within the same second."""
+    """A new ``<date>_<time>_<random>``: sorts by time, unique within a second."""
     return f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{secrets.token_hex(3)}"
 
 
 def _agreed_name() -> str:
-    """The main process's name, passed on through the store that torchrun keeps for its workers."""
+    """The name that the main process has written to torchrun's store for its workers."""
     from torch.distributed import TCPStore
 
     store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
@@ -85,7 +85,7 @@ def _agreed_name() -> str:
 
 
 def register_resolvers() -> None:
-    """Make ``${run_folder:ROOT,RESUME}`` known to configs: ``ROOT/<launch name>``, or the run folder to resume."""
+    """Register ``${run_folder:ROOT,RESUME}``: ``ROOT/<launch name>``, or the run to resume."""
     OmegaConf.register_new_resolver("run_folder", _run_folder, replace=True)
 
 
@@ -97,10 +97,13 @@ def _run_folder(root: str, resume: str | None = None) -> str:
 
 @contextmanager
 def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[None]:
-    """The surroundings of one job: children find its folder, and nothing of it is left over for the next job.
+    """Set the environment of one job and restore it afterwards.
 
-    folder: the job's run folder. multirun: this job is one of several. overrides: the overrides of this job alone,
-    which become the command line of children, for they would start the whole multirun over again.
+    Args:
+        folder: run folder of the job; child processes write to it as well.
+        multirun: whether the job is one of several. Child processes then run with the overrides of
+            this job, since the command line of the launch would start the whole multirun again.
+        overrides: overrides of this job.
     """
     saved = {name: os.environ.get(name) for name in (*_LAUNCHER_VARIABLES, RUN_VARIABLE)}
     arguments = list(sys.argv)
@@ -119,9 +122,9 @@ def job(folder: Path, *, multirun: bool, overrides: Sequence[str]) -> Iterator[N
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM (a scheduler's time limit, a W&B agent's stop) end the job as an exception does: through finally."""
+    """Turn SIGTERM (time limit of a scheduler, stop of a W&B agent) into ``SystemExit``."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may have handlers
+        yield  # Python allows signal handlers in the main thread only
         return
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -136,7 +139,7 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def default_environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set what the environment does not have yet, and take it away again."""
+    """Set the variables that the environment lacks, and remove them afterwards."""
     missing = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(missing)
     try:
@@ -147,7 +150,7 @@ def default_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def single_job(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    """The command line of one job of a multirun: flags but for ``-m`` stay, the overrides become the job's own."""
+    """The command line of one job of a multirun: its flags without ``-m``, its own overrides."""
     flags = [
         item
         for item in arguments
@@ -157,7 +160,7 @@ def single_job(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
 
 
 def _leave_process_group() -> None:
-    """Children of this job are gone: a group that still counts on them would hang the next job."""
+    """Leave the process group of child processes that have ended; the next job would hang in it."""
     from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():
