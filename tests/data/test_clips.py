@@ -236,5 +236,5 @@ def test_talks_that_give_no_clip_are_refused(cache: Path) -> None:
                 (Segment(0, 1, "hello", targets={"es": Target("hola")}),),
             ),
         )
-    with pytest.raises(ZooError, match="refused voice 'xx'"):
+    with pytest.raises(ZooError, match="rejected voice 'xx'"):
         drawn(cache, voices=["xx"], count=1)

@@ -1,6 +1,6 @@
-"""Speech chains of thought to train on (StreamUni, section 3.2): audio, what was said in it and what that means.
+"""Speech chains of thought for training (StreamUni, section 3.2): audio, transcript, translation.
 
-A pure function of a random generator. Knows no tokenizer and no network.
+Drawing is a pure function of a random generator.
 """
 
 import math
@@ -24,16 +24,23 @@ from zoo.types import SAMPLE_RATE, Seconds
 
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-GRID: Seconds = 0.08  # every length is a multiple of it: a whole number of frames for all speech language models
-CLOSE: Seconds = 1e-6  # two times that differ by less are one
+GRID: Seconds = 0.08  # lengths are multiples: whole frames for all speech language models
+CLOSE: Seconds = 1e-6  # times that differ by less are equal
 PUNCTUATION = re.compile(r"\W+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A piece of a talk, what is said in it and its translation.
+    """A part of a talk with its transcript and translation.
 
-    start, end: seconds in the talk. language: the translation's.
+    Attributes:
+        talk: the talk.
+        start: seconds from the start of the talk.
+        end: seconds from the start of the talk.
+        transcript: transcript.
+        translation: translation.
+        language: target language.
+        kind: see ``ThoughtConfig``.
     """
 
     talk: Talk
@@ -45,29 +52,35 @@ class Thought:
     kind: Kind
 
     def samples(self) -> Tensor:
-        """(n,) audio; every thought of a batch has the same n."""
+        """Audio (n,); all thoughts of a batch have the same n."""
         count = round((self.end - self.start) * SAMPLE_RATE)
-        heard = audio.load(
+        samples = audio.load(
             self.talk.file, start=self.talk.offset + self.start, duration=count / SAMPLE_RATE
         )[:count]
-        return torch.nn.functional.pad(heard, (0, count - heard.numel()))
+        return torch.nn.functional.pad(samples, (0, count - samples.numel()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThoughtConfig(Sampling):
-    """What thoughts are like. The defaults are the paper's: single sentences from their beginning.
+    """How thoughts are drawn. The defaults are the paper's: single sentences from their beginning.
 
-    mixture: share of the steps, and so of the audio, of each kind. ``non_streaming``: whole sentences. ``streaming``:
-    they end anywhere, all ends alike; the transcript has the words that have ended by then, the translation is that
-    of every sentence begun, in full. ``partial``: the same, but of the translation only what was said by then.
-    hours: of the corpus, from its first talk on, that a kind may take its sentences from (absent or null: all).
-    sentences: shares of the steps that take one, two, three ... consecutive sentences. max_seconds: longest thought.
+    The kinds are ``non_streaming``, whole sentences; ``streaming``, which ends anywhere with equal
+    probability, has the transcript up to that time and the full translation of every sentence that
+    has begun; and ``partial``, like ``streaming`` with the translation up to that time only.
 
-    What a segment is like that a truncation policy leaves:
-    silence: it may begin this long before a sentence and end this long after it, never inside another one.
-    missing: how much of the first word may be cut off (a share of its length). reach: how far the end may lie in the
-    sentence that comes next. settled: punctuation after the last word is heard this long after the word.
-    off_grid: share of the steps with any length in 80 ms; the others have whole chunks of the system.
+    The attributes from ``silence`` to ``settled`` imitate the segments of a truncation policy.
+
+    Attributes:
+        mixture: share of the steps, and so of the audio, of each kind.
+        hours: hours of the corpus, from its first talk on, for each kind (absent or None: all).
+        sentences: shares of the steps with one, two, three ... consecutive sentences.
+        max_seconds: longest thought.
+        silence: seconds before and after the sentences, at most, and never inside another one.
+        missing: part of the first word that may be cut off, as a share of its length.
+        reach: seconds of the next sentence before the end, at most.
+        settled: seconds after the last word from which on its punctuation is in the transcript.
+        off_grid: share of the steps with any multiple of 80 ms as length; the others have whole
+            chunks of the system.
     """
 
     mixture: Mapping[str, float] = field(
@@ -83,7 +96,7 @@ class ThoughtConfig(Sampling):
     off_grid: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a kind that there is not, for shares that are none and for times below 0."""
+        """Raise ZooError for an unknown kind, invalid shares and negative times."""
         for kind in (*self.mixture, *self.hours):
             if kind not in KINDS:
                 raise unknown_choice("kind of thought", kind, KINDS)
@@ -93,15 +106,17 @@ class ThoughtConfig(Sampling):
         ):
             if min(shares, default=-1.0) < 0 or sum(shares) <= 0:
                 raise ZooError(
-                    f"{name} of thoughts needs shares of at least 0, one above it; not {list(shares)}."
+                    f"{name} of thoughts needs shares of at least 0, one above it; "
+                    f"not {list(shares)}."
                 )
         for name in ("missing", "off_grid"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise ZooError(f"{name} of thoughts is a share, from 0 to 1, not {share}.")
         if min(self.silence, self.reach, self.settled) < 0 or self.max_seconds < GRID:
             raise ZooError(
-                f"Thoughts need max_seconds of at least {GRID} and silence, reach and settled of at least 0, "
-                f"not {self.max_seconds}, {self.silence}, {self.reach} and {self.settled}."
+                f"Thoughts need max_seconds of at least {GRID} and silence, reach and settled of "
+                f"at least 0, not {self.max_seconds}, {self.silence}, {self.reach} and "
+                f"{self.settled}."
             )
         if min((hours for hours in self.hours.values() if hours is not None), default=1.0) <= 0:
             raise ZooError(f"hours of thoughts are above 0, not {dict(self.hours)}.")
@@ -114,9 +129,16 @@ class ThoughtConfig(Sampling):
 
 
 class Thoughts(Sampler):
-    """Draws thoughts. Raises ZooError when a talk lacks word times or a translation, or no sentence fits.
+    """Draws thoughts.
 
-    Partial thoughts need a word alignment, too. chunk_seconds: of the system that streams.
+    Args:
+        talks: talks with word times; the kind ``partial`` needs word alignments, too.
+        target: target language.
+        config: how thoughts are drawn.
+        chunk_seconds: length of the streaming system's chunk.
+
+    Raises:
+        ZooError: a talk has no word times or translation, or no sentence fits.
     """
 
     def __init__(
@@ -134,7 +156,7 @@ class Thoughts(Sampler):
         self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
         for segment in (segment for talk in self.talks for segment in talk.segments):
             if "partial" in self._kinds or target.code not in segment.targets:
-                emission_times(segment, target.code)  # which tells what is missing
+                emission_times(segment, target.code)  # raises with the reason
             elif not segment.words:
                 raise ZooError(
                     f"Segment {segment.source!r} lacks word times; align the corpus first."
@@ -185,26 +207,26 @@ class Thoughts(Sampler):
         )
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
-        """Transcript and translation of all that is said."""
-        said = language_of(talk.source_language).join(
+        """Transcript and translation of whole segments."""
+        transcript = language_of(talk.source_language).join(
             word.text for segment in segments for word in segment.words
         )
-        return said, self.target.separator.join(
+        return transcript, self.target.separator.join(
             segment.targets[self.target.code].text for segment in segments
         )
 
     def _cut(
         self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind
     ) -> tuple[str, str]:
-        """The words that have ended by ``end``, and the translation: of what was begun, or of what was said."""
+        """Transcript up to ``end``, and the translation that the kind has for it."""
         words: list[str] = []
         translations: list[str] = []
         for segment in segments:
-            heard = [word for word in segment.words if word.end <= end + CLOSE]
-            if not heard:
+            complete = [word for word in segment.words if word.end <= end + CLOSE]
+            if not complete:
                 break
-            words += [word.text for word in heard]
-            if heard[-1].end + self.config.settled > end + CLOSE:
+            words += [word.text for word in complete]
+            if complete[-1].end + self.config.settled > end + CLOSE:
                 words[-1] = PUNCTUATION.sub("", words[-1]) or words[-1]
             if kind == "streaming":
                 translations.append(segment.targets[self.target.code].text)
@@ -213,11 +235,11 @@ class Thoughts(Sampler):
                 translations.append(
                     self.target.join(word for word, time in timed if time <= end + CLOSE)
                 )
-        said = language_of(talk.source_language).join(words)
-        return said, self.target.separator.join(text for text in translations if text)
+        transcript = language_of(talk.source_language).join(words)
+        return transcript, self.target.separator.join(text for text in translations if text)
 
     def _found(self, kind: Kind, count: int) -> "_Windows":
-        """Where thoughts of ``count`` sentences can begin and end."""
+        """Possible starts and ends of thoughts of ``count`` sentences."""
         places: list[tuple[int, int, int]] = []
         bounds: list[tuple[float, ...]] = []
         left = (self.config.hours.get(kind) or np.inf) * 3600
@@ -237,26 +259,28 @@ class Thoughts(Sampler):
         )
         if not len(windows.places):
             raise ZooError(
-                f"The training talks have no {count} consecutive sentences for {kind} thoughts of at most "
-                f"{self.config.max_seconds} s."
+                f"The training talks have no {count} consecutive sentences for {kind} thoughts of "
+                f"at most {self.config.max_seconds} s."
             )
         return windows
 
     def _window(
         self, talk: Talk, first: int, last: int, *, whole: bool
     ) -> tuple[float, float, float, float]:
-        """Earliest and latest start, earliest and latest end of a thought about the segments ``first`` to ``last``."""
+        """Earliest and latest start and end of a thought of the segments ``first`` to ``last``."""
         segments, config = talk.segments, self.config
         begin, end = segments[first], segments[last]
         word = begin.words[0]
         earliest = max(segments[first - 1].end if first else 0.0, begin.offset - config.silence)
         latest = word.start + config.missing * (word.end - word.start)
+
         following = segments[last + 1] if last + 1 < len(segments) else None
         if whole:
             until = following.words[0].end - 2 * CLOSE if following else talk.duration
             opening = end.end + config.settled
             closing = min(opening + max(config.silence, GRID), until)
             return min(earliest, latest), latest, opening, max(closing, opening)
+
         opening = segments[last - 1].end if last > first else min(earliest, latest) + GRID
         until = following.offset + config.reach if following else talk.duration
         closing = min(until, end.end + config.silence + config.reach, talk.duration)
@@ -265,9 +289,13 @@ class Thoughts(Sampler):
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Where thoughts can be. places: (n, 3) talk, first and last segment.
+    """Possible positions of thoughts.
 
-    bounds: (n, 4) earliest and latest start, earliest and latest end. shortest, longest: (n,) lengths on the grid.
+    Attributes:
+        places: (n, 3) talk, first and last segment.
+        bounds: (n, 4) earliest and latest start, earliest and latest end, in seconds.
+        shortest: (n,) shortest length on the grid.
+        longest: (n,) longest length on the grid.
     """
 
     places: np.ndarray
@@ -277,7 +305,7 @@ class _Windows:
 
     @staticmethod
     def of(places: np.ndarray, bounds: np.ndarray, max_seconds: Seconds) -> "_Windows":
-        """Those of the places that have a length."""
+        """The places for which some length on the grid is possible."""
         shortest = np.ceil((np.maximum(bounds[:, 2] - bounds[:, 1], GRID) - CLOSE) / GRID) * GRID
         longest = (
             np.floor((np.minimum(bounds[:, 3] - bounds[:, 0], max_seconds) + CLOSE) / GRID) * GRID
@@ -286,7 +314,7 @@ class _Windows:
         return _Windows(places[kept], bounds[kept], shortest[kept], longest[kept])
 
     def length(self, random: np.random.Generator, unit: Seconds) -> Seconds:
-        """A length that a place can have: a multiple of ``unit``, or of the grid where the place has none."""
+        """Draw a possible length: a multiple of ``unit``, or of the grid where no multiple fits."""
         row = random.integers(len(self.places))
         for size in (unit, GRID):
             least = math.ceil((self.shortest[row] - CLOSE) / size)
@@ -296,7 +324,7 @@ class _Windows:
         return float(size * random.integers(least, most + 1))
 
     def fitting(self, random: np.random.Generator, length: Seconds, count: int) -> np.ndarray:
-        """(count,) rows that can have ``length``; one with few lengths has each of them more often."""
+        """Draw (count,) rows with ``length``; rows with fewer lengths have a larger weight."""
         rows = np.flatnonzero((self.shortest <= length + CLOSE) & (length <= self.longest + CLOSE))
         weights = 1 / (GRID + self.longest[rows] - self.shortest[rows])
         return random.choice(rows, size=count, p=weights / weights.sum())

@@ -1,6 +1,6 @@
-"""Clips of target speech to train on: what excerpts of talks mean, spoken by espeak-ng.
+"""Clips of target speech for training: translations of excerpts, synthesised by espeak-ng.
 
-Drawn once, a pure function of a seed. Knows no tokenizer and no network.
+All clips of a training are a pure function of a seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,12 @@ from zoo.types import SAMPLE_RATE, Seconds
 class Clip:
     """An excerpt of a talk and its translation as speech.
 
-    samples: (n,) float32 at 16 kHz, n a multiple of 320. words, phonemes: those of the translation with seconds from
-    the first sample; ``words`` are ``excerpt.target``. voice: espeak-ng's.
+    Attributes:
+        excerpt: source audio and translation.
+        samples: (n,) float32 at 16 kHz, n a multiple of 320.
+        words: words of the translation (``excerpt.target``) in seconds from the first sample.
+        phonemes: phonemes of the translation in seconds from the first sample.
+        voice: espeak-ng's voice.
     """
 
     excerpt: Excerpt
@@ -37,14 +41,23 @@ class Clip:
 
 @dataclass(frozen=True, kw_only=True)
 class ClipConfig(Sampling):
-    """What clips are like.
+    """How clips are drawn.
 
-    count: how many are drawn. fragments: share that is a window of 1 to ``longest`` target words anywhere, as streaming
-    leaves them; the others are whole sentences, a share ``pairs`` of them two in a row. shuffled: share of all whose
-    words come in random order, so that their sound alone tells them. margin: the source audio begins up to so long
-    before the earliest word it stands for and ends up to so long after the latest.
-    voices: of espeak-ng, all alike often. rates (words a minute), pitches, ranges (of the pitch; espeak-ng's scale of
-    0-99, range 0 is monotonous): least and most, uniform between them.
+    Attributes:
+        count: number of clips.
+        fragments: share of windows of 1 to ``longest`` target words anywhere, as streaming emits
+            them. The others are whole sentences.
+        longest: words of the longest window.
+        pairs: share of the sentence clips with two consecutive sentences.
+        shuffled: share of clips with words in random order, so that a word can only be recognised
+            by its sound.
+        margin: source audio before the first and after the last aligned source word, in seconds
+            and at most.
+        voices: voices of espeak-ng, drawn uniformly.
+        rates: smallest and largest rate in words per minute.
+        pitches: smallest and largest pitch on espeak-ng's scale of 0-99.
+        ranges: smallest and largest pitch range on that scale; 0 is monotone.
+        seed: seed of all choices.
     """
 
     count: int = 10_000
@@ -60,7 +73,7 @@ class ClipConfig(Sampling):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a share that is none, for numbers that make no clip and for a span that is none."""
+        """Raise ZooError for shares outside 0 to 1, invalid numbers and invalid ranges."""
         for name in ("fragments", "pairs", "shuffled"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise ZooError(f"{name} of clips is a share, from 0 to 1, not {share}.")
@@ -82,9 +95,16 @@ class ClipConfig(Sampling):
 
 
 class Clips(Sampler):
-    """All clips of a training, in the order they were drawn in; spoken now where the cache folder lacks them.
+    """All clips of a training in the order of drawing, synthesised into the cache folder.
 
-    Raises ZooError for talks without segments or without a translation into ``language``, and where espeak-ng refuses.
+    Args:
+        talks: talks with translations.
+        language: target language.
+        config: how clips are drawn.
+        cache: root of the cache folders (None: the default).
+
+    Raises:
+        ZooError: the talks have no segments or no translation, or espeak-ng refuses a text.
     """
 
     def __init__(
@@ -115,7 +135,7 @@ class Clips(Sampler):
 
     @property
     def duration(self) -> Seconds:
-        """Of all target speech together."""
+        """Seconds of target speech in total."""
         return float(self._seconds.sum())
 
     def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Clip]:
@@ -135,7 +155,8 @@ def _drawn(
     for segment in (segment for talk in talks for segment in talk.segments):
         if language.code not in segment.targets:
             raise ZooError(
-                f"No {language.code!r} translation for {segment.source!r}; it has: {', '.join(segment.targets)}."
+                f"No {language.code!r} translation for {segment.source!r}; "
+                f"it has: {', '.join(segment.targets)}."
             )
     places = [
         (talk, place)
@@ -144,7 +165,7 @@ def _drawn(
         if any(map(_audible, _words(segment, language)))
     ]
     if not places:
-        raise ZooError("The talks have no translated segments to make clips of target speech of.")
+        raise ZooError("The talks have no translated segments for clips of target speech.")
     drawn = [
         _draw(np.random.default_rng([config.seed, index]), places, language, config)
         for index in range(config.count)
@@ -183,7 +204,7 @@ def _sentences(
     language: Language,
     config: ClipConfig,
 ) -> Excerpt:
-    """Whole segments of a talk, from ``first`` on, with what is silent around them."""
+    """Whole segments of a talk from ``first`` on, with silence around them."""
     segments = talk.segments[first : first + count]
     before = talk.segments[first - 1].end if first else 0.0
     follow = talk.segments[first + count : first + count + 1]
@@ -198,7 +219,7 @@ def _sentences(
 def _fragment(
     random: np.random.Generator, talk: Talk, first: int, language: Language, config: ClipConfig
 ) -> Excerpt:
-    """A window of target words that begins in segment ``first``, with the source audio that it translates."""
+    """A window of target words that begins in segment ``first``, with the aligned source audio."""
     skipped = int(random.integers(len(_words(talk.segments[first], language))))
     count = int(random.integers(1, config.longest, endpoint=True))
     taken: list[tuple[Segment, int]] = []
@@ -209,7 +230,7 @@ def _fragment(
     taken = taken[skipped : skipped + count]
     words = [_words(segment, language)[index] for segment, index in taken]
     silent = next((place for place, word in enumerate(words) if _audible(word)), len(words))
-    if silent == len(words):  # punctuation that stands alone at an end
+    if silent == len(words):  # punctuation only
         return _sentences(random, talk, first, 1, language, config)
     start, end = _span(taken[silent:], language)
     start = max(0.0, start - random.uniform(0, config.margin))
@@ -218,7 +239,7 @@ def _fragment(
 
 
 def _span(taken: Sequence[tuple[Segment, int]], language: Language) -> tuple[Seconds, Seconds]:
-    """From the earliest to the latest source word of target words; their segments where no word is aligned."""
+    """From the first to the last aligned source word, or the segments' span without alignment."""
     sources: list[Word] = []
     for segment, index in taken:
         alignment = segment.targets[language.code].alignment
@@ -242,10 +263,10 @@ def _excerpt(
     start, end = span
     if random.random() < config.shuffled:
         random.shuffle(target)
-    heard = (segment for segment in talk.segments if segment.end > start and segment.offset < end)
+    touched = (segment for segment in talk.segments if segment.end > start and segment.offset < end)
     source = tuple(
         word.text
-        for segment in heard
+        for segment in touched
         for word in segment.words
         if start <= word.start and word.end <= end
     )

@@ -1,6 +1,6 @@
-"""Excerpts of talks to train offline models on: whole sentences, and cut ones as streaming leaves them.
+"""Excerpts of talks for offline models: whole sentences, and sentences cut as in streaming.
 
-A pure function of a random generator. Knows no tokenizer and no network.
+Drawing is a pure function of a random generator.
 """
 
 import math
@@ -20,19 +20,26 @@ from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Seconds
 
 SHORTEST: Seconds = 0.08
-GIVEN = 2  # words
-ALIKE = 0.1  # excerpts of one batch stand for sentences whose lengths differ by at most this share
+GIVEN = 2  # words that are forced at a cut start
+ALIKE = 0.1  # sentence lengths of one batch differ by at most this share
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A piece of a talk and what an offline model makes of it.
+    """A part of a talk and its translation.
 
-    start, end: seconds in the talk. source: the source words that lie in it whole. target: the words of its
-    translation. given: how many of them were written before: they are forced, not learned. language: the target's.
-    spans: per word of ``target`` from when to when, in seconds of the talk, the last source word is said that it is
-    aligned to (None: to none); empty where they are not known. frames: (frames, hidden) outputs of a frozen encoder;
-    None: the backbone encodes ``samples``.
+    Attributes:
+        talk: the talk.
+        start: seconds from the start of the talk.
+        end: seconds from the start of the talk.
+        source: source words that lie completely in the excerpt.
+        target: words of the translation.
+        language: target language.
+        given: number of target words at the beginning that are a forced prefix without loss.
+        spans: per target word, start and end of the last source word aligned to it in seconds of
+            the talk (None: unaligned); empty where they are not known.
+        frames: (frames, hidden) output of a frozen encoder (None: the backbone encodes
+            ``samples``).
     """
 
     talk: Talk
@@ -47,16 +54,16 @@ class Excerpt:
 
     @property
     def text(self) -> str:
-        """The translation as it is written."""
+        """The translation."""
         return self.language.join(self.target)
 
     @property
     def prefix(self) -> str:
-        """What of it was written before."""
+        """The forced prefix of the translation."""
         return self.language.join(self.target[: self.given])
 
     def samples(self) -> Tensor:
-        """(n,) audio, n >= 1."""
+        """Audio (n,), n >= 1."""
         return audio.load(
             self.talk.file, start=self.talk.offset + self.start, duration=self.end - self.start
         )
@@ -64,19 +71,26 @@ class Excerpt:
 
 @dataclass(frozen=True, kw_only=True)
 class ExcerptConfig(Sampling):
-    """What excerpts are like.
+    """How excerpts are drawn.
 
-    single: share of the batches that stand for one sentence each; the others stand for consecutive sentences, their
-    lengths uniform up to ``max_seconds``. margin: the longest silence before a first and after a last sentence;
-    tight: share of either that has none, as reference segments are cut.
-    cut_starts: share that begins inside the first sentence: the target from a random word on, the audio at the earliest
-    source word of that rest, from ``jitter`` before it to its end. Its first GIVEN words are forced, as StreamAtt's
-    kept words are; else a sentence that begins at once would be taken for such a rest. cut_ends: share that ends
-    anywhere between the begin of the last sentence and the sentence after it: the target is what may be written by
-    then.
-    encoded: what is heard is taken from whole talks that a frozen encoder ran over once. That is several times as fast,
-    but not what ``decode`` hears: the encoder knows the speech before a start and, to the end of its block, after a cut
-    end. So the last steps should do without.
+    Attributes:
+        max_seconds: longest run of consecutive sentences.
+        single: share of the batches with one sentence per excerpt. The others have consecutive
+            sentences, with lengths uniform up to ``max_seconds``.
+        margin: longest silence before the first and after the last sentence, in seconds.
+        tight: share of the starts and ends without silence, like reference segments.
+        cut_starts: share of excerpts that begin inside the first sentence. The target begins at a
+            random word, the audio between ``jitter`` before the first source word of the remaining
+            target and the end of that source word. The first GIVEN words are forced, as StreamAtt
+            keeps words; otherwise the model would confuse a cut sentence with one that starts at
+            once.
+        jitter: seconds, see ``cut_starts``.
+        cut_ends: share of excerpts that end anywhere between the begin of the last sentence and the
+            next sentence. The target has the words that may be emitted by then.
+        encoded: use the output of a frozen encoder that was run once over whole talks. This is
+            several times faster, but differs from ``decode``: the encoder has received the speech
+            before the start and, to the end of its block, after a cut end. The last training steps
+            should not use it.
     """
 
     max_seconds: Seconds = 30.0
@@ -89,7 +103,7 @@ class ExcerptConfig(Sampling):
     encoded: bool = False
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a share that is none and for seconds that make no excerpt."""
+        """Raise ZooError for shares outside 0 to 1 and for invalid lengths."""
         for name in ("single", "tight", "cut_starts", "cut_ends"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise ZooError(f"{name} of excerpts is a share, from 0 to 1, not {share}.")
@@ -107,7 +121,16 @@ class ExcerptConfig(Sampling):
 
 
 class Excerpts(Sampler):
-    """Draws excerpts. Raises ZooError when a talk lacks word times, an alignment or a translation into ``language``."""
+    """Draws excerpts.
+
+    Args:
+        talks: talks with word times and word alignments.
+        language: target language.
+        config: how excerpts are drawn.
+
+    Raises:
+        ZooError: a talk has no word times, alignment or translation.
+    """
 
     def __init__(self, talks: Sequence[Talk], language: Language, config: ExcerptConfig) -> None:
         self.language = language
@@ -147,17 +170,19 @@ class Excerpts(Sampler):
         return replace(excerpt, frames=self._encoded.between(excerpt.talk, first, last))
 
     def _excerpt(self, random: np.random.Generator, talk: int, first: int, last: int) -> Excerpt:
-        """An excerpt that stands for the segments ``first`` to ``last`` of a talk."""
+        """Draw an excerpt of the segments ``first`` to ``last`` of a talk."""
         whole = self.talks[talk].segments
         before = whole[first - 1].end if first else 0.0
         after = whole[last + 1].offset if last + 1 < len(whole) else self.talks[talk].duration
         skipped, start = self._start(random, whole[first], before)
+
         cut = random.random() < self.config.cut_ends
         if cut:
             end = random.uniform(max(start, whole[last].offset), max(start, after))
         else:
             end = min(whole[last].end + self._margin(random), max(after, whole[last].end))
         end = max(end, start + SHORTEST)
+
         segments = whole[first : last + 1]
         timed = [
             pair for segment in segments for pair in emission_times(segment, self.language.code)
@@ -184,7 +209,7 @@ class Excerpts(Sampler):
     def _start(
         self, random: np.random.Generator, segment: Segment, before: Seconds
     ) -> tuple[int, Seconds]:
-        """Target words of ``segment`` left out, and where the audio begins."""
+        """Number of skipped target words of ``segment``, and the start of the audio."""
         translation = segment.targets[self.language.code]
         if random.random() >= self.config.cut_starts or len(translation.words) < 2:
             return 0, max(min(before, segment.offset), segment.offset - self._margin(random))
@@ -195,7 +220,7 @@ class Excerpts(Sampler):
 
 
 def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | None]:
-    """Per target word when its last source word begins and ends."""
+    """Start and end of the last source word of each target word."""
     lasts = [max(sources, default=None) for sources in segment.targets[code].alignment]
     return [
         None if last is None else (segment.words[last].start, segment.words[last].end)
@@ -205,14 +230,19 @@ def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | Non
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """Runs of consecutive segments, shortest first. places: (n, 3) talk, first and last segment. seconds: (n,)."""
+    """Runs of consecutive segments, shortest first.
+
+    Attributes:
+        places: (n, 3) talk, first and last segment.
+        seconds: (n,) lengths.
+    """
 
     places: np.ndarray
     seconds: np.ndarray
 
 
 def _spans(talks: Sequence[Talk], longest: Seconds) -> _Spans:
-    """All runs of segments of at most ``longest`` seconds; every single segment whatever its length."""
+    """All runs of segments of at most ``longest`` seconds, and all single segments."""
     found: list[tuple[float, int, int, int]] = []
     for index, talk in enumerate(talks):
         for first, begin in enumerate(talk.segments):

@@ -28,7 +28,8 @@ class RobustSegment:
         chunk_seconds: Audio of one chunk.
         segments: The utterances of the talk that overlap it.
         multiplier: Latency multiplier m of its batch: m chunks are one turn.
-        frames: (frames, hidden) outputs of a frozen encoder; None: the backbone encodes ``samples``.
+        frames: (frames, hidden) outputs of a frozen encoder; None: the backbone encodes
+            ``samples``.
     """
 
     talk: Talk
@@ -45,14 +46,14 @@ class RobustSegment:
         return round(self.chunk_seconds * SAMPLE_RATE)
 
     def samples(self) -> Tensor:
-        """(chunks x chunk_samples,) audio, zeros after the end of the talk."""
+        """Audio (chunks x chunk_samples,), zero-padded after the end of the talk."""
         length = self.chunks * self.chunk_samples
-        heard = audio.load(
+        samples = audio.load(
             self.talk.file,
             start=self.talk.offset + self.start,
             duration=min(length / SAMPLE_RATE, self.remaining),
         )[:length]
-        return torch.nn.functional.pad(heard, (0, length - heard.numel()))
+        return torch.nn.functional.pad(samples, (0, length - samples.numel()))
 
     @property
     def remaining(self) -> Seconds:
@@ -180,7 +181,8 @@ class RobustSegments:
     def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> RobustSegment:
         """A segment of ``chunks`` chunks, starting anywhere in any talk with equal chance.
 
-        Shorter at the end of a talk on the grid, and for a single utterance; whole blocks of ``multiplier`` then.
+        Shorter at the end of a talk on the grid, and for a single utterance; whole blocks of
+        ``multiplier`` then.
         """
         talk = self.talks[random.integers(len(self.talks))]
         if not self.robust:
@@ -200,7 +202,7 @@ class RobustSegments:
         lead: Seconds = 0.0,
         multiplier: int = 1,
     ) -> RobustSegment:
-        """The segment at ``start``, or ``lead`` seconds before the utterance that ``start`` falls into."""
+        """The segment at ``start``, or ``lead`` seconds before the utterance around ``start``."""
         before = 0.0
         for segment in talk.segments:
             if segment.offset < start < segment.end:
@@ -223,7 +225,7 @@ class RobustSegments:
         return self._blocks(talk, first, blocks, multiplier)
 
     def _blocks(self, talk: Talk, first: int, blocks: int, multiplier: int) -> RobustSegment:
-        """At most ``blocks`` blocks from the talk's ``first`` on, the last one filled up where the talk ends in it."""
+        """At most ``blocks`` blocks from block ``first``; the last one may be padded."""
         block = multiplier * self.chunk_seconds
         blocks = min(blocks, blocks_of(talk, round(block * SAMPLE_RATE)) - first)
         return self._segment(talk, first * block, blocks * multiplier, multiplier)
@@ -237,5 +239,5 @@ class RobustSegments:
 
 
 def blocks_of(talk: Talk, block: Samples) -> int:
-    """Blocks of ``block`` samples that hold the talk; the last one may be filled up."""
+    """Number of blocks of ``block`` samples in a talk; the last one may be padded."""
     return max(1, -(-round(talk.duration * SAMPLE_RATE) // block))

@@ -1,6 +1,7 @@
-"""Speech as a sequence of units: K centroids of its spectrum, 50 frames a second. Knows no words and no network.
+"""Discrete units of speech: k-means of its mel cepstrum, 50 frames per second.
 
-They stand where large models take k-means of a speech encoder's features (SimulU's backbone: XLS-R, 10 000 units).
+The small models use them in place of k-means of a speech encoder's features (SimulU's backbone:
+XLS-R, 10 000 units).
 """
 
 import math
@@ -25,14 +26,19 @@ FRAME: Samples = 320
 WINDOW: Samples = 480
 FFT: Samples = 512
 BANDS, COEFFICIENTS = 80, 16
-QUIET = 1e-4  # magnitudes below it are silence
-ENERGY = 0.4  # weight of the first coefficient: loudness says little about a sound
+QUIET = 1e-4  # magnitudes below count as silence
+ENERGY = 0.4  # weight of the first coefficient: loudness hardly distinguishes phonemes
 FILE = "units.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
-    """centroids: (K, 16). penalty: what a change of unit costs, beside the squared distances of the frames."""
+    """Centroids of the units.
+
+    Attributes:
+        centroids: (K, 16).
+        penalty: cost of a change of unit, added to the squared distances of the frames.
+    """
 
     centroids: Tensor
     penalty: float
@@ -48,10 +54,19 @@ class Codebook:
         iterations: int = 30,
         most_frames: Frames = 60_000,
     ) -> Self:
-        """K-means on waves (n,). Raises ZooError for fewer frames than units.
+        """Run k-means on the frames of ``waves``.
 
-        steadiness: the penalty in mean squared distances. Units then last longer, so that there are fewer to predict;
-        0 takes the nearest centroid of each frame.
+        Args:
+            waves: waveforms (n,) at 16 kHz.
+            units: number of units K.
+            steadiness: penalty in mean squared distances. With a penalty units last longer, so that
+                fewer have to be predicted; 0 selects the nearest centroid of each frame.
+            seed: seed of the initial centroids.
+            iterations: iterations of k-means.
+            most_frames: frames that k-means uses, at most.
+
+        Raises:
+            ZooError: there are fewer frames than units.
         """
         frames = torch.cat([features(wave) for wave in waves])
         if len(frames) < units:
@@ -65,9 +80,8 @@ class Codebook:
             nearest = torch.cdist(frames, centroids).argmin(1)
             count = torch.bincount(nearest, minlength=units).unsqueeze(1)
             sums = torch.zeros_like(centroids).index_add_(0, nearest, frames)
-            others = frames[
-                torch.randint(len(frames), (units,), generator=random)
-            ]  # where nothing is near
+            # A centroid without frames moves to a random frame.
+            others = frames[torch.randint(len(frames), (units,), generator=random)]
             centroids = torch.where(count > 0, sums / count.clamp(min=1), others)
         distance = torch.cdist(frames, centroids).amin(1).square().mean()
         return cls(centroids, steadiness * float(distance))
@@ -76,9 +90,9 @@ class Codebook:
         return len(self.centroids)
 
     def encode(self, samples: Tensor) -> Tensor:
-        """(n,) int64 units of samples (m,), n = m / 320 rounded up: one per frame, not collapsed.
+        """Units (n,) int64 of samples (m,), n = m / 320 rounded up: one per frame.
 
-        Those of least distance and penalties together.
+        The sequence minimises the sum of squared distances and penalties (Viterbi search).
         """
         distances = torch.cdist(features(samples), self.centroids).square().cpu().numpy()
         cost, switched, best = (
@@ -103,7 +117,7 @@ class Codebook:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The codebook of a model's folder. Raises ZooError where there is none or a damaged one."""
+        """Read the codebook of a model's folder. Raises ZooError for a missing or damaged file."""
         try:
             with safetensors.safe_open(folder / FILE, framework="pt") as file:
                 return cls(file.get_tensor("centroids"), float(file.metadata()["penalty"]))
@@ -114,13 +128,19 @@ class Codebook:
 
 
 def collapsed(units: Tensor) -> tuple[Tensor, Tensor]:
-    """Units (m,) that differ from their neighbours, and how many frames each lasts; repeat_interleave undoes it."""
+    """Units (m,) without repetitions and the duration of each in frames.
+
+    ``repeat_interleave`` of both is the inverse.
+    """
     distinct, durations = torch.unique_consecutive(units, return_counts=True)
     return distinct, durations
 
 
 def features(samples: Tensor) -> Tensor:
-    """(n, 16) mel cepstrum of samples (m,), n = m / 320 rounded up; frame i is centred on sample 320 i + 160."""
+    """Mel cepstrum (n, 16) of samples (m,), n = m / 320 rounded up.
+
+    Frame i is centred on sample 320 i + 160.
+    """
     count = max(1, -(-len(samples) // FRAME))
     left = (FFT - FRAME) // 2
     padded = functional.pad(
@@ -145,7 +165,7 @@ def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
 
 @cache
 def _cosines() -> Tensor:
-    """(80, 16): the first coefficients of a cosine transform, the one of loudness weighted less."""
+    """(80, 16) cosine transform; the first coefficient (loudness) has a smaller weight."""
     places = torch.arange(BANDS) + 0.5
     rows = torch.cos(
         math.pi / BANDS * places.unsqueeze(1) * torch.arange(COEFFICIENTS)
@@ -155,7 +175,7 @@ def _cosines() -> Tensor:
 
 
 def _spread(frames: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """(count, width) frames that lie far from one another (k-means++)."""
+    """Initial centroids (count, width): distant frames (k-means++)."""
     chosen = [int(torch.randint(len(frames), (), generator=random))]
     distance = torch.full((len(frames),), torch.inf)
     for _ in range(count - 1):

@@ -1,4 +1,4 @@
-"""Lines spoken by espeak-ng once and kept in the cache folder. Knows no talks, no translation and no network."""
+"""Utterances synthesised by espeak-ng once and kept in the cache folder."""
 
 import hashlib
 import json
@@ -22,16 +22,25 @@ from zoo.files import atomic_file
 from zoo.progress import tracked
 from zoo.types import Samples
 
-UNIT: Samples = 320  # every utterance is a whole number of unit frames
-TAIL: Samples = 320  # silence after it, at least: speech ends, it is not cut off
-LEVEL = 0.8  # espeak-ng is louder than full scale at times
-MOST_WORKERS = 2
+UNIT: Samples = 320  # the length of an utterance is a multiple of a unit frame
+TAIL: Samples = 320  # silence at the end, at least
+LEVEL = 0.8  # gain: espeak-ng exceeds full scale at times
+MAX_WORKERS = 2
 SPEECH, INDEX = "speech.pcm", "utterances.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Words and how they are spoken. rate: words a minute; pitch, pitch_range: espeak-ng's scale of 0-99."""
+    """A text and how it is synthesised.
+
+    Attributes:
+        words: words with punctuation.
+        voice: espeak-ng's voice.
+        rate: words per minute.
+        pitch: espeak-ng's scale of 0-99.
+        pitch_range: espeak-ng's scale of 0-99; 0 is monotone.
+        seed: seed of the synthesis.
+    """
 
     words: tuple[str, ...]
     voice: str
@@ -42,9 +51,13 @@ class Line:
 
 
 class Utterances:
-    """Spoken lines, in order. The samples stay on disk until they are asked for.
+    """Synthesised lines in their order; samples are read from disk on access.
 
-    samples: (lines,) int64, the length of each.
+    Args:
+        folder: cache folder of the utterances.
+
+    Attributes:
+        samples: (lines,) int64, length of each utterance.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,23 +72,30 @@ class Utterances:
         return len(self._index)
 
     def speech(self, index: int) -> NDArray[np.float32]:
-        """(n,) float32 at 16 kHz; n is a multiple of UNIT."""
+        """Waveform (n,) float32 at 16 kHz; n is a multiple of UNIT."""
         end = self._ends[index]
         return (self._pcm[end - self.samples[index] : end] / np.float32(32768)).astype(
             np.float32, copy=False
         )
 
     def times(self, index: int) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-        """Words and phonemes, seconds from the first sample."""
+        """Words and phonemes with times in seconds from the first sample."""
         entry = json.loads(self._index[index])
         words, phonemes = ([Word(*word) for word in entry[kind]] for kind in ("words", "phonemes"))
         return tuple(words), tuple(phonemes)
 
 
 def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
-    """Speak what the cache does not have. Broken off, it begins anew the next time.
+    """Read the utterances of ``lines`` from the cache, or synthesise all of them.
 
-    Raises ZooError when espeak-ng refuses a voice or a line, or the cache cannot be written.
+    An interrupted synthesis starts again the next time.
+
+    Args:
+        lines: texts to synthesise.
+        cache: root of the cache folders (None: the default).
+
+    Raises:
+        ZooError: espeak-ng refuses a voice or a text, or the cache cannot be written.
     """
     folder = cache_root(cache) / f"utterances-{_fingerprint(lines)}"
     if not (folder / INDEX).is_file():
@@ -92,7 +112,7 @@ def _fingerprint(lines: Sequence[Line]) -> str:
 
 
 def _speak(lines: Sequence[Line], folder: Path) -> None:
-    """The index comes last and marks the work done."""
+    """Synthesise all lines; the index is renamed last, so that it marks complete work."""
     speakers: SimpleQueue[Speaker] = SimpleQueue()
     with (
         atomic_file(folder / INDEX) as index_path,
@@ -101,7 +121,7 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
         pcm_path.open("wb") as pcm,
         ExitStack() as stack,
     ):
-        workers = min(MOST_WORKERS, os.cpu_count() or 1)
+        workers = min(MAX_WORKERS, os.cpu_count() or 1)
         for _ in range(workers):
             speakers.put(stack.enter_context(Speaker()))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
