@@ -168,9 +168,10 @@ class Backbone(nn.Module, ABC):
         """Parameters that can be trained separately, by name; by default those of the children."""
         return {name: child.parameters() for name, child in self.named_children()}
 
-    def trainable(self, names: Sequence[str]) -> None:
-        """Train only the named ``parts``. Raises ZooError for an unknown name."""
+    def trainable(self, names: Sequence[str] | None) -> None:
+        """Train only the named ``parts``; None: all. Raises ZooError for an unknown name."""
         parts = self.parts()
+        names = list(parts) if names is None else names
         for name in names:
             if name not in parts:
                 raise unknown_choice("part of the backbone", name, parts)

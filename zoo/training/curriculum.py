@@ -21,10 +21,10 @@ class Stage:
 
     Attributes:
         objective: Name of the objective.
-        trains: Parts of the backbone to update; the rest is frozen.
         steps: Optimizer steps.
         learning_rate: Peak learning rate.
         batch_seconds: Audio of a batch; of clips: target speech.
+        trains: Parts of the backbone to update, the rest is frozen; None: all parts.
         examples: Most examples of a step, divided among its batches; None: no limit.
         sampling: The examples of this stage; None: as the objective's own ``sampling`` describes.
         chunks: Lengths of robust segments to draw from (repeat one to draw it more often).
@@ -36,10 +36,10 @@ class Stage:
     """
 
     objective: str
-    trains: Sequence[str]
     steps: int
     learning_rate: float
     batch_seconds: Seconds
+    trains: Sequence[str] | None = None
     examples: int | None = None
     sampling: Sampling | None = None
     chunks: Sequence[int] = (1,)

@@ -109,7 +109,8 @@ class TrainingSettings:
         """Raise ZooError where an encoder is trained before or while its outputs are reused."""
         trained: list[str] = []
         for stage in self.stages():
-            trained += [stage.name] if "encoder" in stage.trains else []
+            if stage.trains is None or "encoder" in stage.trains:
+                trained.append(stage.name)
             if trained and self.sampling(stage).encoded:
                 raise ZooError(
                     f"Stage {stage.name!r} samples encoded audio, which needs a frozen encoder; "

@@ -1,0 +1,55 @@
+"""The backbone of docs/add_a_backbone.md trains, is exported and streams from outside the repository."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_docs import ROOT, blocks
+
+PAGE = ROOT / "docs" / "add_a_backbone.md"
+CHOSEN = ["--config-dir=my_zoo/conf", "backbone=word_spotter", "device=cpu"]
+QUICK = ["logger=csv", "threads=1"]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with the package of the page: one class file, one YAML file."""
+    [source] = [block for block in blocks(PAGE, "python") if "class WordSpotter" in block]
+    [choice] = blocks(PAGE, "yaml")
+    (tmp_path / "my_zoo" / "conf" / "backbone").mkdir(parents=True)
+    (tmp_path / "my_zoo" / "word_spotter.py").write_text(source)
+    (tmp_path / "my_zoo" / "conf" / "backbone" / "word_spotter.yaml").write_text(choice)
+    return tmp_path
+
+
+def run(package: Path, script: str, *overrides: str) -> str:
+    """The output of a command in the package's folder."""
+    command = [sys.executable, str(ROOT / script), *CHOSEN, *QUICK, *overrides]
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    done = subprocess.run(
+        command, cwd=package, env=environment, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_a_backbone_from_outside_trains_and_streams(package: Path) -> None:
+    printed = run(
+        package,
+        "train.py",
+        "experiment=teacher_forcing",
+        "training.train_talks=2",
+        "training.dev_talks=1",
+        "training.curriculum.stages.translation.steps=3",
+        "training.data_workers=0",
+        f"hydra.run.dir={package / 'run'}",
+    )
+    export = package / "run" / "export"
+    assert f"backbone.name={export}" in printed
+    chosen = ["system=alignatt", f"backbone.name={export}", "evaluation.talks=1"]
+    results = run(package, "evaluate.py", *chosen)
+    assert "word_spotter" in results
+    assert "BLEU" in results
