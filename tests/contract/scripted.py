@@ -1,8 +1,9 @@
-"""Networks that play a script: sound is made of numbered words, and each is translated by rule. For tests only.
+"""Rule-based backbones for tests: audio consists of numbered words, each translated by a rule.
 
-A frame is 512 samples (32 ms) and a word four frames; a sample's whole part is the word's number, its fraction the
-frame within the word. Word 0 is silence; words from 50 on end a sentence. Word 7 reads " w7en" in tokens 14 and 15.
-A word heard in part is guessed wrong, and differently with every frame.
+A frame has 512 samples (32 ms) and a word four frames. The integer part of a sample is the number of
+the word, its fraction the frame within the word. Word 0 is silence; words from 50 on end a sentence.
+Word 7 is translated as " w7en" with tokens 14 and 15. The translation of an incomplete word is wrong
+and different for each number of frames.
 """
 
 from collections.abc import Sequence
@@ -20,13 +21,19 @@ from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Request,
 
 FRAME = 512
 WORD_FRAMES = 4
-GUESS = 1001  # odd ids from here on continue a word wrongly
+GUESS = 1001  # odd ids from this one on are wrong continuations of a word
 SENTENCE_END = 50
-OPENING = 2  # states before those of the text
+OPENING = 2  # decoder states before those of the text
 
 
-class Heard(NamedTuple):
-    """A source word, the number of its frames received and the index of the last one."""
+class SourceWord(NamedTuple):
+    """A recognised word of the source.
+
+    Attributes:
+        word: Number of the word.
+        part: Number of frames received.
+        last: Index of the last frame.
+    """
 
     word: int
     part: Frames
@@ -34,67 +41,66 @@ class Heard(NamedTuple):
 
 
 def speak(words: Sequence[int]) -> Tensor:
-    """(512 * 4 * words,) samples."""
+    """Return the (512 * 4 * words,) samples of some words."""
     frames = [word + part / 8 for word in words for part in range(WORD_FRAMES)]
     return torch.tensor(frames).repeat_interleave(FRAME)
 
 
 def source(words: Sequence[int], chunk_samples: int, talk: str = "talk") -> Source:
-    """The words as a stream; its reference segments lie between silences."""
+    """Return a stream of words with reference segments between silences."""
     return Source(talk, speak(words).split(chunk_samples) if words else (), segments=spans(words))
 
 
 def spans(words: Sequence[int]) -> list[tuple[Seconds, Seconds]]:
-    """Begin and end of the speech between silences, in seconds; the whole audio without speech."""
+    """Return (begin, end) in seconds of each run of words between silences.
+
+    A stream of silence is one span.
+    """
     word_seconds, found, begin = WORD_FRAMES * FRAME / SAMPLE_RATE, [], 0
-    for said, run in groupby(words, key=bool):
+    for is_speech, run in groupby(words, key=bool):
         end = begin + len(list(run))
-        if said:
+        if is_speech:
             found.append((begin * word_seconds, end * word_seconds))
         begin = end
     return found or [(0.0, begin * word_seconds)]
 
 
-def listen(samples: Tensor) -> list[Heard]:
-    """The words in some audio; the first may lack its beginning, the last its end."""
-    words: list[Heard] = []
+def recognise(samples: Tensor) -> list[SourceWord]:
+    """Return the words in some audio; the first and the last one may be incomplete."""
+    words: list[SourceWord] = []
     for frame, value in enumerate(samples[::FRAME].tolist()):
         word, part = int(value), round(value % 1 * 8) + 1
         if words and part > 1 and words[-1].word == word:
             words.pop()
-        words.append(Heard(word, part, frame))
-    return [heard for heard in words if heard.word]
+        words.append(SourceWord(word, part, frame))
+    return [word for word in words if word.word]
 
 
-def translate(heard: Heard) -> list[int]:
-    """The two tokens of a word; the second is wrong until the whole word has been received."""
-    return [
-        2 * heard.word,
-        2 * heard.word + 1 if heard.part == WORD_FRAMES else GUESS + 2 * heard.part,
-    ]
+def translate(source_word: SourceWord) -> list[int]:
+    """Return the two tokens of a word; the second one is wrong while the word is incomplete."""
+    first = 2 * source_word.word
+    is_complete = source_word.part == WORD_FRAMES
+    return [first, first + 1 if is_complete else GUESS + 2 * source_word.part]
 
 
-def transcribe(heard: Heard) -> str:
-    """A word's number; the full stop appears only with its last frame."""
-    return (
-        f"{heard.word}."
-        if heard.word >= SENTENCE_END and heard.part == WORD_FRAMES
-        else f"{heard.word}"
-    )
+def transcribe(source_word: SourceWord) -> str:
+    """Return the number of a word; a full stop follows only a complete word."""
+    word, part, _ = source_word
+    return f"{word}." if word >= SENTENCE_END and part == WORD_FRAMES else f"{word}"
 
 
 def written(words: Sequence[int]) -> str:
-    """The right translation."""
+    """Return the correct translation."""
     return " ".join(f"w{word}en" for word in words if word)
 
 
 def opened(tokens: Tensor) -> Tensor:
-    """(tokens,) ids to (opening + tokens, 1) states: the ids themselves."""
+    """Return (opening + tokens, 1) decoder states for (tokens,) ids: the ids themselves."""
     return torch.cat([torch.full((OPENING,), -1.0), tokens]).double()[:, None]
 
 
 class Scripted(Backbone):
-    """Encodes all kept audio per request, as an offline model, and exposes all but turns."""
+    """Decodes from all kept audio, as an offline model does, with all capabilities but turns."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.TURNS}
     frame_samples = FRAME
@@ -119,23 +125,23 @@ class Scripted(Backbone):
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        heard = listen(session.visible_audio(request.audio_end))
-        transcript = " ".join(transcribe(word) for word in heard)
+        words = recognise(session.visible_audio(request.audio_end))
+        transcript = " ".join(transcribe(word) for word in words)
         if request.task is Task.TRANSCRIPTION:
-            source_ids = torch.tensor([word.word for word in heard], dtype=torch.long)
+            source_ids = torch.tensor([word.word for word in words], dtype=torch.long)
             return Hypothesis(
-                source_ids, torch.ones(len(heard), dtype=torch.bool), transcript=transcript
+                source_ids, torch.ones(len(words), dtype=torch.bool), transcript=transcript
             )
         if request.transcript_ids is not None:
-            assert request.transcript_ids.tolist() == [word.word for word in heard]
+            assert request.transcript_ids.tolist() == [word.word for word in words]
         prefix = session.prefix_ids.numel()
-        tokens = [token for word in heard for token in translate(word)][prefix:]
-        finished = all(word.part == WORD_FRAMES for word in heard)
+        tokens = [token for word in words for token in translate(word)][prefix:]
+        finished = all(word.part == WORD_FRAMES for word in words)
         if request.max_words is not None and len(tokens) > 2 * request.max_words:
             tokens, finished = tokens[: 2 * request.max_words + 1], False
         rows = prefix + len(tokens)
         states = torch.cat([session.prefix_ids, torch.tensor(tokens, dtype=torch.long)])
-        last = torch.tensor([word.last for word in heard for _ in range(2)], dtype=torch.long)[
+        last = torch.tensor([word.last for word in words for _ in range(2)], dtype=torch.long)[
             :rows
         ]
         return Hypothesis(
@@ -152,7 +158,7 @@ class Scripted(Backbone):
         )
 
     def text(self, token_ids: list[int]) -> str:
-        """As sentencepiece does it: the first space is lost."""
+        """Decode tokens as sentencepiece does: the first space is dropped."""
         pieces = [
             f"?{token - GUESS}" if token >= GUESS else "en" if token % 2 else f" w{token // 2}"
             for token in token_ids
@@ -162,14 +168,19 @@ class Scripted(Backbone):
 
 @dataclass(slots=True)
 class Conversation:
-    """State of a turn-taking network: audio of an unfinished word, and sizes of committed turns."""
+    """State of one stream of :class:`TurnTaker`.
+
+    Attributes:
+        rest: Samples of an incomplete last word.
+        turns: Number of tokens of each committed turn.
+    """
 
     rest: Tensor = field(default_factory=lambda: torch.zeros(0))
     turns: list[int] = field(default_factory=list)
 
 
 class TurnTaker(Scripted):
-    """Encodes each chunk once, generates the words that ended in it and keeps its own window."""
+    """Translates the words that end in each chunk and maintains a window of its own."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
 
@@ -182,11 +193,11 @@ class TurnTaker(Scripted):
         conversation: Conversation = session.backbone_state
         samples = torch.cat([conversation.rest, session.visible_audio(request.audio_end)])
         session.forget(Cut(tokens=session.prefix_ids.numel(), frames=session.kept_frames))
-        heard = listen(samples)
-        partial = bool(heard) and heard[-1].part < WORD_FRAMES and not session.must_flush
-        conversation.rest = samples[-heard.pop().part * FRAME :] if partial else samples[:0]
+        words = recognise(samples)
+        partial = bool(words) and words[-1].part < WORD_FRAMES and not session.must_flush
+        conversation.rest = samples[-words.pop().part * FRAME :] if partial else samples[:0]
         tokens = torch.tensor(
-            [token for word in heard for token in translate(word)], dtype=torch.long
+            [token for word in words for token in translate(word)], dtype=torch.long
         )
         return Hypothesis(tokens, torch.arange(tokens.numel()) % 2 == 0, finished=True)
 

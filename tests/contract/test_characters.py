@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.contract.scripted import FRAME, WORD_FRAMES, Heard, Scripted, listen, source
+from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, SourceWord, recognise, source
 from tests.contract.test_combinations import HISTORIES, POLICIES
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import simulate
@@ -27,21 +27,21 @@ def character(word: int) -> str:
 
 
 class Characters(Scripted):
-    """Three byte tokens per word; a partly received word is wrong, often in its last byte only."""
+    """Three tokens per word, its bytes; an incomplete word is wrong, often in its last byte only."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
         if request.task is Task.TRANSCRIPTION:
             return super().answer(session, request, needs)
-        heard = listen(session.visible_audio(request.audio_end))
+        words = recognise(session.visible_audio(request.audio_end))
         prefix = session.prefix_ids.numel()
-        ids = [byte for word in heard for byte in self.spell(word)]
-        finished = all(word.part == WORD_FRAMES for word in heard)
+        ids = [byte for word in words for byte in self.spell(word)]
+        finished = all(word.part == WORD_FRAMES for word in words)
         if request.max_words is not None and len(ids) > prefix + 3 * request.max_words:
             ids, finished = ids[: prefix + 3 * request.max_words + 1], False
         tokens = torch.cat([session.prefix_ids, torch.tensor(ids[prefix:], dtype=torch.long)])
-        last = torch.tensor([word.last for word in heard for _ in range(3)], dtype=torch.long)[
+        last = torch.tensor([word.last for word in words for _ in range(3)], dtype=torch.long)[
             : len(tokens)
         ]
         return Hypothesis(
@@ -55,7 +55,7 @@ class Characters(Scripted):
             else None,
         )
 
-    def spell(self, word: Heard) -> list[int]:
+    def spell(self, word: SourceWord) -> list[int]:
         return list(
             (
                 character(word.word) if word.part == WORD_FRAMES else chr(FIRST + 20 + word.part)

@@ -144,7 +144,7 @@ def test_wait_k_by_words_follows_the_words_and_not_the_chunks() -> None:
     [instance] = simulate(system, [source(words, system.chunk_samples)])
     begins = [
         index * WORD_FRAMES + 1 for index in (4, 5, 6)
-    ]  # of words 3 to 5: two, three, four were heard
+    ]  # of words 3 to 5: two, three, four were received
     assert instance.delays == pytest.approx(
         tuple(frame * FRAME_SECONDS for frame in [*begins, 28, 28])
     )
@@ -152,7 +152,7 @@ def test_wait_k_by_words_follows_the_words_and_not_the_chunks() -> None:
 
 def test_wait_k_by_words_is_refused_where_nothing_is_transcribed() -> None:
     class Mute(Scripted):
-        """Returns no transcript."""
+        """Has no transcript."""
 
         exposes = Scripted.exposes - {Capability.TRANSCRIPT}
 
@@ -167,7 +167,7 @@ def test_nothing_is_asked_about_what_lies_between_segments() -> None:
     for history in ("voice activity", "reference segments"):
         system = build(LocalAgreement(n=2), HISTORIES[history](), chunk_frames=WORD_FRAMES)
         list(simulate(system, [source([0, 0, 0, 1, 2, 3, 0, 0, 0, 0], system.chunk_samples)]))
-        assert len(system.backbone.requests) in (3, 4)  # type: ignore[arg-type]  # a look per word, and the flush
+        assert len(system.backbone.requests) in (3, 4)  # type: ignore[arg-type]  # a translation per word, and the flush
 
 
 def test_segments_without_any_reference_are_refused_in_one_sentence() -> None:
@@ -177,7 +177,7 @@ def test_segments_without_any_reference_are_refused_in_one_sentence() -> None:
 
 
 class Silent(Scripted):
-    """Receives words and returns empty hypotheses."""
+    """Recognises words and writes nothing."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]

@@ -26,7 +26,7 @@ TALK = [1, 2, 3, 4, 5, 6, 7]
 
 
 def build(**parts: object) -> StreamingSystem:
-    """A system with three frames per step by default."""
+    """A system that takes three frames per step by default."""
     defaults: dict[str, object] = {
         "backbone": Scripted(),
         "history": KeepAll(),
@@ -111,12 +111,12 @@ def test_a_ragged_batch_writes_what_each_stream_writes_alone(name: str, batch_si
             batched.delays,
             batched.chunk_indices,
         )
-        assert [(said.delay, said.text) for said in single.speech] == [
-            (said.delay, said.text) for said in batched.speech
+        assert [(output.delay, output.text) for output in single.speech] == [
+            (output.delay, output.text) for output in batched.speech
         ]
         assert all(
-            torch.equal(said.samples, other.samples)
-            for said, other in zip(single.speech, batched.speech, strict=True)
+            torch.equal(output.samples, other.samples)
+            for output, other in zip(single.speech, batched.speech, strict=True)
         )
     assert any(instance.speech for instance in alone) == (system.synthesizer is not None)
 
@@ -146,11 +146,11 @@ def test_speech_contains_each_written_word_once() -> None:
             tokens = torch.tensor(
                 [[2.0 * word + half] for word in words if word for half in (0, 1)]
             ).reshape(-1, 1)
-            said = torch.cat([torch.zeros(0), *(spoken.samples for spoken in instance.speech)])
-            assert torch.equal(said, sound(tokens))
+            output = torch.cat([torch.zeros(0), *(spoken.samples for spoken in instance.speech)])
+            assert torch.equal(output, sound(tokens))
             assert " ".join(spoken.text for spoken in instance.speech) == instance.text
             if words:
-                assert torch.equal(timeline(instance)[timeline(instance) > 0], said)
+                assert torch.equal(timeline(instance)[timeline(instance) > 0], output)
 
 
 def test_alignatt_waits_until_a_word_lies_f_frames_back() -> None:
@@ -191,7 +191,7 @@ def test_streamatt_forgets_text_and_the_audio_before_what_is_kept() -> None:
 
 
 def test_local_agreement_writes_the_agreement_of_two_hypotheses() -> None:
-    # Word i is heard to its end at frame 4 i, said again one chunk later and then written.
+    # Word i is complete at frame 4 i, decoded again one chunk later and then written.
     expected = frames(9, 12, 15, 21, 24, 27, 28)
     assert run(build(policy=LocalAgreement(n=2)), TALK).delays == pytest.approx(expected)
 
@@ -228,7 +228,7 @@ def test_streamuni_drops_silence_and_the_silent_tail_of_the_last_chunk() -> None
 def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
     system = build(policy=AlignAtt(frames=6), history=pauses())
     instance = run(system, [1, 2, 3, 0, 4, 5])
-    # The pause begins at frame 12 and is heard with the chunk that ends at 15; f = 6 alone would wait until 18.
+    # The pause begins at frame 12 and is received with the chunk that ends at 15; f = 6 alone would wait until 18.
     assert instance.delays == pytest.approx(frames(12, 15, 15, 24, 24))
 
 

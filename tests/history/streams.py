@@ -18,7 +18,7 @@ def session(
     frame_samples: int = FRAME,
     segments: Sequence[tuple[Samples, Samples]] = (),
 ) -> Session:
-    """A stream that has received frames and has written a prefix."""
+    """A stream that has received ``frames`` frames and written ``prefix`` tokens."""
     audio = torch.zeros(frames * frame_samples)
     stream = new_session(audio=audio, prefix=range(prefix), frame_samples=frame_samples)
     stream.segments = tuple(segments)

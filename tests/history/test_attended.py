@@ -199,7 +199,7 @@ def test_a_backbone_without_sentence_ends_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "message"),
     [
         (lambda: RecentWords(words=0), "RecentWords needs words of at least 1, not 0"),
         (
@@ -216,6 +216,6 @@ def test_a_backbone_without_sentence_ends_raises() -> None:
         (lambda: RecentWords(words=1, rows="all"), "rows to be kept or hypothesis, not all"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(make: Callable[[], Any], says: str) -> None:
-    with pytest.raises(ZooError, match=says):
+def test_settings_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
         make()

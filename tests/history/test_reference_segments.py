@@ -17,12 +17,12 @@ def frames(*spans: tuple[float, float]) -> list[tuple[Samples, Samples]]:
 
 
 @pytest.mark.parametrize(
-    ("spans", "heard", "onset", "boundary"),
+    ("spans", "received", "onset", "boundary"),
     [
         (frames((0, 5)), 3, 0, None),
         (frames((0, 5)), 5, 0, 5),
         (frames((0, 5), (5, 9)), 7, 0, 5),  # segments may touch
-        (frames((2, 5)), 2, None, None),  # nothing of it is heard yet
+        (frames((2, 5)), 2, None, None),  # not received yet
         (frames((2, 5)), 3, 2, None),
         (frames((2.5, 4.2)), 5, 2, 5),  # the beginning is rounded down, the end up
         (frames((3, 5), (0, 2)), 4, 0, 2),  # in any order
@@ -31,9 +31,9 @@ def frames(*spans: tuple[float, float]) -> list[tuple[Samples, Samples]]:
     ],
 )
 def test_the_first_segment(
-    spans: list[tuple[Samples, Samples]], heard: int, onset: int | None, boundary: int | None
+    spans: list[tuple[Samples, Samples]], received: int, onset: int | None, boundary: int | None
 ) -> None:
-    stream = session(heard, segments=spans)
+    stream = session(received, segments=spans)
     assert HISTORY.onset(stream) == onset
     if onset is not None:
         stream.forget(Cut(frames=onset))

@@ -35,7 +35,7 @@ def window_seconds(windows: int) -> float:
 
 
 def activity(**settings: Any) -> VoiceActivity:
-    """Segments of 4 to 8 windows, a pause of one, no padding; a sample says how likely speech is."""
+    """Segments of 4 to 8 windows, a pause of one, no padding; a sample is a probability of speech."""
     defaults = {
         "min_seconds": window_seconds(4),
         "max_seconds": window_seconds(8),
@@ -49,7 +49,7 @@ def activity(**settings: Any) -> VoiceActivity:
 def listening(
     history: VoiceActivity, chances: Sequence[float], frame_samples: int = WINDOW
 ) -> Session:
-    """A stream that receives one window per probability."""
+    """A stream of one window per probability."""
     stream = session(frame_samples=frame_samples)
     stream.history_state = history.open()
     stream.receive(SpeechChunk(torch.tensor(list(chances)).repeat_interleave(WINDOW)))
@@ -92,7 +92,7 @@ def test_a_pause_must_last(windows: float, end: int | None) -> None:
         ([0.0, 0.0, 0.0, 0.9], 9, 0),
         ([0.9, 0.0, 0.9], 0, 0),
         ([0.0, 0.1], 0, 1),  # the threshold itself is speech
-        ([0.0] * 9, 0, None),  # however long nothing is said
+        ([0.0] * 9, 0, None),  # however long the silence
         ([], 0, None),
     ],
 )
@@ -114,7 +114,7 @@ def test_within_a_segment_silence_is_kept() -> None:
     history = activity()
     stream = listening(history, [0.9, 0.0, 0.0])
     assert history.onset(stream) == 0
-    stream.forget(Cut(frames=1))  # a policy has cut all that was said
+    stream.forget(Cut(frames=1))  # a policy has dropped all speech
     assert history.onset(stream) == 0
     assert not history.trim(stream, None)
 
@@ -156,11 +156,11 @@ def test_windows_are_scored_once_whatever_the_chunks() -> None:
     history = activity(detector=lambda: lambda window: scored.append(window) or 0.9)
     stream = session(frame_samples=WINDOW)
     stream.history_state = history.open()
-    heard = torch.arange(3 * WINDOW, dtype=torch.float32)
-    for chunk in heard.split(700):
+    samples = torch.arange(3 * WINDOW, dtype=torch.float32)
+    for chunk in samples.split(700):
         stream.receive(SpeechChunk(chunk))
         history.boundary(stream)
-    assert torch.equal(torch.cat(scored), heard)
+    assert torch.equal(torch.cat(scored), samples)
 
 
 def test_after_a_flush_windows_count_from_what_is_kept() -> None:
@@ -194,7 +194,7 @@ def test_speech_of_a_flushed_segment_does_not_count_for_the_next() -> None:
     assert history.onset(stream) == 0
     assert history.boundary(stream) == 5
     stream.forget(Cut(frames=5))
-    assert history.onset(stream) is None  # four silent windows, in which nothing was said
+    assert history.onset(stream) is None  # four silent windows, without speech
     assert len(stream.history_state.windows) == 4
 
 
@@ -203,11 +203,11 @@ def test_scoring_goes_on_behind_a_cut_that_went_further() -> None:
     history = activity(detector=lambda: lambda window: scored.append(window) or 0.9)
     stream = session(frame_samples=1600)
     stream.history_state = history.open()
-    heard = torch.arange(6000, dtype=torch.float32)
-    stream.receive(SpeechChunk(heard[:3000]))
+    samples = torch.arange(6000, dtype=torch.float32)
+    stream.receive(SpeechChunk(samples[:3000]))
     history.boundary(stream)
     stream.forget(Cut(frames=2))  # all 3000 samples, though only 2560 were scored
-    stream.receive(SpeechChunk(heard[3000:]))
+    stream.receive(SpeechChunk(samples[3000:]))
     history.boundary(stream)
     assert [int(window[0]) for window in scored[5:]] == [3000, 3512, 4024, 4536, 5048]
 
@@ -241,8 +241,8 @@ def test_silero_detects_no_speech_in_silence_and_streams_do_not_mix() -> None:
 def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:
     words = ["the", "old", "man", "reads", "a", "long", "book", "in", "the", "garden"]
     with Speaker() as speaker:
-        said = speaker.speak(words, voice="en-us", rate=160, pitch=50, seed=1)
-    speech = torch.as_tensor(said.samples, dtype=torch.float32)
+        utterance = speaker.speak(words, voice="en-us", rate=160, pitch=50, seed=1)
+    speech = torch.as_tensor(utterance.samples, dtype=torch.float32)
     pause = torch.zeros(SAMPLE_RATE)
     history = VoiceActivity(min_seconds=speech.numel() / SAMPLE_RATE - 0.5, max_seconds=30)
     stream = session()
@@ -254,7 +254,7 @@ def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:
 
 
 def test_no_segment_is_longer_than_the_longest_allowed_where_windows_do_not_fit_it() -> None:
-    """A Whisper encodes 30 s, which are no whole number of windows."""
+    """Whisper's input of 30 s is not a whole number of windows."""
     history = activity(max_seconds=window_seconds(8) - 0.01)
     stream = listening(history, [0.9] * 7)
     assert history.onset(stream) == 0

@@ -1,4 +1,4 @@
-"""ASR scores with a table as recogniser: normaliser and numbers by hand."""
+"""ASR scores with a recogniser that is a lookup table, on cases computed by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ DE, EN, ZH = language("de"), language("en"), language("zh")
 
 
 class Table:
-    """Recognises the word of the level of each half second."""
+    """Returns the word of the amplitude of each half second of audio."""
 
     name = "table"
 
@@ -44,7 +44,7 @@ class Table:
         ]
 
 
-def said(*stretches: tuple[float, str], target: Language = DE) -> Instance:
+def spoken_talk(*stretches: tuple[float, str], target: Language = DE) -> Instance:
     """A stretch per (delay, text): half a second per word, at the level of the word's number in the talk."""
     speech: list[SpeechOutput] = []
     number = 0
@@ -80,32 +80,35 @@ def lengths(instance: Instance, longest: float, target: Language = DE) -> list[f
 
 def test_pieces_end_at_gaps_where_they_can() -> None:
     # 1.0-2.0, gap, 3.0-4.0, at once 4.0-5.0, at once 5.0-5.5
-    talk = said((1.0, "a b"), (3.0, "c d"), (3.5, "e f"), (4.0, "g"))
-    assert lengths(talk, 10.0) == [3.7], "0.2 s of the gap are heard"
+    talk = spoken_talk((1.0, "a b"), (3.0, "c d"), (3.5, "e f"), (4.0, "g"))
+    assert lengths(talk, 10.0) == [3.7], "0.2 s of the gap are kept"
     assert lengths(talk, 3.7) == [3.7]
     assert lengths(talk, 3.6) == [1.0, 2.5], "which count"
     assert lengths(talk, 3.0) == [1.0, 2.5], "at the gap, though more would fit"
     assert lengths(talk, 2.0) == [1.0, 2.0, 0.5], "then between two words, as late as possible"
     assert lengths(talk, 0.3) == [1.0, 1.0, 1.0, 0.5], "a stretch is never cut"
-    assert split_speech(said(), language=DE) == []
-    assert lengths(said((1.0, "a"), (1.6, "b")), 9.0) == [1.1], "a shorter gap as it is"
+    assert split_speech(spoken_talk(), language=DE) == []
+    assert lengths(spoken_talk((1.0, "a"), (1.6, "b")), 9.0) == [1.1], "a shorter gap as it is"
 
 
 def test_a_gap_inside_a_word_is_no_pause() -> None:
-    talk = said((1.0, "a"), (3.0, "Haus"), (5.0, "tür"))
+    talk = spoken_talk((1.0, "a"), (3.0, "Haus"), (5.0, "tür"))
     assert lengths(talk, 1.25) == [1.2, 0.5]
     assert lengths(replace(talk, text="a Haustür"), 1.25) == [0.5, 1.2]
-    assert lengths(said((1.0, "你"), (3.0, "好"), (5.0, "吗"), target=ZH), 1.25, ZH) == [1.2, 0.5]
+    assert lengths(spoken_talk((1.0, "你"), (3.0, "好"), (5.0, "吗"), target=ZH), 1.25, ZH) == [
+        1.2,
+        0.5,
+    ]
 
 
 def test_audio_is_encoded_piece_by_piece() -> None:
     recogniser = Table("Eins", "zwei", "drei")
     assert (
-        transcribe_speech(said((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE)
+        transcribe_speech(spoken_talk((1.0, "eins zwei"), (3.0, "drei")), recogniser, language=DE)
         == "Eins zwei drei"
     )
-    assert transcribe_speech(said(), recogniser, language=DE) == ""
-    assert recogniser.asked == [1], "silence is not heard"
+    assert transcribe_speech(spoken_talk(), recogniser, language=DE) == ""
+    assert recogniser.asked == [1], "silence is not transcribed"
 
 
 def test_asr_bleu_is_normalised_and_resegmented() -> None:
@@ -167,7 +170,7 @@ def test_normaliser_is_whispers() -> None:
 
 
 def test_errors_of_speech_by_hand() -> None:
-    # 1 of 5 words wrong in the first, all of the second was never said
+    # 1 of 5 words wrong in the first, all of the second has no speech
     scores = speech_errors(
         ["das ist der haus ja", ""], ["Das ist das Haus, ja.", "Nein."], language=DE, recogniser="t"
     )

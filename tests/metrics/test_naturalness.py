@@ -1,4 +1,4 @@
-"""UTMOS through a TorchScript file: a stand-in network, and errors for other files."""
+"""UTMOS with the TorchScript file of a small network, and error messages for other files."""
 
 from pathlib import Path
 

@@ -62,7 +62,7 @@ def test_no_words_and_no_references(cut: object) -> None:
 
 
 def test_case_counts_unless_the_rules_fold_it() -> None:
-    # "A b" is the end of the first only for those who tell A from a
+    # "A b" is the end of the first only if case matters
     assert words("x A b", ["x A", "a b"]) == ["x A", "b"]
     assert words("DAS x das y", ["das x", "DAS y"], "simulstream") == ["DAS x", "das y"]
 

@@ -76,11 +76,11 @@ def test_hand_computed(metric: type[SpeechMetric], case: Instance, value: float)
     [
         # chunks of 0.6 s are two tokens each; source tokens end at .3 .6 | .9 1.2; the tokens end at .9 1.2 | 1.5 1.8
         (stream((0.6, 0.6), (1.2, 0.6)), 0.6),
-        # 0.7 s are two tokens and a rest of 0.1: ends .9 1.2 1.3; the rest is paired with the last source token heard
+        # 0.7 s are two tokens and a rest of 0.1: ends .9 1.2 1.3; the rest is paired with the last source token
         (stream((0.6, 0.7)), (0.6 + 0.6 + 0.7) / 3),
         # the same delay is one chunk: 0.2 + 0.4 s are two tokens, not four
         (stream((0.6, 0.2), (0.6, 0.4)), 0.6),
-        # three tokens written when one was heard: the fourth, of the next chunk, is paired with the second source token
+        # three tokens written when one source token was received: the fourth is paired with the second
         (stream((0.3, 0.9), (0.6, 0.3)), (0.3 + 0.6 + 0.9 + 0.9) / 4),
     ],
 )

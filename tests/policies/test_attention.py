@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.policies.asking import decide, hypothesis, session, weighed
+from tests.policies.decisions import decide, hypothesis, session, with_attention
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import Policy
 from zoo.policies.edatt import EDAtt
@@ -15,7 +15,12 @@ from zoo.types import Decision, Request
 @pytest.mark.parametrize(
     ("starts", "attended", "finished", "write"),
     [
-        ("www", [0, 3, 6], True, 2),  # the third token looks at one of the last two of eight frames
+        (
+            "www",
+            [0, 3, 6],
+            True,
+            2,
+        ),  # the third token attends to one of the last two of eight frames
         ("www", [0, 3, 5], True, 3),  # none does, and the sentence is closed
         ("www", [0, 3, 5], False, 2),  # none does, but the last word may go on
         ("ww.", [0, 3, 6], True, 1),  # the stop would split the second word
@@ -55,7 +60,7 @@ def test_a_guided_policy_with_nothing_new_writes_nothing(policy: Policy) -> None
     ("starts", "attended", "write"),
     [
         ("wwww", [0, 3, 1, 2], 4),  # going back is no reason to wait
-        ("wwww", [6, 0, 1, 2], 0),  # but what follows an unstable token waits, wherever it looks
+        ("wwww", [6, 0, 1, 2], 0),  # but tokens after an unstable token wait, wherever they attend
         ("wwww", [7, 7, 7, 7], 0),  # all unstable
         ("w", [0], 1),  # one row, safe
         ("w", [7], 0),  # one row, unstable
@@ -115,7 +120,7 @@ def test_without_a_flush_the_end_of_the_source_is_like_any_other_moment() -> Non
     ("attended", "prefix", "write"),
     [
         ([0, 3, 1, 4], 0, 4),  # two frames back are allowed
-        ([0, 4, 1, 4], 0, 0),  # three make the look void, the tokens before them too
+        ([0, 4, 1, 4], 0, 0),  # three frames back: all tokens are unstable, also the earlier ones
         ([4, 1, 2, 3], 1, 0),  # back from the last written token
         ([5, 1, 2, 3], 2, 2),  # among written tokens it is too late
     ],
@@ -148,28 +153,30 @@ EARLY, LATE, LATER, BOTH = (
 def test_edatt_stops_at_the_first_token_with_too_much_attention_on_the_last_frames(
     rows: list[list[float]], alpha: float, write: int
 ) -> None:
-    assert decide(EDAtt(alpha=alpha), weighed("wwww", rows), session()) == (
+    assert decide(EDAtt(alpha=alpha), with_attention("wwww", rows), session()) == (
         [Request()],
         Decision(write=write),
     )
-    scaled = weighed("wwww", [[3 * weight for weight in row] for row in rows])
+    scaled = with_attention("wwww", [[3 * weight for weight in row] for row in rows])
     assert decide(EDAtt(alpha=alpha), scaled, session())[1].write == write
 
 
 def test_edatt_stops_at_alpha_itself_and_counts_lambda_frames() -> None:
-    answer = weighed("www", [[1, 0, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0, 1]])
+    answer = with_attention("www", [[1, 0, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0, 1]])
     plain = {
         frames: EDAtt(alpha=0.25, last_frames=frames, l2_norm=False) for frames in (1, 2, 3, 9)
     }
     writes = {
         frames: decide(policy, answer, session())[1].write for frames, policy in plain.items()
     }
-    assert writes == {1: 2, 2: 1, 3: 1, 9: 0}  # more frames than were heard: all of them
+    assert writes == {1: 2, 2: 1, 3: 1, 9: 0}  # more frames than were received: all of them
 
 
 def test_edatt_waits_longer_the_smaller_alpha_is() -> None:
     generator = torch.Generator().manual_seed(5)
-    answer = weighed("w" * 12, torch.rand(12, 20, generator=generator).softmax(dim=1).tolist())
+    answer = with_attention(
+        "w" * 12, torch.rand(12, 20, generator=generator).softmax(dim=1).tolist()
+    )
     writes = [
         decide(EDAtt(alpha=alpha), answer, session())[1].write
         for alpha in (0.6, 0.5, 0.45, 0.4, 0.2, 0.03)
@@ -179,13 +186,16 @@ def test_edatt_waits_longer_the_smaller_alpha_is() -> None:
 
 
 def test_edatt_of_tokens_without_any_attention_divides_by_nothing() -> None:
-    assert decide(EDAtt(alpha=0.1), weighed("ww", [[0, 0, 0], [0, 0, 0]]), session())[1].write == 2
-    one = weighed("w", [[0.3]])  # a single frame holds everything
+    assert (
+        decide(EDAtt(alpha=0.1), with_attention("ww", [[0, 0, 0], [0, 0, 0]]), session())[1].write
+        == 2
+    )
+    one = with_attention("w", [[0.3]])  # a single frame holds everything
     assert decide(EDAtt(alpha=0.6), one, session())[1].write == 0
 
 
 def test_edatt_reads_the_rows_of_new_tokens_and_splits_no_word() -> None:
-    answer = weighed("www.", [LATER, EARLY, EARLY, LATER], prefix=1)
+    answer = with_attention("www.", [LATER, EARLY, EARLY, LATER], prefix=1)
     assert decide(EDAtt(alpha=0.5), answer, session())[1].write == 1
     assert decide(EDAtt(alpha=0.5, last_word="dropped"), answer, session())[1].write == 1
     assert decide(EDAtt(alpha=0.9, last_word="dropped"), answer, session())[1].write == 1

@@ -1,8 +1,8 @@
-"""Agreement of hypotheses."""
+"""Prefixes on which consecutive hypotheses agree."""
 
 import torch
 
-from tests.policies.asking import decide, hypothesis, session
+from tests.policies.decisions import decide, hypothesis, session
 from zoo.policies.local_agreement import LocalAgreement
 from zoo.types import Hypothesis
 
@@ -11,21 +11,23 @@ def test_local_agreement_writes_the_common_prefix_and_keeps_the_rest_of_the_hypo
     policy = LocalAgreement(n=2)
     state = policy.open()
 
-    def said(*ids: int, prefix: int = 0, finished: bool = False) -> int:
+    def write(*ids: int, prefix: int = 0, finished: bool = False) -> int:
         ones = torch.ones(prefix + len(ids), dtype=torch.bool)
         answer = Hypothesis(
             torch.tensor(ids, dtype=torch.long), ones, prefix_length=prefix, finished=finished
         )
         return decide(policy, answer, session(), state)[1].write
 
-    assert said(1, 2, 3) == 0  # nothing to agree with
-    assert said(1, 2, 4, 5) == 2
-    assert said(4, 6, prefix=2) == 1  # the last hypothesis, less what was written, was 4 5
-    assert said(7, prefix=3) == 0
-    assert said(7, prefix=3) == 0  # agreed, but the word may go on
-    assert said(7, prefix=3, finished=True) == 0  # ... as the look before said
-    assert said(7, prefix=3, finished=True) == 1
-    assert said(prefix=4) == 0
+    assert write(1, 2, 3) == 0  # nothing to agree with
+    assert write(1, 2, 4, 5) == 2
+    assert write(4, 6, prefix=2) == 1  # the last hypothesis, less what was written, was 4 5
+    assert write(7, prefix=3) == 0
+    assert write(7, prefix=3) == 0  # agreed, but the word may continue
+    assert (
+        write(7, prefix=3, finished=True) == 0
+    )  # ... and the previous hypothesis was not finished
+    assert write(7, prefix=3, finished=True) == 1
+    assert write(prefix=4) == 0
 
 
 def test_local_agreement_of_three() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.policies.asking import FRAME, decide, hypothesis, session
+from tests.policies.decisions import FRAME, decide, hypothesis, session
 from zoo.errors import ZooError
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import Policy

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.policies.transcribing import CHUNK, CHUNK_SECONDS, growing, made, streamed
+from tests.policies.scripted_transcriber import CHUNK, CHUNK_SECONDS, growing, made, streamed
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
@@ -52,7 +52,7 @@ def test_three_equal_transcripts_are_finished_and_cut() -> None:
     assert stream.asked[-2:] == [(0, 4, None, None), (0, 4, "a b c", None)]
     assert (stream.cut, stream.session.prefix_ids.numel()) == (4, 0)
     stream.step()
-    assert stream.asked == [(4, 5, None, None)]  # nothing of what was cut is heard or counted
+    assert stream.asked == [(4, 5, None, None)]  # dropped audio is neither transcribed nor counted
 
 
 def test_leading_silence_is_dropped_without_a_word() -> None:
@@ -75,7 +75,7 @@ def test_words_absent_from_three_hypotheses_count_as_spoken_only_after_a_write()
         1,
         "a b",
         None,
-    ) in stream.asked  # finished by the look that heard them, and all four chunks are cut
+    ) in stream.asked  # translated from their own transcript, and all four chunks are dropped
 
 
 def test_a_sentence_is_cut_one_chunk_back_and_the_tail_is_decoded_again() -> None:
@@ -116,7 +116,7 @@ def test_a_sentence_is_cut_two_chunks_back_and_both_later_hypotheses_are_decoded
         "C d",
     ]
     assert (stream.run(1), stream.cut) == ([""], 1)
-    assert (stream.run(1), stream.cut) == (["C D"], 5)  # the looks made anew count for silence
+    assert (stream.run(1), stream.cut) == (["C D"], 5)  # repeated transcripts count for silence
 
 
 def test_a_second_truncation_in_the_same_chunk_comes_to_an_end() -> None:
@@ -221,7 +221,7 @@ def test_segments_of_a_history_are_flushed_and_the_next_begins_afresh(truncate: 
 
 
 def test_a_flush_uses_no_audio_after_its_boundary() -> None:
-    halves = {(0, 0): "a", (0, 1): "b"}  # whole chunks that were heard of each half of the only one
+    halves = {(0, 0): "a", (0, 1): "b"}  # complete chunks received of each half of the only chunk
     assert (
         streamed(paper(k=9), halves, ReferenceSegments(), segments=[0, 0.5, 0.5, 1]).step() == "A B"
     )
@@ -251,7 +251,7 @@ def test_a_cut_by_the_history_discards_earlier_hypotheses_and_the_words_it_remov
     assert stream.asked[-2:] == [
         (1, 4, None, None),
         (1, 4, "b c d", 1),
-    ]  # no older look is of any use
+    ]  # no earlier transcript is reused
     assert len(stream.session.policy_state.transcripts) == 1
 
 
@@ -267,8 +267,8 @@ def batches(size: int) -> Iterator[list[str]]:
         sessions = [system.open(talk) for talk in talks[begin : begin + size]]
         texts: list[list[str]] = [[] for _ in sessions]
         for chunk in range(5):
-            heard = [SpeechChunk(torch.zeros(CHUNK), final=chunk == 4) for _ in sessions]
-            for text, action in zip(texts, system.step(sessions, heard), strict=True):
+            chunks = [SpeechChunk(torch.zeros(CHUNK), final=chunk == 4) for _ in sessions]
+            for text, action in zip(texts, system.step(sessions, chunks), strict=True):
                 text.append(action.text)
         yield from texts
 
@@ -336,7 +336,7 @@ def test_it_needs_to_cut_only_where_it_truncates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"k": 0}, "k of at least 1"),
         ({"k": 1, "max_seconds": 0.0}, "max_seconds above 0"),
@@ -350,6 +350,6 @@ def test_it_needs_to_cut_only_where_it_truncates() -> None:
         ),
     ],
 )
-def test_values_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
-    with pytest.raises(ZooError, match=said):
+def test_values_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ZooError, match=message):
         TranscriptWaitK(**options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Ends of sentences, and ends of segments in transcripts."""
+"""Ends of sentences, and truncation of segments by their transcripts."""
 
 from itertools import pairwise
 
@@ -151,7 +151,7 @@ def test_the_papers_form_cuts_after_a_complete_hypothesis_one_or_two_chunks_back
     assert paper("A b.", "A b", "A b. C") == -3
     assert paper("A b.", "A b.", "A b. C") == -2  # the later one
     assert paper("A b.", "A b", "A b", "A b. C") is None  # three back is too late
-    assert paper("A", "A b", "A b. C") is None  # no look ended with the sentence: the trap
+    assert paper("A", "A b", "A b. C") is None  # no transcript ended with the sentence
     assert paper("A b. C") is None
     assert paper() is None
 
@@ -166,7 +166,7 @@ def test_relaxed_adds_revised_sentences_and_takes_nothing_away() -> None:
 def test_the_released_form_cuts_after_the_last_hypothesis_before_another_sentence() -> None:
     assert released("A", "A b", "A b. C") == -2  # ended or not
     assert released("A b", "a B.", "A b. C") == -2
-    assert released("A", "A b. C", "A b. C d") == -3  # was not asked with two looks
+    assert released("A", "A b. C", "A b. C d") == -3  # two transcripts do not suffice
     assert released("A b", "A b. C") is None
     assert released("A", "D b", "A b. C") is None  # other words
     assert released("x", "A b", "well A b. C") == -2  # anywhere in the next one

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from tests.policies.asking import FRAME, decide, hypothesis, session
+from tests.policies.decisions import FRAME, decide, hypothesis, session
 from zoo.policies.wait_k import WaitK
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, SpeechChunk, Task
@@ -14,9 +14,9 @@ def test_wait_k_asks_for_nothing_before_k_chunks() -> None:
     policy = WaitK(k=3, words_per_chunk=2)
     state = policy.open()
     answer = hypothesis("w.w.ww")
-    looks = [decide(policy, answer, session(), state) for _ in range(4)]
-    assert [decision.write for _, decision in looks] == [0, 0, 4, 4]
-    assert [requests for requests, _ in looks] == [
+    decisions = [decide(policy, answer, session(), state) for _ in range(4)]
+    assert [decision.write for _, decision in decisions] == [0, 0, 4, 4]
+    assert [requests for requests, _ in decisions] == [
         [],
         [],
         [Request(max_words=2)],
@@ -30,7 +30,7 @@ def test_wait_k_writes_fewer_words_when_fewer_are_whole() -> None:
     assert decide(policy, hypothesis("w.w.", finished=True), session(), policy.open())[1].write == 4
 
 
-def heard(*words: str) -> Hypothesis:
+def transcript(*words: str) -> Hypothesis:
     """A transcript, one token per letter."""
     starts = [index == 0 for word in words for index in range(len(word))]
     return Hypothesis(
@@ -59,21 +59,21 @@ def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> 
     policy = WaitK(k=2, count="words")
     state, stream = policy.open(), session()
     transcribe = Request(task=Task.TRANSCRIPTION)
-    assert by_words(policy, state, stream, [heard()]) == ([transcribe], 0)
-    assert by_words(policy, state, stream, [heard("one", "tw")]) == (
+    assert by_words(policy, state, stream, [transcript()]) == ([transcribe], 0)
+    assert by_words(policy, state, stream, [transcript("one", "tw")]) == (
         [transcribe],
         0,
     )  # the last one may go on
-    three = heard("one", "two", "th")
+    three = transcript("one", "two", "th")
     requests, write = by_words(policy, state, stream, [three, hypothesis("w.w")])
     assert (len(requests), requests[0], write) == (2, transcribe, 2)
     assert requests[1].max_words == 1
     assert torch.equal(requests[1].transcript_ids, three.token_ids)
-    assert by_words(policy, state, stream, [heard("one", "two", "three")]) == (
+    assert by_words(policy, state, stream, [transcript("one", "two", "three")]) == (
         [transcribe],
         0,
     )  # no new word
-    answers = [heard("one", "two", "three", "four", "fi"), hypothesis("w.w.ww", prefix=2)]
+    answers = [transcript("one", "two", "three", "four", "fi"), hypothesis("w.w.ww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
     assert (requests[1].max_words, write) == (2, 3)
     assert state.written == 3
@@ -83,11 +83,11 @@ def test_wait_k_by_words_makes_up_for_words_that_were_not_whole() -> None:
     policy = WaitK(k=1, count="words")
     state = policy.open()
     [_, request], write = by_words(
-        policy, state, session(), [heard("a", "b", "c"), hypothesis("w.w.")]
+        policy, state, session(), [transcript("a", "b", "c"), hypothesis("w.w.")]
     )
     assert (request.max_words, write) == (2, 2)
     [_, request], write = by_words(
-        policy, state, session(), [heard("a", "b", "c"), hypothesis("w.w.w", prefix=2)]
+        policy, state, session(), [transcript("a", "b", "c"), hypothesis("w.w.w", prefix=2)]
     )
     assert (request.max_words, write) == (1, 2)
 
@@ -95,20 +95,20 @@ def test_wait_k_by_words_makes_up_for_words_that_were_not_whole() -> None:
 def test_wait_k_by_words_remembers_words_whose_audio_was_cut() -> None:
     policy = WaitK(k=2, count="words")
     state, stream = policy.open(), session(8)
-    by_words(policy, state, stream, [heard("a", "b", "c", "d"), hypothesis("wwww")])
+    by_words(policy, state, stream, [transcript("a", "b", "c", "d"), hypothesis("wwww")])
     assert (state.words, state.written) == (3, 2)
     stream.forget(Cut(frames=5))
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
-    answers = [heard("c", "d"), heard("c", "d", "e"), hypothesis("wwww", prefix=2)]
+    answers = [transcript("c", "d"), transcript("c", "d", "e"), hypothesis("wwww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
     assert requests[0] == Request(
         task=Task.TRANSCRIPTION, audio_end=3
-    )  # what is left of the last look
+    )  # the rest of the last transcript
     assert (state.forgotten, state.words, write) == (2, 4, 1)
     stream.forget(Cut(frames=7))  # nothing is left of it: no more to ask
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
     requests, write = by_words(
-        policy, state, stream, [heard("f", "g"), hypothesis("wwww", prefix=2)]
+        policy, state, stream, [transcript("f", "g"), hypothesis("wwww", prefix=2)]
     )
     assert (state.forgotten, state.words, write) == (4, 5, 1)
     assert len(requests) == 2

@@ -1,4 +1,4 @@
-"""Playback of speech by hand: it queues, waits, and continues after the source."""
+"""Playback of target speech, on cases computed by hand."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def instance(*speech: SpeechOutput, length: float = 6.0) -> Instance:
     return Instance(0, "talk", length, "", (), (), (), speech=speech)
 
 
-# Said at once; still speaking when the next is written; silence; over the end of the source (6 s).
+# Immediately; queued behind the previous piece; after a gap; beyond the end of the source (6 s).
 PIECES = (
     spoken(1.0, 1.0, 1.0, 1.5),
     spoken(1.5, 0.5, 2.0, 4.0),

@@ -1,4 +1,4 @@
-"""State of a stream: received, visible and dropped audio."""
+"""The state of a stream: received, visible and dropped audio."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from zoo.types import Cut, SpeechChunk
 
 
 def session(samples: int = 0, frame_samples: int = 4) -> Session:
-    """A stream that has received samples 0, 1, 2, ... in one chunk."""
+    """A stream that has received the samples 0, 1, 2, ... in one chunk."""
     audio = torch.arange(samples, dtype=torch.float32)
     return new_session(audio=audio, frame_samples=frame_samples)
 

@@ -132,7 +132,7 @@ def test_speech_has_the_delay_of_its_text(monkeypatch: pytest.MonkeyPatch) -> No
     )
     monkeypatch.setattr(time, "perf_counter", lambda: system.now)
     instance = one(system, [1, 1, 1, 0.5])
-    first, last = instance.speech  # nothing was said of " so"
+    first, last = instance.speech  # " so" has no speech
     assert (first.delay, first.elapsed, first.chunk, first.text) == (2.0, 3.75, 1, "Guten Tag")
     assert (last.delay, last.elapsed, last.chunk, last.text) == (3.5, 4.125, 3, "allerseits")
     assert (first.duration, last.duration) == (1.0, 0.5)
@@ -221,6 +221,6 @@ def test_a_chunk_is_flagged_without_waiting_for_more_than_one() -> None:
 
 
 def test_progress_is_reported_in_source_seconds() -> None:
-    heard: list[float] = []
-    list(simulate(Script({"talk": ["", ""]}), [source([1, 0.5])], on_chunk=heard.append))  # type: ignore[arg-type]
-    assert heard == [1.0, 0.5]
+    durations: list[float] = []
+    list(simulate(Script({"talk": ["", ""]}), [source([1, 0.5])], on_chunk=durations.append))  # type: ignore[arg-type]
+    assert durations == [1.0, 0.5]

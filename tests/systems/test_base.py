@@ -100,7 +100,7 @@ def test_a_boundary_at_the_end_of_what_is_kept_leaves_nothing_to_ask() -> None:
 
 def test_a_boundary_of_no_frames_ends_nothing() -> None:
     class Zero(History):
-        """Reports the end of a segment at its begin."""
+        """Returns a boundary at the start of the segment."""
 
         def boundary(self, session: Session) -> Frames | None:
             return 0
@@ -112,7 +112,7 @@ def test_a_boundary_of_no_frames_ends_nothing() -> None:
 
 def test_repeated_requests_end_with_the_audio() -> None:
     class Nibble(Policy):
-        """Cuts a frame per hypothesis."""
+        """Drops a frame with every decision."""
 
         def decide(self, session: Session, state: None) -> DecisionGenerator:
             yield Request()

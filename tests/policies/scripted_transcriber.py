@@ -1,4 +1,4 @@
-"""A network that plays written transcripts, and a stream through it."""
+"""A backbone that returns scripted transcripts, and a stream through it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,13 +18,16 @@ FRAME = 10
 CHUNK = 2 * FRAME
 CHUNK_SECONDS: Seconds = CHUNK / SAMPLE_RATE
 
-Script = dict[tuple[int, int], str]  # (chunks that were cut, chunks that were heard): transcript
+# Maps (chunks dropped, chunks received) to a transcript.
+Script = dict[tuple[int, int], str]
 
 
 class Transcriber(Backbone):
-    """Answers what the script says of the kept audio, and translates a transcript word for word: to capitals.
+    """Looks up transcripts in a script and translates them word by word to upper case.
 
-    asked: (chunks cut, chunks heard, transcript to translate or None, most words) of every request, in order.
+    Attributes:
+        asked: (chunks dropped, chunks received, transcript to translate or None, maximum number
+            of words) of each request.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -47,8 +50,8 @@ class Transcriber(Backbone):
         ]
 
     def answer(self, session: Session, request: Request) -> Hypothesis:
-        heard = session.visible_audio(request.audio_end).numel()
-        span = (session.audio_start // CHUNK, (session.audio_start + heard) // CHUNK)
+        samples = session.visible_audio(request.audio_end).numel()
+        span = (session.audio_start // CHUNK, (session.audio_start + samples) // CHUNK)
         if request.task is Task.TRANSCRIPTION:
             self.asked.append((*span, None, None))
             text = self.scripts[session.talk][span]
@@ -65,7 +68,7 @@ class Transcriber(Backbone):
     def hypothesis(
         self, words: Sequence[str], prefix: int, transcript: str | None = None
     ) -> Hypothesis:
-        """One token per word; a mark alone begins none."""
+        """Return one token per word; a punctuation mark alone does not begin a word."""
         self.words += [word for word in words if word not in self.words]
         ids = torch.tensor([self.words.index(word) for word in words[prefix:]], dtype=torch.long)
         starts = torch.tensor([any(map(str.isalnum, word)) for word in words], dtype=torch.bool)
@@ -77,7 +80,7 @@ class Transcriber(Backbone):
 
 @dataclass(slots=True)
 class Streamed:
-    """A system, its only stream and the words of each chunk."""
+    """A system, its only stream and the text written after each chunk."""
 
     system: StreamingSystem
     session: Session
@@ -85,18 +88,18 @@ class Streamed:
 
     @property
     def asked(self) -> list[tuple[int, int, str | None, int | None]]:
-        """Requests to the network since the last call."""
+        """Requests since the last access to this property."""
         asked = list(self.system.backbone.asked)  # type: ignore[arg-type]
         self.system.backbone.asked.clear()  # type: ignore[operator, union-attr]
         return asked
 
     @property
     def cut(self) -> int:
-        """Chunks that were cut."""
+        """Number of dropped chunks."""
         return self.session.audio_start // CHUNK
 
     def step(self, samples: int = CHUNK, *, final: bool = False) -> str:
-        """Receive one more chunk."""
+        """Process one chunk and return the text written."""
         [action] = self.system.step(
             [self.session], [SpeechChunk(torch.zeros(samples), final=final)]
         )
@@ -104,14 +107,14 @@ class Streamed:
         return self.texts[-1]
 
     def run(self, chunks: int, *, final: bool = False) -> list[str]:
-        """Receive this many chunks; the words of each chunk."""
+        """Process several chunks and return the text written after each."""
         return [self.step(final=final and chunk == chunks - 1) for chunk in range(chunks)]
 
 
 def made(
     policy: Policy, scripts: dict[str, Script], history: History | None = None, source: str = "en"
 ) -> StreamingSystem:
-    """A system around a network that plays ``scripts``."""
+    """Build a system with a :class:`Transcriber`."""
     return StreamingSystem(
         name="written",
         backbone=Transcriber(scripts),
@@ -131,7 +134,15 @@ def streamed(
     source: str = "en",
     segments: Sequence[float] = (),
 ) -> Streamed:
-    """A stream without audio; ``segments`` are the chunks at which segments begin and end in turn."""
+    """Open a stream.
+
+    Args:
+        policy: The policy under test.
+        script: Transcripts of the stream.
+        history: History of the system. None: keep everything.
+        source: Code of the source language.
+        segments: Chunks at which reference segments begin and end, alternating.
+    """
     system = made(policy, {"talk": script}, history, source)
     bounds = [chunk * CHUNK_SECONDS for chunk in segments]
     return Streamed(
@@ -140,5 +151,5 @@ def streamed(
 
 
 def growing(*texts: str, cut: int = 0) -> Script:
-    """The transcripts of a segment that begins after ``cut`` chunks, one chunk after the other."""
-    return {(cut, cut + heard): text for heard, text in enumerate(texts, start=1)}
+    """Return the script of a segment that begins after ``cut`` chunks, one text per chunk."""
+    return {(cut, cut + chunks): text for chunks, text in enumerate(texts, start=1)}

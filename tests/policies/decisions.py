@@ -1,4 +1,4 @@
-"""Hand-made streams and hypotheses, and requests of a policy about them."""
+"""Handwritten streams and hypotheses, and a function that runs one decision of a policy."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ FRAME = 10
 
 
 def session(frames: int = 8, *, ended: bool = False) -> Session:
-    """A stream that has received this many frames."""
+    """A stream that has received ``frames`` frames."""
     audio = torch.zeros(frames * FRAME)
     return new_session(audio=audio, frame_samples=FRAME, final=ended)
 
@@ -28,7 +28,16 @@ def hypothesis(
     attended: Sequence[int] = (),
     frames: int = 8,
 ) -> Hypothesis:
-    """``starts``: per token of prefix and hypothesis "w" where a word begins, "." where it goes on."""
+    """Build a hypothesis.
+
+    Args:
+        starts: One character per token of prefix and hypothesis: "w" where a word begins, "."
+            where it continues.
+        prefix: Number of prefix tokens.
+        finished: The hypothesis is finished.
+        attended: The frame that each token attends to.
+        frames: Number of frames of the alignment.
+    """
     return Hypothesis(
         token_ids=torch.arange(prefix, len(starts)),
         word_starts=torch.tensor([start == "w" for start in starts], dtype=torch.bool),
@@ -38,10 +47,10 @@ def hypothesis(
     )
 
 
-def weighed(
+def with_attention(
     starts: str, rows: Sequence[Sequence[float]], *, prefix: int = 0, finished: bool = True
 ) -> Hypothesis:
-    """A hypothesis with these rows of attention."""
+    """Build a hypothesis with the given rows of attention."""
     answer = hypothesis(starts, prefix=prefix, finished=finished)
     return replace(
         answer, alignment=torch.tensor(rows, dtype=torch.float32).reshape(len(starts), -1)
@@ -51,12 +60,12 @@ def weighed(
 def decide(
     policy: Policy, answer: Hypothesis, stream: Session, state: Any = None
 ) -> tuple[list[Request], Decision]:
-    """Run one decision, answering every request alike."""
-    asking, requests = policy.decide(stream, state), []
+    """Run one decision and answer every request with the same hypothesis."""
+    generator, requests = policy.decide(stream, state), []
     try:
-        request = next(asking)
+        request = next(generator)
         while True:
             requests.append(request)
-            request = asking.send(answer)
+            request = generator.send(answer)
     except StopIteration as stop:
         return requests, stop.value
