@@ -1,4 +1,4 @@
-"""The generator of the built-in corpus: random sentences with translations, alignment and lookahead.
+"""The generator of the built-in corpus: random sentences with aligned translations.
 
 ``draw_plan`` draws a sentence plan. The English realiser stores the word positions of each part in
 the plan, then the other realisers translate the same plan. Disfluencies are inserted into the
