@@ -187,7 +187,9 @@ class Excerpts(Sampler):
         timed = [
             pair for segment in segments for pair in emission_times(segment, self.language.code)
         ]
-        said = [span for segment in segments for span in _spans_of(segment, self.language.code)]
+        source_spans = [
+            span for segment in segments for span in _spans_of(segment, self.language.code)
+        ]
         kept = [place for place in range(skipped, len(timed)) if timed[place][1] <= end or not cut]
         target = tuple(timed[place][0] for place in kept)
         return Excerpt(
@@ -200,7 +202,7 @@ class Excerpts(Sampler):
             target=target,
             language=self.language,
             given=min(GIVEN, len(target)) if skipped else 0,
-            spans=tuple(said[place] for place in kept),
+            spans=tuple(source_spans[place] for place in kept),
         )
 
     def _margin(self, random: np.random.Generator) -> Seconds:

@@ -1,4 +1,4 @@
-"""The contract of what a training draws its batches from: options, samplers and outputs of a frozen encoder."""
+"""The contract for training batches: options, samplers and outputs of a frozen encoder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence

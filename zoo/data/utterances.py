@@ -135,7 +135,7 @@ def _speak(lines: Sequence[Line], folder: Path) -> None:
 def _one(line: Line, speakers: "SimpleQueue[Speaker]") -> tuple[NDArray[np.int16], dict[str, Any]]:
     speaker = speakers.get()
     try:
-        said = speaker.speak(
+        utterance = speaker.speak(
             line.words,
             voice=line.voice,
             rate=line.rate,
@@ -145,10 +145,12 @@ def _one(line: Line, speakers: "SimpleQueue[Speaker]") -> tuple[NDArray[np.int16
         )
     finally:
         speakers.put(speaker)
-    length = -(-(len(said.samples) + TAIL) // UNIT) * UNIT
+    length = -(-(len(utterance.samples) + TAIL) // UNIT) * UNIT
     samples = np.zeros(length, dtype=np.int16)
-    samples[: len(said.samples)] = (LEVEL * 32768 * said.samples).round().clip(-32768, 32767)
+    samples[: len(utterance.samples)] = (
+        (LEVEL * 32768 * utterance.samples).round().clip(-32768, 32767)
+    )
     times = {
-        kind: [astuple(word) for word in getattr(said, kind)] for kind in ("words", "phonemes")
+        kind: [astuple(word) for word in getattr(utterance, kind)] for kind in ("words", "phonemes")
     }
     return samples, {"samples": length, **times}

@@ -300,12 +300,12 @@ def _early(outputs: Sequence[Output], step: Seconds) -> Check:
 
 
 def _spoken(outputs: Sequence[Output]) -> Check:
-    said = sum(not flag_speech([one.instance]) for one in outputs)
+    spoken = sum(not flag_speech([one.instance]) for one in outputs)
     return Check(
         "sentences spoken at a possible pace",
-        f"{said} of {len(outputs)}",
+        f"{spoken} of {len(outputs)}",
         "all",
-        said == len(outputs),
+        spoken == len(outputs),
         "text-to-unit model or vocoder of another training or language: silence, or units that "
         "never end",
     )
