@@ -1,1 +1,1 @@
-"""What looks at a training while it runs: streaming evaluation, progress, random state."""
+"""Callbacks of a training: streaming evaluation, progress, random state."""

@@ -1,4 +1,4 @@
-"""The training's progress: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of a training: a bar on a terminal, lines elsewhere."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def progress_bar() -> Callback:
-    """A bar where a person watches, lines where a file does."""
+    """A bar on a terminal, lines in a file."""
     return RichProgressBar() if sys.stderr.isatty() else ProgressLines()
 
 
@@ -26,7 +26,7 @@ class ProgressLines(ProgressBar):
     def __init__(self, every_seconds: Seconds = 30.0) -> None:
         super().__init__()
         self.every_seconds = every_seconds
-        self._begun = self._said = 0.0
+        self._started = self._printed = 0.0
         self._first_step = 0
 
     def disable(self) -> None:
@@ -36,8 +36,8 @@ class ProgressLines(ProgressBar):
     def on_train_start(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
-        """Start counting, from the step a resumed run stands at."""
-        self._begun = self._said = time.monotonic()
+        """Start counting, from the step of a resumed run."""
+        self._started = self._printed = time.monotonic()
         self._first_step = trainer.global_step
 
     def on_train_batch_end(
@@ -48,14 +48,14 @@ class ProgressLines(ProgressBar):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        """Say where we are when it has been quiet for long enough."""
+        """Print a line if the last one is long enough ago."""
         now = time.monotonic()
-        if now - self._said < self.every_seconds:
+        if now - self._printed < self.every_seconds:
             return
         assert isinstance(pl_module, Training)
-        self._said, step, steps = now, trainer.global_step, pl_module.curriculum.steps
+        self._printed, step, steps = now, trainer.global_step, pl_module.curriculum.steps
         stage, _ = pl_module.curriculum.at(step)
-        left = (now - self._begun) / max(1, step - self._first_step) * (steps - step) / 60
+        left = (now - self._started) / max(1, step - self._first_step) * (steps - step) / 60
         logger.info(
             "step %d/%d %s: loss %.3f, %.0f min left",
             step,

@@ -1,4 +1,4 @@
-"""Keeps torch's random state in the checkpoint, so that dropout after a resume is the dropout of an unbroken run."""
+"""Saves torch's random state, so that a resumed run has the dropout of an uninterrupted one."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class RandomState(Callback):
         module: lightning.LightningModule,
         checkpoint: dict[str, Any],
     ) -> None:
-        """Put the generators' states beside the weights, by rank: one process writes for all."""
+        """Add the generators' states of all ranks; one process writes the checkpoint."""
         state = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
         states = [state] * trainer.world_size
         if trainer.world_size > 1:
@@ -30,7 +30,7 @@ class RandomState(Callback):
         module: lightning.LightningModule,
         checkpoint: dict[str, Any],
     ) -> None:
-        """Take them up again; a run that goes on with more processes than before has none for the others."""
+        """Restore the states; ranks that did not exist before keep their own."""
         states = checkpoint["random_states"]
         if trainer.global_rank >= len(states):
             return

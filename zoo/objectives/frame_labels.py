@@ -43,8 +43,10 @@ class FrameBatch:
 
     def to(self, device: torch.device) -> "FrameBatch":
         """The same batch on ``device``."""
-        tensors = (self.samples, self.phonemes, self.words)
-        return FrameBatch(*(tensor.to(device) for tensor in tensors), self.multiplier)
+        samples, phonemes, words = (
+            tensor.to(device) for tensor in (self.samples, self.phonemes, self.words)
+        )
+        return FrameBatch(samples, phonemes, words, self.multiplier)
 
 
 class FrameLabels(Objective):
@@ -165,7 +167,7 @@ class FrameLabels(Objective):
     def _logits(self, kind: str, hidden: Tensor) -> Tensor:
         """(batch, T, hidden) to (batch, T x labels_per_frame, classes)."""
         logits: Tensor = self.heads[kind](hidden).float()
-        return logits.unflatten(-1, (self.labels_per_frame, -1)).flatten(1, 2)
+        return logits.reshape(len(logits), -1, logits.shape[-1] // self.labels_per_frame)
 
     def _labels(self, segment: RobustSegment, kind: str, timed: Iterable[Word]) -> Tensor:
         """(frames,) int64: the class of what is spoken in each frame."""

@@ -1,4 +1,4 @@
-"""A system in training: runs the curriculum on its backbone. Streams nothing, saves nothing, knows no data set."""
+"""The Lightning module that trains a system's backbone by a curriculum."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,8 +17,17 @@ from zoo.training.optimizer import RestingAdamW
 class Training(lightning.LightningModule):
     """Trains ``system.backbone`` stage by stage.
 
-    One optimizer lives through all stages: parameters frozen in a stage rest, the others have the learning rate of the
-    stage the global step is in. What no stage trains is frozen from the beginning and costs no optimizer state.
+    One optimizer serves all stages: parameters that a stage freezes are skipped, the others have the
+    learning rate of the stage of the global step. Parameters that no stage trains are frozen from
+    the start and have no optimizer state.
+
+    Args:
+        system: The system; only its backbone is trained.
+        curriculum: The stages.
+        objectives: By the names that the stages give.
+        weight_decay: Of AdamW.
+        betas: Of AdamW.
+        log_every_steps: Steps between two logged losses.
     """
 
     def __init__(
@@ -42,12 +51,12 @@ class Training(lightning.LightningModule):
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
     def configure_model(self) -> None:
-        """Create or load the backbone's weights, and freeze what no stage trains before a strategy sees them."""
+        """Load the backbone; freeze what no stage trains before a strategy reads the parameters."""
         self.system.configure_model()
         self._groups = self._by_stages()
 
     def _by_stages(self) -> dict[tuple[str, ...], list[nn.Parameter]]:
-        """Parameters by the names of the stages that train them; only these need gradients from here on."""
+        """Parameters by the names of the stages that train them; only these require gradients."""
         trained: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(self.parameters(), ())
         for stage in (stage for stage in self.curriculum.stages if stage.steps):
             self._freeze(stage)
@@ -62,7 +71,7 @@ class Training(lightning.LightningModule):
         return groups
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """AdamW on what the stages train, with the stage's learning rate at every step and 0 for what it freezes."""
+        """AdamW with the stage's learning rate, and 0 for what the stage freezes."""
         given = [{"params": parameters} for parameters in self._groups.values()]
         optimizer = RestingAdamW(given, lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
         schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])
@@ -82,14 +91,14 @@ class Training(lightning.LightningModule):
         return stage.learning_rate * stage.factor(within)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        """Freeze and unfreeze when a stage begins (also the one a resumed run falls into)."""
+        """Freeze and unfreeze when a stage begins, or when a run is resumed in it."""
         stage, _ = self.curriculum.at(self.global_step)
         if stage is not self._stage:
             self._freeze(stage)
             self._stage = stage
 
     def _freeze(self, stage: Stage) -> None:
-        """Let gradients reach what ``stage`` trains, and nothing else."""
+        """Require gradients of what ``stage`` trains, and of nothing else."""
         self.system.backbone.trainable(stage.trains)
         for name, objective in self.objectives.items():
             objective.requires_grad_(name == stage.objective)
@@ -112,7 +121,7 @@ class Training(lightning.LightningModule):
         return losses["loss"]
 
     def _log(self, values: dict[str, float]) -> None:
-        """Straight to the loggers: ``self.log`` would repeat the last values of stages that are over."""
+        """Log directly: ``self.log`` would repeat the last values of earlier stages."""
         values["train/learning_rate"] = self.learning_rate(self.global_step)
         for logger in self.loggers:
             logger.log_metrics(values, step=self.global_step)

@@ -1,4 +1,4 @@
-"""AdamW for training in stages. Knows parameter groups, no stages."""
+"""AdamW for training in stages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,15 +8,15 @@ from torch.optim import AdamW
 
 
 class RestingAdamW(AdamW):
-    """AdamW that leaves a group with a learning rate of 0 as it is: weights, moments and count of steps.
+    """AdamW that skips groups with a learning rate of 0: weights, moments and step counts stay.
 
-    Plain AdamW does so too where a frozen parameter has no gradient. Under ZeRO it has one, of zeros, which would wear
-    out the moments.
+    Plain AdamW skips frozen parameters, because they have no gradient. Under ZeRO they have a
+    gradient of zeros, which would decay the moments.
     """
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of the groups that do not rest; returns what ``closure`` does."""
+        """Update the groups that have a learning rate; returns the result of ``closure``."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

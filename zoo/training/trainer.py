@@ -1,12 +1,12 @@
-"""Lightning's Trainer and what it saves. Knows no talks and no network."""
+"""Lightning's Trainer and its checkpoints."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import lightning
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from zoo.errors import ZooError
 
