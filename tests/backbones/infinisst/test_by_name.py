@@ -220,7 +220,7 @@ def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
 ) -> None:
     limits = (
         "backbone.window.size=60",
-        "++backbone.search.tokens_per_chunk=4",
+        "backbone.search.tokens_per_chunk=4",
         "backbone.search.beams=2",
     )
     backbone = by_name(kind, hub, speech, *limits)

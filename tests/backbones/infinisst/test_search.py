@@ -189,7 +189,7 @@ def test_controls_are_hugging_faces(repetition: str) -> None:
     answers = [[8, 50, 51], [50, 51, 52], [60, 50, 51], [9, 50, 50], [51, 52, 50]]
     found = config.scores(log_probs, [CONTEXT] * 5, answers)
     torch.testing.assert_close(
-        found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=0
+        found, Controls(config, CONTEXT)(torch.tensor(answers), log_probs), rtol=0, atol=1e-12
     )
     assert found.isinf().sum() >= 4
     assert (found[0, END] < log_probs[0, END]) == (repetition == "prompt")

@@ -157,7 +157,7 @@ def test_the_loss_of_durations_is_squared_in_the_logarithm(speaking: SeamlessM4T
         vocoder.dur_predictor.proj.bias.fill_(math.log(3))  # two frames each
     units = torch.tensor([4, 4, 1, 1, 1, 1])
     wanted = (math.log(5) - math.log(3)) ** 2 / 2
-    assert float(duration_error(vocoder, units)) == pytest.approx(wanted, rel=1e-5)
+    assert duration_error(vocoder, units).item() == pytest.approx(wanted, rel=1e-5)
 
 
 def test_only_a_backbone_with_units_of_its_own_is_trained(speaking: SeamlessM4TSpeech) -> None:
