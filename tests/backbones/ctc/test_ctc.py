@@ -170,5 +170,5 @@ def test_errors(make: Make, tmp_path: Path) -> None:
         make(name=str(tmp_path), config=None)
     make().save(tmp_path)
     Wav2Vec2FeatureExtractor().save_pretrained(tmp_path)
-    with pytest.raises(ZooError, match="hears no filterbanks"):
+    with pytest.raises(ZooError, match="has no filterbank features"):
         make(name=str(tmp_path), config=None)
