@@ -22,7 +22,8 @@ def clean_speech(talk: Talk, target: Language, *, cache: Path | None = None) -> 
         cache: cache folder of the waveforms; None: the default cache.
 
     Returns:
-        One (samples,) waveform at 16 kHz per segment; empty if the reference has no letter or digit.
+        One (samples,) waveform at 16 kHz per segment; empty if its reference has no letter or
+        digit.
 
     Raises:
         ZooError: a segment has no reference in ``target``, or espeak-ng lacks the language.

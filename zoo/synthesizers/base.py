@@ -40,7 +40,7 @@ class Synthesizer(ABC):
         return
 
     def open(self, session: Session) -> Any:
-        """Return the synthesizer's state for a new stream; it is kept in ``session.synthesizer_state``."""
+        """Return the state of a new stream, which ``session.synthesizer_state`` keeps."""
         return None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The tracker of a run: configuration, provenance, scores and files go to the run folder and to W&B.
+"""The tracker of a run: writes configuration, scores and files to the run folder and W&B.
 
 The run folder always receives them, W&B only if it is enabled.
 """

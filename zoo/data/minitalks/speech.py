@@ -139,7 +139,10 @@ def _rounded(text: str, span: Span) -> Word:
 
 
 def _phonemes(header: dict[str, Any], *, end: Seconds) -> tuple[Word, ...]:
-    """Return the phonemes without stress marks and pauses; each ends where the next event starts."""
+    """Return the phonemes without stress marks and pauses.
+
+    Each phoneme ends where the next event starts.
+    """
     events = [
         (sample / header["rate"], name.lstrip("',%=|"))
         for kind, _, sample, name in header["events"]
