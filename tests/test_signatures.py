@@ -79,7 +79,7 @@ def test_all_arguments_of_a_target() -> None:
         "clock": clock,  # and no device: a configuration cannot write an object
     }
     assert model()["name"] == REQUIRED
-    assert list(model(search={"beams": 2}))[:2] == ["_target_", "search"]
+    assert list(model(search={"beams": 2}))[:3] == ["_target_", "name", "window"]
 
 
 def test_a_mapping_stands_for_the_dataclass_of_its_argument() -> None:

@@ -97,7 +97,7 @@ def complete(node: Any, argument: Argument | None = None, *, where: str = "") ->
         where: key of the node with a final dot, for messages.
 
     Returns:
-        A copy with defaults added behind the values that were given, and ``_target_`` in front.
+        A copy with ``_target_`` in front and all arguments in the order of the signature.
 
     Raises:
         ZooError: if a target cannot be imported.
@@ -130,8 +130,9 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
     for name in known.keys() - given.keys():
         with suppress(TypeError):  # a default that no configuration can write is left to Python
             added[name] = as_plain(getattr(instance, name, known[name].default))
-    ordered = {name: added[name] for name in known if name in added}
-    return {TARGET: path_of(target) if part else node[TARGET], **given, **ordered}
+    values = given | added
+    ordered = {name: values[name] for name in known if name in values}
+    return {TARGET: path_of(target) if part else node[TARGET], **ordered, **values}
 
 
 def as_plain(value: Any) -> Any:
