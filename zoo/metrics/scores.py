@@ -1,5 +1,6 @@
 """Scores with signatures, ideal and computation-aware, for sentences and whole talks."""
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -120,11 +121,13 @@ class Scorer:
 
     def extra_metrics(self, kind: type[MetricT]) -> dict[str, MetricT]:
         """Return unused copies of the extra metrics of one class, by name."""
-        copies = {name: m.clone() for name, m in self.extra.items() if isinstance(m, kind)}
-        for metric in copies.values():
-            metric.reset()
-            for option, value in self.options.items():
-                setattr(metric, option, value)
+        copies: dict[str, MetricT] = {}
+        for name, metric in self.extra.items():
+            if isinstance(metric, kind):
+                copies[name] = copy.deepcopy(metric)  # typed, unlike Metric.clone
+                copies[name].reset()
+                for option, value in self.options.items():
+                    setattr(copies[name], option, value)
         return copies
 
     def quality(
