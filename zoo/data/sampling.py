@@ -1,4 +1,4 @@
-"""The contract for training batches: options, samplers and outputs of a frozen encoder."""
+"""Interfaces that draw training examples from talks: batch shapes, samplers and sampler options."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -16,14 +16,17 @@ from zoo.types import Frames, Samples, Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchShape:
-    """The size of one batch, the same on all ranks of a step.
+    """Size of one batch; all ranks of a training step have the same shape.
+
+    A robust segment is an example of consecutive audio chunks of a whole talk, silence included
+    (InfiniSST, section 3.3).
 
     Attributes:
-        seconds: Audio of the batch.
-        examples: Most examples of the batch; None: as many as ``seconds`` holds.
-        chunks: Length of a robust segment, in chunks of the system.
-        multiplier: Latency multiplier m of the batch; it divides ``chunks``.
-        choice: Uniform in [0, 1): chooses between kinds of examples.
+        seconds: Total audio of the batch, in seconds.
+        examples: Maximum number of examples in the batch. None sets no maximum.
+        chunks: Length of each robust segment, in chunks of the system.
+        multiplier: Latency multiplier m of the batch, a divisor of ``chunks``.
+        choice: Random number, uniform in [0, 1), that selects the kind of example.
     """
 
     seconds: Seconds
@@ -33,30 +36,55 @@ class BatchShape:
     choice: float = 0.0
 
     def count(self, length: Seconds) -> int:
-        """How many examples of ``length`` seconds the batch has, at least one."""
+        """Return the number of examples of ``length`` seconds in the batch, at least 1."""
         count = max(1, round(self.seconds / length))
         return count if self.examples is None else min(count, self.examples)
 
 
 class TalkFrames(Protocol):
-    """Outputs of a frozen encoder on whole talks."""
+    """Outputs of a frozen encoder for whole talks.
 
-    frame_samples: Samples  # per frame
+    Attributes:
+        frame_samples: Number of audio samples per encoder frame.
+    """
+
+    frame_samples: Samples
 
     def between(
         self, talk: Talk, first: Frames, last: Frames, multiplier: int | None = None
     ) -> Tensor:
-        """(last - first, hidden) float32 frames; multiplier: of the block (None: the only one)."""
+        """Return consecutive encoder frames of a talk.
+
+        Args:
+            talk: Talk that was encoded.
+            first: Index of the first frame.
+            last: Index after the last frame.
+            multiplier: Latency multiplier of the encoder block. None selects the only multiplier
+                that the talks were encoded with.
+
+        Returns:
+            (last - first, hidden) float32 frames.
+        """
 
 
 @runtime_checkable
 class TalkEncoder(Protocol):
-    """A backbone whose encoder can be run once over whole talks, before it is trained on."""
+    """Backbone that can encode whole talks once, before training with a frozen encoder."""
 
     def encode_talks(
         self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
     ) -> TalkFrames:
-        """Encode whole talks; raises ZooError for an encoder that cannot."""
+        """Encode whole talks.
+
+        Args:
+            talks: Talks to encode.
+            multipliers: Latency multipliers m to encode the talks with; an encoder block has m
+                chunks.
+            device: Device to encode on.
+
+        Raises:
+            ZooError: The configured encoder cannot encode whole talks.
+        """
 
 
 class Sampler(ABC):
@@ -64,17 +92,35 @@ class Sampler(ABC):
 
     @abstractmethod
     def batch(self, random: np.random.Generator, shape: BatchShape) -> Sequence[Any]:
-        """Examples of one batch, a pure function of the generator and the shape."""
+        """Draw the examples of one batch.
+
+        Args:
+            random: Only source of randomness; equal generators give equal examples.
+            shape: Size of the batch.
+        """
 
     def encode(
         self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
     ) -> None:
-        """Encode the talks; examples carry the encoder's frames from here on."""
+        """Encode the talks with a frozen encoder; later examples contain the encoder frames.
+
+        Args:
+            encoder: Backbone whose encoder is frozen.
+            multipliers: Latency multipliers m that a batch may have.
+            device: Device to encode on.
+
+        Raises:
+            ZooError: The configured encoder cannot encode whole talks.
+        """
         raise NotImplementedError(f"{type(self).__name__} draws no encoded examples.")
 
 
 class Sampling(ABC):
-    """Options of a sampler. encoded: examples carry the outputs of a frozen encoder."""
+    """Options of a sampler.
+
+    Attributes:
+        encoded: Whether examples contain the outputs of a frozen encoder instead of audio.
+    """
 
     encoded: bool = False
 
@@ -82,13 +128,13 @@ class Sampling(ABC):
     def sampler(
         self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
     ) -> Sampler:
-        """A sampler of these talks.
+        """Create a sampler with these options.
 
         Args:
-            talks: The training talks.
-            target: The language of the translations.
-            chunk_seconds: Audio of one chunk of the system that streams.
+            talks: Training talks.
+            target: Language of the translations.
+            chunk_seconds: Duration of one audio chunk of the streaming system, in seconds.
 
         Raises:
-            ZooError: A talk lacks what the examples need.
+            ZooError: A talk lacks labels that the examples need, such as word times.
         """

@@ -35,7 +35,7 @@ def excerpts(tmp_path: Path, noise: Callable[..., Tensor]) -> list[Excerpt]:
 def test_the_dialogue_of_an_excerpt(make: Make) -> None:
     """The loss is on the text and its end alone."""
     made = dialogue(
-        make().prompt, "Ja.", embeddings=3, source=language("en"), target=language("de")
+        make().prompt, "Ja.", num_embeddings=3, source=language("en"), target=language("de")
     )
     decode = make().tokenizer.decode
     assert decode(made.input_ids) == (

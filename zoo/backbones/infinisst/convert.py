@@ -1,4 +1,4 @@
-"""Converts a checkpoint of InfiniSST's authors to a folder that ``InfiniSST.load`` reads.
+"""Converts a checkpoint of the InfiniSST authors to a folder that ``InfiniSST.load`` reads.
 
 ``python -m zoo.backbones.infinisst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 """

@@ -1,4 +1,4 @@
-"""InfiniSST: streaming encoder, adapter and multi-turn decoder behind the backbone contract."""
+"""InfiniSST as a backbone: streaming speech encoder, adapter and multi-turn language model."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
@@ -31,7 +31,13 @@ from zoo.types import Capability, Cut, Hypothesis, Request
 
 
 class InfiniSST(SpeechLLM):
-    """The network of InfiniSST (sections 3.2 to 3.5), which takes turns with the speaker."""
+    """Simultaneous speech translation model with a multi-turn dialogue (InfiniSST, section 3).
+
+    A streaming encoder and an adapter convert each new chunk of speech (960 ms, 15 360 samples) to
+    speech embeddings (section 3.2). The causal language model receives the embeddings as a user
+    turn and generates the translation as an assistant turn. The latency multiplier m is the number
+    of chunks per turn. Keys and values of earlier turns stay in a sliding window (section 3.5).
+    """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
     frame_samples = FRAME_SAMPLES
@@ -52,12 +58,28 @@ class InfiniSST(SpeechLLM):
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
     ) -> None:
-        """Configure the backbone; ``load`` reads weights. Other arguments are those of
-        ``SpeechLLM``.
+        """Configure the backbone; ``load`` reads weights.
 
         Args:
-            window: Sliding window of the decoder.
-            search: How a turn is generated.
+            encoder: Shape of the streaming speech encoder.
+            decoder: Hub id or folder of the language model, or a mapping of configuration fields,
+                which gives a randomly initialised language model.
+            template: Chat format of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
+            tokenizer: Hub id or folder of the tokenizer. None reads the tokenizer of the
+                checkpoint.
+            checkpoint: Folder with trained weights and a tokenizer. None starts from pretrained or
+                randomly initialised parts.
+            encoder_weights: Initial weights of the encoder, used only without a checkpoint. None
+                initialises the encoder randomly.
+            adapter_norm: Whether a layer norm follows each convolution of the adapter.
+            embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
+            dtype: Data type of weights and activations.
+            window: Size of the decoder's sliding window (section 3.5).
+            search: Beam search options of a turn.
+
+        Raises:
+            ZooError: Neither a tokenizer nor a checkpoint is given, or the template or the data
+                type is unknown.
         """
         super().__init__(
             encoder=encoder,
@@ -75,32 +97,57 @@ class InfiniSST(SpeechLLM):
         self.search = search
 
     def forward(self, batch: Batch) -> Output:
-        """Teacher forcing over whole trajectories (section 3.4): each turn's text and its end."""
+        """Teacher forcing over whole dialogues (section 3.4).
+
+        Args:
+            batch: Padded dialogues with (B, n) samples, or with (B, frames, hidden) outputs of a
+                frozen encoder.
+
+        Returns:
+            Loss and logits over the translation of each turn, end-of-turn ids included.
+        """
         frames = batch.audio
-        if frames.dim() == 2:
+        if frames.dim() == 2:  # (B, n) samples
             frames = self.encode_training(batch.audio, batch.multiplier).hidden
         return self.teacher_forced(batch, frames)
 
     def encode_talks(
         self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
     ) -> EncodedTalks:
-        """Frames of whole talks with the encoder's blocks of each of these numbers of chunks."""
+        """Return the encoder frames of whole talks, for each latency multiplier.
+
+        Args:
+            talks: Talks to encode.
+            multipliers: Latency multipliers m; an encoder block has m chunks.
+            device: Device to encode on.
+        """
         return encode_talks(self.encoder, talks, multipliers, device=device)
 
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Generate one turn per stream: encode all new audio, then decode until the end of turn.
+        """Generate one turn per stream.
 
-        Encoded audio leaves the session, as the window is kept here. Audio short of a whole chunk
-        waits for more, or is padded with zeros when the source has ended; a stream without a whole
-        chunk gets an empty hypothesis.
+        Each stream encodes the whole chunks of its new audio, and the decoder generates tokens
+        until the end-of-turn id. Encoded audio is removed from the session, because the window
+        keeps keys and values instead. Samples that do not fill a chunk stay in the session. When
+        the source has ended, the remaining samples are padded with zeros to a whole chunk. A stream
+        without a whole chunk gets an empty hypothesis.
+
+        Args:
+            sessions: Streams to decode. The audio and the backbone state of a session change.
+            requests: One request per session; a turn has no limits on audio or words.
+            needs: Capabilities that the policy uses; InfiniSST has ``TURNS`` only.
+
+        Returns:
+            One hypothesis per session.
         """
-        hypotheses = [
-            self._hypothesis(session, Answer([], True, session.backbone_state.cache))
-            for session in sessions
-        ]
+        hypotheses = []
+        for session in sessions:
+            empty = Answer([], True, session.backbone_state.cache)
+            hypotheses.append(self._hypothesis(session, empty))
+
         blocks = [take_chunks(session) for session in sessions]
         live = [index for index, block in enumerate(blocks) if block.numel()]
         if live:
@@ -114,16 +161,24 @@ class InfiniSST(SpeechLLM):
     def _generate_turns(
         self, sessions: Sequence[Session], blocks: Sequence[Tensor]
     ) -> list[Answer]:
-        """Answers to blocks of (n x 15 360,) samples; each stream's window takes in its turn."""
+        """Generate one turn per stream and append the turn to the stream's window.
+
+        Args:
+            sessions: Streams that have at least one new chunk.
+            blocks: (chunks x 15 360,) new samples of each stream.
+
+        Returns:
+            Generated token ids of each stream.
+        """
         states: list[StreamState] = [session.backbone_state for session in sessions]
-        chunks = [block.numel() // CHUNK_SAMPLES for block in blocks]
+        chunk_counts = [block.numel() // CHUNK_SAMPLES for block in blocks]
         encoded = self.encoder.stream([state.encoder for state in states], blocks)
         for state in states:
             slide(state, self.window, self.decoder)
 
         prompts = [
-            self._opening(session) + self.prompt.turn(size)
-            for session, size in zip(sessions, chunks, strict=True)
+            self._opening(session) + self.prompt.turn(num_chunks)
+            for session, num_chunks in zip(sessions, chunk_counts, strict=True)
         ]
         embeddings = [
             self.embed(ids, self.adapter(frames[None])[0])
@@ -134,10 +189,13 @@ class InfiniSST(SpeechLLM):
         answers = search(
             branches,
             self.search,
-            contexts=[Context(*before) for before in zip(earlier, prompts, strict=True)],
+            contexts=[
+                Context(target_ids, prompt)
+                for target_ids, prompt in zip(earlier, prompts, strict=True)
+            ],
             limits=[
-                self.search.tokens_per_chunk * max(size, session.latency_multiplier)
-                for session, size in zip(sessions, chunks, strict=True)
+                self.search.tokens_per_chunk * max(num_chunks, session.latency_multiplier)
+                for session, num_chunks in zip(sessions, chunk_counts, strict=True)
             ],
             end=self.prompt.end_of_turn,
             never=self.never,
@@ -147,11 +205,17 @@ class InfiniSST(SpeechLLM):
         return answers
 
     def _opening(self, session: Session) -> list[int]:
-        """Ids before a turn: the instruction at first, then the end of the turn before."""
+        """Return the token ids before the next user turn.
+
+        The first turn follows the instruction. A later turn follows the generated ids that the
+        decoder has not received yet, the end-of-turn id last.
+        """
         state: StreamState = session.backbone_state
-        return self._instruction(session) if state.anchor is None else state.pending
+        is_first_turn = state.anchor is None
+        return self._instruction(session) if is_first_turn else state.pending
 
     def _instruction(self, session: Session) -> list[int]:
+        """Return the token ids of the instruction for a session's languages and multiplier."""
         return self.prompt.instruction(
             source=session.source_language,
             target=session.target_language,
@@ -159,49 +223,66 @@ class InfiniSST(SpeechLLM):
         )
 
     def _hypothesis(self, session: Session, answer: Answer) -> Hypothesis:
-        starts = [self._starts_word(token, session.target_language) for token in answer.tokens]
-        starts[:1] = [True] * len(starts[:1])
+        """Return a generated turn as a hypothesis; the first token always starts a word."""
+        word_starts = [self._starts_word(token, session.target_language) for token in answer.tokens]
+        if word_starts:
+            word_starts[0] = True
         return Hypothesis(
             token_ids=torch.tensor(answer.tokens, dtype=torch.long),
-            word_starts=torch.tensor(starts, dtype=torch.bool),
+            word_starts=torch.tensor(word_starts, dtype=torch.bool),
             finished=True,
             truncated=not answer.finished,
         )
 
     def _starts_word(self, token: int, target: Language) -> bool:
-        piece = str(self.tokenizer.convert_ids_to_tokens(token))
-        return target.unit == "char" or piece.startswith(SPACES)
+        """Return whether a token starts a word: a leading space, or any token of characters."""
+        token_string = str(self.tokenizer.convert_ids_to_tokens(token))
+        return target.unit == "char" or token_string.startswith(SPACES)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """Do nothing: the turn is in the window already.
+        """Check that the policy emits the whole turn, which the window already contains.
 
-        Raises ZooError unless all of it was written.
+        Args:
+            session: Stream of the hypothesis.
+            hypothesis: Turn that ``decode`` returned.
+            tokens: Number of tokens that the policy emits.
+
+        Raises:
+            ZooError: The policy emits only a part of the turn.
         """
         if tokens != hypothesis.num_new_tokens:
             raise ZooError("InfiniSST writes whole turns; choose policy=turn_taking.")
 
     def open(self, session: Session) -> StreamState:
-        """Empty caches.
+        """Return a stream state with empty caches.
 
-        Raises ZooError when the prompt has no token for the session's multiplier.
+        Raises ZooError if the window keeps the instruction and the tokenizer has no latency token
+        for the session's multiplier.
         """
-        kept = len(self._instruction(session)) if self.window.keep_instruction else 0
+        kept_instruction = self._instruction(session) if self.window.keep_instruction else []
         return StreamState(
-            encoder=self.encoder.open(), cache=empty_cache(self.decoder), instruction=kept
+            encoder=self.encoder.open(),
+            cache=empty_cache(self.decoder),
+            instruction=len(kept_instruction),
         )
 
 
 def take_chunks(session: Session) -> Tensor:
-    """Remove the whole chunks from a session's audio; at the end of the source the rest is padded
-    with zeros.
+    """Remove the whole chunks from a session's audio.
 
-    The text of the last turn is forgotten as well: each turn is a text of its own.
+    When the source has ended, all samples are removed and padded with zeros to whole chunks. The
+    text of the last turn is removed from the session as well, because each turn has its own text.
+
+    Args:
+        session: Stream, whose audio and text are changed.
 
     Returns:
-        (chunks x 15 360,) samples.
+        (chunks x 15 360,) samples; (0,) if the session has no whole chunk.
     """
-    samples = session.audio.numel()
-    whole = samples if session.source_ended else samples - samples % CHUNK_SAMPLES
-    block = session.audio[:whole]
-    session.forget(Cut(tokens=session.prefix_ids.numel(), frames=-(-whole // FRAME_SAMPLES)))
-    return F.pad(block, (0, -whole % CHUNK_SAMPLES))
+    available = session.audio.numel()
+    taken = available if session.source_ended else available - available % CHUNK_SAMPLES
+    block = session.audio[:taken]
+
+    frames = -(-taken // FRAME_SAMPLES)  # rounded up: the last frame of a source may be incomplete
+    session.forget(Cut(tokens=session.prefix_ids.numel(), frames=frames))
+    return F.pad(block, (0, -taken % CHUNK_SAMPLES))

@@ -1,4 +1,4 @@
-"""Cross-entropy on the turns of trajectories (InfiniSST, sections 3.3 and 3.4)."""
+"""Training objective of InfiniSST: cross-entropy on the turns of dialogues (sections 3.3, 3.4)."""
 
 from collections.abc import Sequence
 
@@ -18,14 +18,17 @@ from zoo.objectives.base import Objective
 
 
 class Trajectories(Objective):
-    """Multi-turn dialogues of speech chunks and the words they allow; m chunks are one turn.
+    """Training objective of InfiniSST: multi-turn dialogues of speech and translation.
 
-    Turns without words are learned too: the model answers with the end of its turn.
+    An example is a robust segment: consecutive chunks of a whole talk, silence included (section
+    3.3). The dialogue of a robust segment is its trajectory. Each user turn has m chunks of speech,
+    and the assistant turn has the target words that are aligned with the speech so far and that no
+    earlier turn emitted. For a turn without target words the label is the end-of-turn id alone.
 
     Args:
-        source_language: Code of the language that is spoken.
+        source_language: Code of the language of the speech.
         target_language: Code of the language of the translation.
-        sampling: The robust segments to train on.
+        sampling: Options of the robust segments to train on.
     """
 
     def __init__(
@@ -43,41 +46,60 @@ class Trajectories(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take the backbone's prompt; ZooError for another family and unaligned talks."""
+        """Store the backbone's prompt and check the talks.
+
+        Args:
+            talks: The training talks.
+            backbone: The backbone, loaded.
+            samplers: Samplers of the stages that have this objective; not used.
+
+        Raises:
+            ZooError: The backbone is not InfiniSST, or a talk has no word alignments.
+        """
         if not isinstance(backbone, InfiniSST):
             raise ZooError(
                 f"The trajectories objective trains InfiniSST, not {type(backbone).__name__}."
             )
-        for segment in (segment for talk in talks for segment in talk.segments):
-            emission_times(segment, self.target.code)  # raises here, not in a data worker
+        for talk in talks:
+            for segment in talk.segments:
+                emission_times(segment, self.target.code)  # raises here, not in a data worker
         self._prompt = backbone.prompt
 
     def batch(self, examples: Sequence[RobustSegment]) -> Batch:
-        """Dialogues of the segments; shorter ones are padded."""
+        """Collate the dialogues of robust segments; shorter dialogues are padded."""
         assert self._prompt is not None, "prepare comes first"
         prompt = self._prompt
         padding = prompt.tokenizer.pad_token_id
 
         return collate(
-            [one.samples() if one.frames is None else one.frames for one in examples],
-            [self._dialogue(prompt, one) for one in examples],
+            [
+                segment.samples() if segment.frames is None else segment.frames
+                for segment in examples
+            ],
+            [self._dialogue(prompt, segment) for segment in examples],
             multiplier=examples[0].multiplier,
             padding=prompt.end_of_turn if padding is None else padding,
         )
 
     def losses(self, backbone: Backbone, batch: Batch) -> dict[str, Tensor]:
-        """``loss`` and ``token_accuracy`` over the labelled tokens."""
+        """Return ``loss`` and ``token_accuracy``, scalars over the labelled tokens."""
         output = backbone(batch)
         accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
         return {"loss": output.loss, "token_accuracy": accuracy}
 
     def _dialogue(self, prompt: Prompt, segment: RobustSegment) -> Trajectory:
-        m = segment.multiplier
-        turns = merged(segment.turns(self.target.code), m)
+        """Return the token ids and the labels of a robust segment's dialogue."""
+        multiplier = segment.multiplier  # chunks per turn
+        turns = merged(segment.turns(self.target.code), multiplier)  # target words of each turn
+
+        chunk_counts = [  # the last turn may have fewer chunks
+            min(multiplier, segment.chunks - first_chunk)
+            for first_chunk in range(0, segment.chunks, multiplier)
+        ]
         return prompt.trajectory(
             [self.target.join(words) for words in turns],
-            chunks=[min(m, segment.chunks - first) for first in range(0, segment.chunks, m)],
+            chunks=chunk_counts,
             source=self.source,
             target=self.target,
-            multiplier=m,
+            multiplier=multiplier,
         )

@@ -1,4 +1,4 @@
-"""How InfiniSST generates a turn: the common search with limits per turn."""
+"""Beam search of an InfiniSST turn: the common search with a length limit per speech chunk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +11,20 @@ from zoo.errors import ZooError
 
 @dataclass(frozen=True, slots=True)
 class TurnSearchConfig(SearchConfig):
-    """``SearchConfig`` with the defaults of section 4.3 and options of turns.
+    """Options of the beam search of a turn; the defaults are the values of section 4.3.
+
+    ``SearchConfig`` documents the inherited options.
 
     Attributes:
-        lookback: Earlier target ids that repetition controls consider; None: all in the window.
-        tokens_per_chunk: A turn of m chunks has at most m times as many ids, its end included.
-        at_limit: What is kept of a turn that reaches this limit. keep: all ids. drop (released
-            code): all but the last.
+        beams: Number of beams.
+        no_repeat_ngram: Length of n-grams that must not occur twice; 0 allows all n-grams.
+        repetition_penalty: Factor that lowers the scores of repeated ids; 1.0 has no effect.
+        lookback: Number of earlier target ids that the repetition controls consider. None considers
+            all target ids in the window.
+        tokens_per_chunk: Maximum number of generated ids per speech chunk, end-of-turn id included.
+            A turn of m chunks has at most m x ``tokens_per_chunk`` ids.
+        at_limit: Ids to keep of a turn that reaches the limit. ``keep`` keeps all ids. ``drop``
+            (released code) removes the last id.
     """
 
     beams: int = 4
@@ -28,7 +35,7 @@ class TurnSearchConfig(SearchConfig):
     at_limit: Literal["keep", "drop"] = "keep"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a search that could generate nothing or would never end."""
+        """Raises ZooError if an option is out of range or a turn could not have a single id."""
         SearchConfig.__post_init__(self)
         if self.tokens_per_chunk < 1:
             raise ZooError(
@@ -55,7 +62,19 @@ def search(
     end: int,
     never: Sequence[int] = (),
 ) -> list[Answer]:
-    """``common.search.search``, then ``at_limit``."""
+    """Generate a turn for each stream with ``common.search.search``, then apply ``at_limit``.
+
+    Args:
+        turn: Decoder with the prefilled prompts of the streams.
+        config: Options of the search.
+        contexts: Earlier ids and prompt of each stream, for the repetition controls.
+        limits: Maximum number of generated ids of each stream, end-of-turn id included.
+        end: End-of-turn id.
+        never: Ids that are never generated.
+
+    Returns:
+        Generated ids of each stream, without the end-of-turn id.
+    """
     answers = search_text(turn, config, contexts=contexts, limits=limits, end=end, never=never)
     if config.at_limit == "keep":
         return answers

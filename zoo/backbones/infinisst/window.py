@@ -1,9 +1,10 @@
-"""The decoder's sliding window (section 3.5): what a stream keeps between turns, and what it drops.
+"""The decoder's sliding window of keys and values (InfiniSST, section 3.5).
 
-The paper caches keys without rotation and rotates all of them at every step. Here cached keys stay
-rotated at the positions they had in the stream. When the oldest are dropped, only the instruction's
-keys are rotated again, from their first copy, to the positions right before the rest. Rotary
-attention depends on distances only, so both compute the same.
+The paper caches keys without rotary position embedding and rotates all cached keys at every step.
+Here the cache keeps each key rotated at the position of its token in the stream. When the oldest
+positions are dropped, only the keys of the instruction are rotated again: an unchanged copy of
+these keys is rotated to the positions directly before the oldest remaining key. Rotary attention
+depends only on the distance between positions, so both methods compute the same attention weights.
 """
 
 from dataclasses import dataclass, field
@@ -21,17 +22,17 @@ from zoo.errors import ZooError
 
 @dataclass(frozen=True, slots=True)
 class WindowConfig:
-    """Size of the window.
+    """Size of the sliding window and the rule that drops positions.
 
     Attributes:
-        size: Most cached positions besides the kept instruction, speech and text alike, before a
-            new turn.
-        unit: What is dropped. tokens (the paper): all but the newest ``size`` positions. turns
-            (released code): once all positions, the instruction included, exceed ``size``, whole
-            turns, oldest first and at least one; the window then begins with the end-of-turn token
-            of the last dropped turn.
-        keep_instruction: Whether the instruction stays; otherwise it is dropped with the first turn
-            (section 6.3: the model then emits nothing once the window slides).
+        size: Maximum number of cached positions before a new turn. Speech embeddings and text
+            tokens each take one position.
+        unit: Unit of dropping. ``tokens`` (the paper) keeps the newest ``size`` positions; a kept
+            instruction does not count. ``turns`` (released code) drops whole turns, oldest first
+            and at least one turn, when the cached positions exceed ``size``; the instruction
+            counts. The end-of-turn token of the last dropped turn remains in the window.
+        keep_instruction: Whether the instruction always stays. False drops the instruction with the
+            first turn (section 6.3: the model then emits nothing once the window slides).
     """
 
     size: int = 1000
@@ -39,27 +40,27 @@ class WindowConfig:
     keep_instruction: bool = True
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a negative size."""
+        """Raises ZooError if ``size`` is negative."""
         if self.size < 0:
             raise ZooError(f"The window needs a size of at least 0, not {self.size}.")
 
 
 @dataclass(slots=True)
 class StreamState:
-    """What one stream keeps between turns.
+    """State of one stream between turns: encoder state, keys and values, and target ids.
 
     Attributes:
-        encoder: State of the speech encoder.
-        cache: (layers, 2, heads, kept, head size), keys and values; the first has position
-            ``dropped``.
-        anchor: (layers, heads, instruction, head size), the instruction's keys as first rotated;
-            None before the first turn.
-        instruction: Number of first positions that are always kept (0: they belong to the first
-            turn).
-        dropped: Number of positions that were dropped.
-        turns: Positions of each kept turn.
-        pending: Ids that were generated but not fed yet.
-        target_tokens: (position, id) of target tokens, oldest first.
+        encoder: State of the streaming speech encoder.
+        cache: (layers, 2, heads, kept, head size) keys and values of the decoder. The first cached
+            key is rotated at position ``dropped``.
+        anchor: (layers, heads, instruction, head size) keys of the instruction, rotated at
+            positions 0 to ``instruction`` - 1. None before the first turn.
+        instruction: Number of positions of the instruction, which are never dropped. 0 if the
+            instruction is dropped with the first turn.
+        dropped: Number of positions dropped so far.
+        turns: Number of positions of each kept turn, oldest first.
+        pending: Generated ids that the decoder has not received yet.
+        target_tokens: Pairs (position, id) of the target tokens, oldest first.
     """
 
     encoder: EncoderState
@@ -73,7 +74,7 @@ class StreamState:
 
     @property
     def kept(self) -> int:
-        """Cached positions, the instruction included."""
+        """Number of cached positions, the instruction included."""
         return self.cache.shape[3]
 
     @property
@@ -83,26 +84,30 @@ class StreamState:
 
 
 def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) -> None:
-    """Drop the oldest positions that exceed the window and move the instruction before the rest.
+    """Drop the oldest positions that exceed the window, and rotate the instruction's keys again.
 
     Args:
-        state: Of the stream; changed in place.
+        state: State of the stream, changed in place.
         config: Size of the window.
-        decoder: Made by ``build_decoder``; its rotary angles are used.
+        decoder: Language model of ``build_decoder``, which defines the rotary angles.
     """
     excess = state.kept - state.instruction - config.size
-    if config.unit == "turns":
-        excess = _whole_turns(state.turns, max(excess, 1)) if state.kept > config.size else 0
+    if config.unit == "turns" and state.kept > config.size:
+        excess = _whole_turns(state.turns, max(excess, 1))
+    elif config.unit == "turns":
+        excess = 0
     if excess <= 0 or state.anchor is None:
         return
 
     state.dropped += excess
     instruction = state.cache[..., : state.instruction, :]
-    rest = state.cache[..., state.instruction + excess :, :]
-    state.cache = torch.cat([instruction, rest], dim=3)
+    newest = state.cache[..., state.instruction + excess :, :]
+    state.cache = torch.cat([instruction, newest], dim=3)
     state.cache[:, 0, :, : state.instruction] = rotary_of(decoder).shift(
         state.anchor, state.dropped
     )
+
+    # a turn that is dropped in part keeps its remaining positions
     while state.turns and excess >= state.turns[0]:
         excess -= state.turns.pop(0)
     if excess:
@@ -112,46 +117,61 @@ def slide(state: StreamState, config: WindowConfig, decoder: PreTrainedModel) ->
 def append_turn(state: StreamState, prefilled: Tensor, answer: Answer, *, end: int) -> None:
     """Add a finished turn to the window.
 
-    Ids of the answer that were not fed, and its end, go before the next prompt.
+    Ids that the decoder has generated but not received become ``pending``: the last ids of the
+    answer, if any, and the end-of-turn id. The next prompt begins with the pending ids.
 
     Args:
-        state: Of the stream; changed in place.
-        prefilled: (layers, 2, heads, kept + prompt, head size), keys and values.
-        answer: Its ``generated`` are keys and values of its first n tokens, (layers, 2, heads, n,
-            head size).
-        end: The end-of-turn id.
+        state: State of the stream, changed in place.
+        prefilled: (layers, 2, heads, kept + prompt, head size) keys and values.
+        answer: Generated turn of n or more tokens. ``answer.generated``, (layers, 2, heads, n, head
+            size), has the keys and values of the first n tokens.
+        end: End-of-turn id.
     """
     if state.anchor is None:
         state.anchor = prefilled[:, 0, :, : state.instruction].clone()
-    before = max(state.kept, state.instruction)
-    first = state.dropped + prefilled.shape[3]
-    state.target_tokens += [(first + index, token) for index, token in enumerate(answer.tokens)]
+
+    kept_before = max(state.kept, state.instruction)
+    first_position = state.dropped + prefilled.shape[3]
+    state.target_tokens += [
+        (first_position + index, token) for index, token in enumerate(answer.tokens)
+    ]
     state.cache = torch.cat([prefilled, answer.generated], dim=3)
-    state.turns.append(state.kept - before)
-    state.pending = [*answer.tokens, end][answer.generated.shape[3] :]
+    state.turns.append(state.kept - kept_before)
+
+    num_received = answer.generated.shape[3]
+    state.pending = [*answer.tokens, end][num_received:]
 
 
 def recent_ids(state: StreamState, lookback: int | None) -> list[int]:
-    """Target ids for repetition controls: the last ``lookback``, or (None) those still in the
-    window.
+    """Return the target ids that the repetition controls consider, and forget all older ids.
 
-    Older ones are removed from the state.
+    Args:
+        state: State of the stream; older ids are removed from ``target_tokens``.
+        lookback: Number of most recent target ids. None considers all target ids in the window.
     """
     if lookback is None:
-        oldest = state.dropped + state.instruction
+        oldest_position = state.dropped + state.instruction
         state.target_tokens = [
-            (position, token) for position, token in state.target_tokens if position >= oldest
+            (position, token)
+            for position, token in state.target_tokens
+            if position >= oldest_position
         ]
     else:
-        state.target_tokens = state.target_tokens[max(0, len(state.target_tokens) - lookback) :]
+        first = max(0, len(state.target_tokens) - lookback)
+        state.target_tokens = state.target_tokens[first:]
     return [token for _, token in state.target_tokens]
 
 
 def _whole_turns(turns: list[int], excess: int) -> int:
-    """The smallest number of positions of whole oldest turns that is at least ``excess``."""
+    """Return how many positions to drop so that whole turns, oldest first, cover ``excess``.
+
+    Args:
+        turns: Number of positions of each turn, oldest first.
+        excess: Minimum number of positions to drop.
+    """
     dropped = 0
-    for turn in turns:
+    for num_positions in turns:
         if dropped >= excess:
             break
-        dropped += turn
+        dropped += num_positions
     return dropped

@@ -1,1 +1,1 @@
-"""LST, the offline form of InfiniSST's network: instruction, all kept speech, then all text."""
+"""LST, an offline speech translation model on InfiniSST's network."""

@@ -1,10 +1,11 @@
-"""Converts an "Offline" checkpoint of InfiniSST's authors to a folder that ``LST.load`` reads.
+"""Converts an "Offline" checkpoint of the InfiniSST authors to a folder that ``LST.load`` reads.
 
 ``python -m zoo.backbones.lst.convert FILE FOLDER --llm meta-llama/Llama-3.1-8B-Instruct``
 
-The file has the layout of their streaming checkpoints and is converted as these are. How the
-network was trained, which their scripts state and the file does not, is written to ``config.yaml``:
-one block over all speech, no silence before it.
+The file has the layout of the authors' streaming checkpoints and is converted in the same way. The
+file does not contain the training configuration of the network, which the authors' scripts define:
+one encoder block for all speech and no padding before the speech. The converter writes this
+configuration to ``config.yaml``.
 """
 
 import sys
@@ -29,7 +30,20 @@ def convert(
     llm: str = released.LLM,
     dtype: torch.dtype | None = None,
 ) -> EncoderConfig:
-    """As ``speech_llm.released.convert``, and write ``config.yaml``."""
+    """Convert the weights with ``speech_llm.released.convert`` and write ``config.yaml``.
+
+    Args:
+        file: Checkpoint file of the authors.
+        folder: Folder to create.
+        llm: Hub id or folder of the language model that the checkpoint extends.
+        dtype: Data type of the written weights. None keeps the data type of the file.
+
+    Returns:
+        Configuration of the speech encoder, as written to ``config.yaml``.
+
+    Raises:
+        ZooError: The folder is not empty, or the file is not a checkpoint of the authors.
+    """
     encoder = replace(
         released.convert(file, folder, llm=llm, dtype=dtype),
         window_unit="chunks",

@@ -1,4 +1,4 @@
-"""Training batches of LST from excerpts of talks; runs in a data worker."""
+"""Collation of excerpts of talks into training batches of LST, in a data worker process."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,32 +11,43 @@ from zoo.data.excerpts import Excerpt
 from zoo.languages import Language, language
 from zoo.types import Samples
 
-EMBEDDING_SAMPLES: Samples = 1280  # 80 ms
+EMBEDDING_SAMPLES: Samples = 1280  # audio of one speech embedding: 80 ms at 16 kHz
 
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a padded batch of dialogues of one turn."""
+    """Collates excerpts of talks into a padded batch of one-turn dialogues.
+
+    Attributes:
+        prompt: Builds the token ids of a dialogue.
+    """
 
     prompt: Prompt
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> Batch:
-        """Build a batch; the loss covers the text that is not given, and its end."""
+        """Build a batch.
+
+        The loss covers the translation after the prefix of the excerpt, and the end-of-turn id.
+
+        Args:
+            excerpts: Excerpts that all have audio or all have frames of a frozen encoder.
+        """
+        # length of one speech embedding: in samples, or in frames of the frozen encoder
         size = EMBEDDING_SAMPLES if excerpts[0].frames is None else MERGED
         audio = [
-            pad_to_multiple(one.samples() if one.frames is None else one.frames, size)
-            for one in excerpts
+            pad_to_multiple(excerpt.samples() if excerpt.frames is None else excerpt.frames, size)
+            for excerpt in excerpts
         ]
         dialogues = [
             dialogue(
                 self.prompt,
                 excerpt.text,
                 given=excerpt.prefix,
-                embeddings=len(one) // size,
+                num_embeddings=len(signal) // size,
                 source=language(excerpt.talk.source_language),
                 target=excerpt.language,
             )
-            for excerpt, one in zip(excerpts, audio, strict=True)
+            for excerpt, signal in zip(excerpts, audio, strict=True)
         ]
         padding = self.prompt.tokenizer.pad_token_id
         return collate(
@@ -51,28 +62,33 @@ def dialogue(
     prompt: Prompt,
     text: str,
     *,
-    embeddings: int,
+    num_embeddings: int,
     source: Language,
     target: Language,
     given: str = "",
 ) -> Trajectory:
-    """A dialogue of one turn: instruction, speech, text and its end.
+    """Build a dialogue of one turn: instruction, speech, translation and end-of-turn id.
 
     Args:
-        prompt: Builds the ids.
-        text: The translation.
-        embeddings: Number of speech embeddings.
+        prompt: Builds the token ids.
+        text: Whole translation.
+        num_embeddings: Number of speech embeddings.
         source: Language of the speech.
-        target: Language of the text.
-        given: Prefix of the text, which is fed but has no loss.
+        target: Language of the translation.
+        given: Prefix of the translation that the decoder receives without loss.
+
+    Returns:
+        Token ids, labels of the same length, and the positions of the speech embeddings.
     """
-    before = prompt.instruction(source=source, target=target, multiplier=1)
-    first = len(before) + prompt.spoken(embeddings).index(prompt.speech)
-    before = before + prompt.spoken(embeddings)
+    instruction = prompt.instruction(source=source, target=target, multiplier=1)
+    speech = prompt.spoken(num_embeddings)
+    opening = instruction + speech
+    first = len(instruction) + speech.index(prompt.speech)
+
     answer = prompt.answer(text)
-    forced = len(prompt.answer(given)) - 1
+    forced = len(prompt.answer(given)) - 1  # ids of the prefix without the end-of-turn id
     return Trajectory(
-        input_ids=before + answer,
-        labels=[IGNORED] * (len(before) + forced) + answer[forced:],
-        speech_positions=list(range(first, first + embeddings)),
+        input_ids=opening + answer,
+        labels=[IGNORED] * (len(opening) + forced) + answer[forced:],
+        speech_positions=list(range(first, first + num_embeddings)),
     )

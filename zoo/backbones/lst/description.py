@@ -1,5 +1,7 @@
-"""What describes an LST: the configuration, else the ``config.yaml`` beside its weights, else the
-paper.
+"""Description of an LST network, combined from three sources.
+
+A value of the user's configuration comes first, then a value of the ``config.yaml`` in the folder
+of the weights, then the value of the paper.
 """
 
 from collections.abc import Mapping
@@ -20,13 +22,22 @@ from zoo.errors import ZooError
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)
 PARTS: Mapping[str, type] = {"encoder": EncoderConfig, "template": Template}
-LAYER = 14  # of the paper's language model, for the alignment
+LAYER = 14  # decoder layer (of 32) whose self-attention computes the alignment by default
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Arguments of ``LST`` that describe its network; the defaults are the paper's (sections 4.1
-    and 4.2).
+    """Constructor arguments of ``LST`` that describe the network.
+
+    The default values are the values of the paper (InfiniSST, sections 4.1 and 4.2).
+
+    Attributes:
+        encoder: Shape of the speech encoder.
+        decoder: Hub id or folder of the language model, or fields of a configuration.
+        template: Chat format of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
+        adapter_norm: Whether a layer norm follows each convolution of the adapter.
+        block_chunks: Size of an encoder block, in chunks of 960 ms; 0 makes one block of all audio.
+        alignment: Self-attention that aligns target tokens with speech embeddings.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
@@ -37,29 +48,37 @@ class Description:
     alignment: AlignmentConfig = field(default_factory=lambda: AlignmentConfig(layer=LAYER))
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a negative block."""
+        """Raises ZooError if ``block_chunks`` is negative."""
         if self.block_chunks < 0:
             raise ZooError(f"LST needs block_chunks of at least 0, not {self.block_chunks}.")
 
 
 def describe(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Description:
-    """Combine descriptions; options of the alignment are combined one by one.
+    """Combine configured and saved values with the defaults of ``Description``.
+
+    A value of ``given`` replaces the value of ``saved``. A value of ``saved`` replaces the default.
+    The options of ``alignment`` are combined one by one in the same order.
 
     Args:
-        given: Configured values; they come first.
-        saved: Values beside the weights; they come before the paper's.
+        given: Values of the user's configuration.
+        saved: Values of the ``config.yaml`` in the folder of the weights. None means no such file.
     """
-    values = {**(saved or {}), **given}
+    saved = saved or {}
+    values = {**saved, **given}
     options = {
         "layer": LAYER,
-        **_options((saved or {}).get("alignment")),
+        **_options(saved.get("alignment")),
         **_options(given.get("alignment")),
     }
     return Description(**{**values, "alignment": AlignmentConfig(**options)})
 
 
 def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options that an alignment sets: all of them, or those of a mapping that are not null."""
+    """Return the options that an alignment sets.
+
+    An ``AlignmentConfig`` sets all options. A mapping sets the options whose values are not None.
+    Raises ZooError for an unknown option in a mapping.
+    """
     if isinstance(alignment, AlignmentConfig):
         return asdict(alignment)
     options = {
@@ -72,19 +91,21 @@ def _options(alignment: AlignmentConfig | Mapping[str, Any] | None) -> dict[str,
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The values in a folder's ``config.yaml``; without a decoder there, ``config.json`` describes
-    it.
+    """Read the values of ``config.yaml`` in a folder of trained weights.
+
+    If ``config.yaml`` names no decoder and the folder has a ``config.json``, the folder itself is
+    the source of the decoder configuration.
 
     Raises:
-        ZooError: Where the file is missing or damaged.
+        ZooError: ``config.yaml`` is missing or damaged, or has an unknown option of the alignment.
     """
     path = folder / DESCRIPTION
     try:
         backbone: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]
         values = {
-            f.name: backbone[f.name]
-            for f in fields(Description)
-            if backbone.get(f.name) is not None
+            argument.name: backbone[argument.name]
+            for argument in fields(Description)
+            if backbone.get(argument.name) is not None
         }
         for name in values.keys() & PARTS.keys():
             if isinstance(values[name], Mapping):
@@ -103,9 +124,13 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def local_folder(name: str) -> Path:
-    """The folder of a model; one of the hub is downloaded.
+    """Return the folder of a model. A model of the Hugging Face hub is downloaded first.
 
-    Raises ZooError for a name that the hub lacks.
+    Args:
+        name: Existing folder, absolute path, or hub id.
+
+    Raises:
+        ZooError: The hub has no model of this name, or the hub cannot be reached.
     """
     if Path(name).is_dir() or Path(name).is_absolute():
         return Path(name)

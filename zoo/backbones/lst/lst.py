@@ -1,7 +1,8 @@
-"""LST (Zhang et al., 2023) on InfiniSST's network, its offline baseline (InfiniSST, section 4.2).
+"""LST (Zhang et al., 2023), the offline baseline of InfiniSST (InfiniSST, section 4.2).
 
-Every request encodes all kept speech and continues all kept text: instruction, speech, text, in one
-turn.
+LST uses InfiniSST's network: speech encoder, adapter and large language model. Every request
+encodes all kept audio. The language model then receives one turn, which consists of the
+instruction, the speech embeddings and the kept translation, and continues the translation.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,11 +46,15 @@ SEARCH = SearchConfig(beams=4, no_repeat_ngram=5, repetition_penalty=1.2)  # sec
 
 
 class LST(SpeechLLM):
-    """Instruction, speech and translation in one turn; self-attention to the speech is the
-    alignment.
+    """Offline speech translation model: speech encoder, adapter and causal language model.
+
+    The decoder receives instruction, speech embeddings and translation as one turn. The decoder's
+    self-attention from translation tokens to speech embeddings aligns tokens with audio. One speech
+    embedding stands for 80 ms (1280 samples).
 
     Attributes:
-        heads: Of the decoder, for the alignment.
+        heads: Attention heads of the decoder that compute the alignment, by layer index.
+        vocabularies: Word boundaries of the tokenizer's tokens, for each kind of text unit.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE
@@ -78,20 +83,36 @@ class LST(SpeechLLM):
         search: SearchConfig = SEARCH,
         max_tokens: int = 256,
     ) -> None:
-        """Configure the backbone; ``load`` reads weights. Other arguments are those of
-        ``SpeechLLM``.
+        """Configure the backbone; ``load`` reads weights.
 
-        Those that describe the network (``encoder`` to ``alignment``) are read from the
-        ``config.yaml`` beside the weights where they are None; without a name they are the paper's.
+        The arguments ``encoder`` to ``alignment`` describe the network. An argument of this group
+        that is None is read from the ``config.yaml`` next to the weights. If ``name`` is None, the
+        argument takes the value of the paper instead.
 
         Args:
-            name: Folder or hub id of an exported or converted LST; None: untrained parts.
-            block_chunks: The encoder's blocks in chunks of 960 ms, as it was trained (0: one block
-                over all kept audio, as in an offline encoder).
-            alignment: Which self-attention aligns target tokens with speech; in a mapping, options
-                that are None are read from ``config.yaml``.
-            search: How an answer is generated.
-            max_tokens: Most new ids of an answer, its end included.
+            name: Folder or hub id of an exported or converted LST. None starts from pretrained or
+                randomly initialised parts.
+            encoder: Shape of the speech encoder.
+            decoder: Hub id or folder of the language model, or a mapping of configuration fields,
+                which gives a randomly initialised language model.
+            template: Chat format of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
+            adapter_norm: Whether a layer norm follows each convolution of the adapter.
+            block_chunks: Size of an encoder block in training and inference, in chunks of 960 ms. 0
+                makes one block of all kept audio, as in an offline encoder.
+            alignment: Self-attention that aligns target tokens with speech embeddings. Options of a
+                mapping that are None are read from ``config.yaml``.
+            tokenizer: Hub id or folder of the tokenizer. None takes the tokenizer of ``name`` or,
+                without a name, of the language model.
+            encoder_weights: Initial weights of the encoder, used only if ``name`` is None. None
+                initialises the encoder randomly.
+            embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
+            dtype: Data type of weights and activations.
+            search: Beam search options of an answer.
+            max_tokens: Maximum number of new token ids in an answer, end-of-turn id included.
+
+        Raises:
+            ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
+                the template or the data type is missing or unknown.
         """
         given: dict[str, Any] = {
             "encoder": encoder,
@@ -124,9 +145,11 @@ class LST(SpeechLLM):
         self.max_tokens = max_tokens
 
     def load(self) -> None:
-        """Read the network's description, create it and read its weights.
+        """Read the description of the network, create the network and read the weights.
 
-        Raises ZooError on a mismatch.
+        Raises:
+            ZooError: The weights do not fit the described network, or the alignment names a layer
+                or a head that the decoder does not have.
         """
         if self.checkpoint is not None:
             self._take_description(local_folder(self.checkpoint))
@@ -138,29 +161,41 @@ class LST(SpeechLLM):
         )
 
     def _take_description(self, folder: Path) -> None:
-        """Use the description in a folder where the constructor's arguments are None."""
+        """Read ``config.yaml`` of ``folder`` for all constructor arguments that are None."""
         if self.tokenizer_source == self.checkpoint:
             self.tokenizer_source = str(folder)
         self.checkpoint = str(folder)
         if (folder / WEIGHTS).is_file():
             description = describe(self._given, read_description(folder))
-            self.encoder_config, self.decoder_source = description.encoder, description.decoder
-            self.template, self.adapter_norm = (
-                template_named(description.template),
-                description.adapter_norm,
-            )
-            self.block_chunks, self.alignment = description.block_chunks, description.alignment
+            self.encoder_config = description.encoder
+            self.decoder_source = description.decoder
+            self.template = template_named(description.template)
+            self.adapter_norm = description.adapter_norm
+            self.block_chunks = description.block_chunks
+            self.alignment = description.alignment
 
     def encode_talks(
         self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
     ) -> EncodedTalks:
-        """Frames of whole talks in blocks of ``block_chunks``; raises ZooError without blocks."""
+        """Return the encoder frames of whole talks, encoded in blocks of ``block_chunks``.
+
+        Args:
+            talks: Talks to encode.
+            multipliers: Latency multipliers, which LST does not use.
+            device: Device to encode on.
+
+        Raises:
+            ZooError: ``block_chunks`` is 0, so that a talk would be a single block.
+        """
         if self.block_chunks == 0:
             raise ZooError("An LST encodes whole talks with backbone.block_chunks above 0 only.")
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
     def collator(self) -> Collator:
-        """Makes training batches of excerpts. Raises ZooError for an encoder of whole signals."""
+        """Return the function that collates excerpts of talks into training batches.
+
+        Raises ZooError for an encoder with ``left_pad`` 0, which returns fewer frames per excerpt.
+        """
         if self.encoder_config.left_pad == 0:
             raise ZooError(
                 "An LST with left_pad=0, as a converted one has, cannot be trained: the last "
@@ -169,12 +204,19 @@ class LST(SpeechLLM):
         return Collator(self.prompt)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """Teacher forcing on batches of ``collator``: ``loss`` and ``token_accuracy`` of texts and
-        their ends.
+        """Teacher forcing on a batch of ``collator``.
+
+        Args:
+            batch: Padded dialogues with (B, n) samples, or with (B, frames, hidden) outputs of a
+                frozen encoder.
+
+        Returns:
+            Scalars ``loss`` and ``token_accuracy`` over the translations, end-of-turn ids included.
         """
         frames = batch.audio
-        if frames.dim() == 2:
-            lengths = MERGED * (batch.speech_positions >= 0).sum(dim=1)
+        if frames.dim() == 2:  # (B, n) samples
+            embedding_counts = (batch.speech_positions >= 0).sum(dim=1)  # (B,)
+            lengths = MERGED * embedding_counts
             blocks = self._blocks(batch.audio.shape[1] // FRAME_SAMPLES)
             frames = self.encode_training(batch.audio, blocks, lengths).hidden
         output = self.teacher_forced(batch, frames)
@@ -182,28 +224,45 @@ class LST(SpeechLLM):
         return {"loss": output.loss, "token_accuracy": accuracy}
 
     def _blocks(self, frames: int) -> int:
-        """The encoder's block in chunks, for so many frames."""
-        return self.block_chunks or -(-frames // CHUNK_FRAMES)
+        """Return the size of an encoder block, in chunks, for audio of ``frames`` frames."""
+        if self.block_chunks:
+            return self.block_chunks
+        return -(-frames // CHUNK_FRAMES)  # one block of all frames, rounded up to whole chunks
 
     def open(self, session: Session) -> StreamState:
-        """An empty state. Raises ZooError when there is no prompt for the session."""
-        self._instruction(session)
+        """Return an empty stream state.
+
+        Raises ZooError if the tokenizer lacks the latency token of the template's instruction.
+        """
+        self._instruction(session)  # raises here, before the first request
         frames = torch.zeros(
             0, self.encoder_config.hidden, dtype=self.dtype, device=self.decoder.device
         )
         return StreamState(features=FeatureCache(frames))
 
     def forget(self, session: Session, cut: Cut) -> None:
-        """Drop the embeddings of forgotten audio; kept text is fed again at every request."""
+        """Drop the speech embeddings of forgotten audio.
+
+        Forgotten text needs no step here, because every request feeds the kept text again.
+        """
         forget_memory(session, cut)
 
     @torch.inference_mode()
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Encode all kept audio and continue the written prefix, which is forced in the same pass.
+        """Encode all kept audio and continue the emitted translation of each stream.
 
-        A stream whose audio is too short for an embedding gets no new token.
+        The emitted translation is a forced prefix: the decoder receives it together with the prompt
+        in one pass. A stream whose audio is too short for a speech embedding gets no new token.
+
+        Args:
+            sessions: Streams to decode.
+            requests: Limits of the audio and of the new words, one request per session.
+            needs: Capabilities that the policy uses. ``ALIGNMENT`` adds alignments.
+
+        Returns:
+            One hypothesis per session.
         """
         waves = [
             session.visible_audio(request.audio_end)
@@ -218,13 +277,14 @@ class LST(SpeechLLM):
         hypotheses = [text.unchanged(aligned=aligned) for text in texts]
         live = [index for index, frames in enumerate(speech) if len(frames)]
         if live:
-            asked = (
-                [texts[i] for i in live],
-                [requests[i] for i in live],
-                [speech[i] for i in live],
+            continued = self._continue(
+                [texts[index] for index in live],
+                [requests[index] for index in live],
+                [speech[index] for index in live],
+                aligned,
             )
-            for index, answer in zip(live, self._continue(*asked, aligned), strict=True):
-                hypotheses[index] = answer
+            for index, hypothesis in zip(live, continued, strict=True):
+                hypotheses[index] = hypothesis
         return hypotheses
 
     def _continue(
@@ -234,7 +294,15 @@ class LST(SpeechLLM):
         speech: Sequence[Tensor],
         aligned: bool,
     ) -> list[Hypothesis]:
-        """Continue instruction, speech and prefix."""
+        """Generate a hypothesis for each stream that has at least one speech embedding.
+
+        Args:
+            texts: Token ids of the streams: opening (instruction and placeholders of the speech)
+                and prefix (emitted translation).
+            requests: Limits of the new words, one request per text.
+            speech: (n, width) speech embeddings of each stream.
+            aligned: Whether to compute alignments.
+        """
         prompts = [text.opening + text.prefix for text in texts]
         branches = AlignedBranches(
             self.decoder,
@@ -263,15 +331,22 @@ class LST(SpeechLLM):
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Speech embeddings (n, width) of each wave, encoded as a batch.
+        """Encode waves as a batch.
 
-        A last piece short of 80 ms is padded with zeros, except for an encoder without ``left_pad``
-        (released code), for which it is left out.
+        An encoder with ``left_pad`` receives each wave padded with zeros to a multiple of 80 ms. An
+        encoder without ``left_pad`` (released code) receives the waves without padding, and frames
+        at the end that do not fill a speech embedding are dropped.
+
+        Args:
+            sessions: Streams, whose feature caches are read and updated.
+            waves: (samples,) audio from the start of each session's kept audio.
+
+        Returns:
+            (n, width) speech embeddings of each wave; n is 0 if the wave is too short.
         """
-        whole = [
-            pad_to_multiple(wave, EMBEDDING_SAMPLES) if self.encoder_config.left_pad else wave
-            for wave in waves
-        ]
+        whole = list(waves)
+        if self.encoder_config.left_pad:
+            whole = [pad_to_multiple(wave, EMBEDDING_SAMPLES) for wave in waves]
         waves_kept = [
             KeptWave(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
             for samples, wave, session in zip(whole, waves, sessions, strict=True)
@@ -279,27 +354,29 @@ class LST(SpeechLLM):
         features = kept_features(
             self.encoder, [session.backbone_state.features for session in sessions], waves_kept
         )
-        counts = [len(frames) for frames in features]
+        counts = [len(frames) for frames in features]  # frames of 20 ms, MERGED per embedding
         if max(counts) < MERGED:
             return [features[0].new_zeros(0, self.decoder.config.hidden_size) for _ in waves]
         padded = pad_sequence(features, batch_first=True)
         lengths = torch.tensor(counts, device=padded.device)
-        speech = self.adapter(
-            self.encoder.contextualise(padded, self._blocks(padded.shape[1]), lengths).hidden
-        )
+        block_chunks = self._blocks(padded.shape[1])
+        hidden = self.encoder.contextualise(padded, block_chunks, lengths).hidden
+        speech = self.adapter(hidden)  # (B, frames // MERGED, width)
         return [
             embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)
         ]
 
-    def _text(self, session: Session, embeddings: Frames) -> PartialText:
+    def _text(self, session: Session, frames: Frames) -> PartialText:
+        """Return the token ids of a stream with ``frames`` speech embeddings."""
         return PartialText(
-            opening=self._instruction(session) + self.prompt.spoken(embeddings),
+            opening=self._instruction(session) + self.prompt.spoken(frames),
             prefix=session.prefix_ids.tolist(),
             vocabulary=self.vocabularies[session.target_language.unit],
-            frames=embeddings,
+            frames=frames,
         )
 
     def _instruction(self, session: Session) -> list[int]:
+        """Return the token ids of the instruction for the languages of a session."""
         return self.prompt.instruction(
             source=session.source_language, target=session.target_language, multiplier=1
         )

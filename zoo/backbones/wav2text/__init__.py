@@ -1,1 +1,1 @@
-"""A small offline encoder-decoder from waveform to text, trained here."""
+"""Wav2Text, a small offline encoder-decoder from waveform to translated text."""

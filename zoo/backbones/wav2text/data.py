@@ -1,4 +1,4 @@
-"""Training batches of the small offline model from excerpts of talks; runs in a data worker."""
+"""Collation of excerpts of talks into training batches of Wav2Text, in a data worker process."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +18,19 @@ from zoo.types import Samples
 
 @dataclass(slots=True)
 class OfflineBatch(TensorBatch):
-    """Audio, decoder rows and source words.
+    """Padded batch of audio, decoder inputs, target labels and source words.
+
+    A memory frame is an output of the adapter, which the decoder's cross-attention attends to. One
+    memory frame stands for 80 ms.
 
     Attributes:
-        audio: (B, n) samples or (B, n, hidden) frames of the encoder, zeros after the end.
-        lengths: (B,) frames of the memory that are no padding.
-        inputs: (B, T) decoder ids.
-        labels: (B, T), the id that each input predicts, or ``IGNORED``.
-        words: Source words of all rows, one after the other.
-        word_counts: (B,) source words of each row.
+        audio: (B, n) samples, or (B, n, hidden) frames of a frozen encoder. Shorter audio is padded
+            with zeros.
+        lengths: (B,) number of memory frames of each row, without padding.
+        inputs: (B, T) decoder input ids.
+        labels: (B, T) next id at each decoder position. ``IGNORED`` marks positions without loss.
+        words: (sum of word_counts,) concatenated CTC labels of the source words of all rows.
+        word_counts: (B,) number of source words of each row.
     """
 
     audio: Tensor
@@ -39,15 +43,15 @@ class OfflineBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch.
+    """Collates excerpts of talks into a padded batch.
 
     Attributes:
-        tokenizer: Of the decoder.
-        source_words: Labels of the transcript.
-        opening: Decoder ids before the text.
-        end: Id that ends a text.
-        padding: Id after the end of shorter inputs.
-        frame_samples: Samples per frame of the memory.
+        tokenizer: Tokenizer of the translations.
+        source_words: Vocabulary of the CTC head.
+        opening: Decoder ids before the translation.
+        end: Id after the translation.
+        padding: Id that pads shorter decoder inputs.
+        frame_samples: Number of audio samples per memory frame.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -58,10 +62,18 @@ class Collator:
     frame_samples: Samples
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> OfflineBatch:
-        """Shorter audio, or frames of a frozen encoder, are padded with zeros."""
+        """Build a batch.
+
+        Args:
+            excerpts: Excerpts that all have audio or all have frames of a frozen encoder.
+        """
+        # length of one memory frame: in samples, or in frames of the frozen encoder
         size = self.frame_samples if excerpts[0].frames is None else MERGED
-        audio = [e.samples() if e.frames is None else e.frames for e in excerpts]
-        audio = [pad_to_multiple(one, size) for one in audio]
+        audio = [
+            pad_to_multiple(excerpt.samples() if excerpt.frames is None else excerpt.frames, size)
+            for excerpt in excerpts
+        ]
+
         rows = [
             decoder_rows(self.tokenizer, excerpt, opening=self.opening, end=self.end)
             for excerpt in excerpts
@@ -69,7 +81,7 @@ class Collator:
         words = [self.source_words.ids(excerpt.source) for excerpt in excerpts]
         return OfflineBatch(
             audio=pad_sequence(audio, batch_first=True),
-            lengths=torch.tensor([len(one) // size for one in audio]),
+            lengths=torch.tensor([len(signal) // size for signal in audio]),
             inputs=pad_ids([inputs for inputs, _ in rows], self.padding),
             labels=pad_ids([labels for _, labels in rows], IGNORED),
             words=torch.tensor([word for row in words for word in row], dtype=torch.long),

@@ -1,4 +1,4 @@
-"""Source words as labels of a CTC head (Graves et al., 2006)."""
+"""Vocabulary of source words for a CTC head, and greedy CTC decoding (Graves et al., 2006)."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,20 +17,28 @@ BLANK = 0
 
 @dataclass(frozen=True, slots=True)
 class SourceWords:
-    """The words of transcripts, without case and punctuation; ids begin at 1, after the blank."""
+    """Vocabulary of source words for the CTC head.
+
+    Words have no upper case and no punctuation. Label 0 is the CTC blank; the labels of words begin
+    at 1.
+
+    Attributes:
+        words: Words in the order of their labels.
+    """
 
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, spoken: Iterable[str]) -> "SourceWords":
-        """All words of ``spoken``, in alphabetical order."""
-        return cls(tuple(sorted({word for text in spoken if (word := spelling(text))})))
+        """Build the vocabulary of transcript words; labels follow the alphabetical order."""
+        spellings = {spelling(text) for text in spoken}
+        return cls(tuple(sorted(word for word in spellings if word)))
 
     @classmethod
     def read(cls, folder: Path) -> "SourceWords":
-        """Read what ``write`` wrote to ``folder``.
+        """Read the vocabulary that ``write`` saved in ``folder``.
 
-        Raises ZooError when it is missing or damaged.
+        Raises ZooError if the file is missing or is not a JSON list of strings.
         """
         path = folder / FILE
         try:
@@ -44,7 +52,7 @@ class SourceWords:
         return cls(tuple(words))
 
     def write(self, folder: Path) -> None:
-        """Write the list to ``folder``."""
+        """Write the vocabulary to ``source_words.json`` in ``folder``."""
         text = json.dumps(self.words, ensure_ascii=False, indent=0)
         (folder / FILE).write_text(text + "\n", encoding="utf-8")
 
@@ -52,16 +60,24 @@ class SourceWords:
         return len(self.words)
 
     def ids(self, spoken: Sequence[str]) -> list[int]:
-        """Labels of spoken words; words that are not in the list are left out."""
-        known = {word: label for label, word in enumerate(self.words, start=1)}
-        return [known[word] for text in spoken if (word := spelling(text)) in known]
+        """Return the CTC labels of transcript words; words outside the vocabulary are skipped."""
+        labels = {word: label for label, word in enumerate(self.words, start=1)}
+        spellings = [spelling(text) for text in spoken]
+        return [labels[word] for word in spellings if word in labels]
 
     def text(self, labels: Sequence[int]) -> str:
-        """Words, joined by spaces."""
+        """Return the words of CTC labels (blanks excluded), joined by spaces."""
         return " ".join(self.words[label - 1] for label in labels)
 
 
 def best_path(logits: Tensor) -> list[int]:
-    """Labels of the best path of (frames, 1 + words) logits, without repetitions and blanks."""
+    """Decode CTC logits greedily: merge repeated labels, then remove blanks.
+
+    Args:
+        logits: (frames, 1 + words) logits of the CTC head.
+
+    Returns:
+        Labels of the words, in the order of the audio.
+    """
     path = torch.unique_consecutive(logits.argmax(dim=-1))
     return [label for label in path.tolist() if label != BLANK]

@@ -1,6 +1,4 @@
-"""The small offline encoder-decoder that is trained here: a streaming encoder and a Speech2Text
-decoder.
-"""
+"""Wav2Text, a small offline encoder-decoder: wav2vec 2.0 encoder and Speech2Text decoder."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -44,23 +42,35 @@ from zoo.errors import ZooError, shorten_list
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
-POSITION_SCALE = 0.3  # of the sinusoids added to a memory of unit variance
+POSITION_SCALE = 0.3  # factor of the position sinusoids; the memory itself has unit variance
 
 
 @dataclass(slots=True)
 class Wav2TextState(StreamState):
-    """``StreamState`` with the encoder's frames under the memory.
+    """State of one stream: the common state and the encoder frames of the last request.
 
     Attributes:
-        hidden: (4 n, hidden).
+        hidden: (4 n, hidden) encoder frames of 20 ms, the input of the CTC head. None before the
+            first request.
     """
 
     hidden: Tensor | None = None
 
 
 class Wav2Text(EncoderDecoder):
-    """Waveform to memory frames of 80 ms, cross-attention, byte-level target tokens, CTC of source
-    words.
+    """Offline speech translation model with an encoder, an adapter, a decoder and a CTC head.
+
+    The encoder converts audio to frames of 20 ms. The adapter merges four encoder frames into one
+    memory frame of 80 ms (1280 samples). The decoder's cross-attention attends to the memory
+    frames, and the decoder generates byte-level BPE tokens of the translation. The CTC head
+    predicts the source words from the encoder frames.
+
+    Attributes:
+        encoder: Speech encoder.
+        adapter: Convolutions that merge encoder frames into memory frames.
+        norm: Layer norm of the memory frames.
+        transcriber: CTC head on the encoder frames.
+        source_words: Vocabulary of the CTC head.
     """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
@@ -91,21 +101,22 @@ class Wav2Text(EncoderDecoder):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            encoder: Shape of the streaming encoder, which encodes all kept audio at every request.
-            decoder: Fields of Transformers' ``Speech2TextConfig``.
-            block_chunks: The encoder's blocks, in chunks of 960 ms.
-            tokenizer: Folder with a tokenizer and the source words of transcripts; None: the
-                checkpoint's.
-            checkpoint: Folder with trained weights; None: randomly initialised.
-            encoder_weights: Initial weights of the encoder without a checkpoint, see
-                ``load_encoder``.
-            search: See ``EncoderDecoder``.
-            alignment: See ``EncoderDecoder``.
-            max_tokens: See ``EncoderDecoder``.
-            dtype: Of weights and activations.
+            encoder: Shape of the encoder, which encodes all kept audio at every request.
+            decoder: Configuration fields of the decoder, as in Transformers' ``Speech2TextConfig``.
+            block_chunks: Size of an encoder block, in chunks of 960 ms.
+            tokenizer: Folder with a tokenizer and the vocabulary of source words. None reads both
+                from ``checkpoint``.
+            checkpoint: Folder with trained weights. None initialises the network randomly.
+            encoder_weights: Initial weights of the encoder, used only if ``checkpoint`` is None.
+                ``load_encoder`` documents the accepted names.
+            search: Beam search options of an answer.
+            alignment: Cross-attention that aligns target tokens with memory frames.
+            max_tokens: Maximum number of new token ids in an answer, end id included.
+            dtype: Data type of weights and activations.
 
         Raises:
-            ZooError: On values that are out of range, unknown or missing.
+            ZooError: Neither tokenizer nor checkpoint is given, ``block_chunks`` or ``max_tokens``
+                is below 1, or the decoder fields or the data type are unknown.
         """
         super().__init__(search=search, alignment=alignment, max_tokens=max_tokens, dtype=dtype)
         if tokenizer is None and checkpoint is None:
@@ -127,9 +138,11 @@ class Wav2Text(EncoderDecoder):
         self.encoder_weights = encoder_weights
 
     def build(self) -> None:
-        """Create all children and read their weights.
+        """Create tokenizer, encoder, decoder, adapter and CTC head, and read their weights.
 
-        Raises ZooError on weights that do not fit.
+        Raises:
+            ZooError: The checkpoint or a file of it is missing, or its weights do not fit the
+                configured network.
         """
         if self.checkpoint is not None:
             weights.check_trained(
@@ -151,12 +164,12 @@ class Wav2Text(EncoderDecoder):
             weights.load_weights(self, Path(self.checkpoint))
 
     def _decoder(self) -> Decoder:
-        """A randomly initialised decoder; its output layer is tied to its embeddings."""
+        """Create a randomly initialised decoder with tied input and output embeddings."""
         fields = {
             **self.decoder_fields,
             "vocab_size": len(self.tokenizer),
             "pad_token_id": self.tokenizer.pad_token_id,
-            "attn_implementation": "eager",  # of training
+            "attn_implementation": "eager",  # attention implementation in training
         }
         config = Speech2TextConfig(**fields)
         module = Speech2TextDecoder(config)
@@ -169,31 +182,59 @@ class Wav2Text(EncoderDecoder):
     def train_tokenizer(
         cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
     ) -> None:
-        """A byte-level BPE of the translations, and the words that a transcript can have."""
-        train_tokenizer(
+        """Train a byte-level BPE tokenizer and collect the vocabulary of source words.
+
+        Args:
+            corpus: Translations and talks of the training data.
+            folder: Folder to write the tokenizer and the vocabulary to.
+            arguments: Constructor arguments of the backbone; not used.
+        """
+        tokenizer = train_tokenizer(
             corpus.translations, vocabulary_size=corpus.size, unit=corpus.target.unit
-        ).save_pretrained(folder)
-        spoken = (word.text for talk in corpus.talks for s in talk.segments for word in s.words)
+        )
+        tokenizer.save_pretrained(folder)
+
+        spoken = (
+            word.text
+            for talk in corpus.talks
+            for segment in talk.segments
+            for word in segment.words
+        )
         SourceWords.of(spoken).write(folder)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write weights, tokenizer and source words to ``folder``."""
+        """Write weights, tokenizer and vocabulary of source words to ``folder``.
+
+        Args:
+            folder: Folder to write to.
+            dtype: Data type of the written weights. None keeps the data type of the network.
+        """
         weights.save_weights(self, folder, dtype)
         self.tokenizer.save_pretrained(folder)
         self.source_words.write(folder)
 
     def open(self, session: Session) -> Wav2TextState:
-        """An empty state."""
+        """Return an empty stream state."""
         return Wav2TextState(
             features=FeatureCache(self.norm.weight.new_zeros(0, self.encoder_config.hidden))
         )
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """The id that begins a text."""
+        """Return the decoder ids before the text: the begin-of-sentence id alone."""
         return [self.tokenizer.bos_token_id]
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Encode waves; a last piece short of 80 ms is padded with zeros, as in training."""
+        """Encode waves as a batch and store the encoder frames in the sessions' states.
+
+        Each wave is padded with zeros to a multiple of 80 ms, as in training.
+
+        Args:
+            sessions: Streams, whose feature caches and encoder frames are updated.
+            waves: (samples,) audio from the start of each session's kept audio.
+
+        Returns:
+            (n, width) memory frames of each wave.
+        """
         states: list[Wav2TextState] = [session.backbone_state for session in sessions]
         waves_kept = [
             KeptWave(
@@ -204,59 +245,84 @@ class Wav2Text(EncoderDecoder):
             for session, wave in zip(sessions, waves, strict=True)
         ]
         features = kept_features(self.encoder, [state.features for state in states], waves_kept)
-        lengths = torch.tensor(
-            [len(frames) // MERGED for frames in features], device=features[0].device
-        )
-        padded = pad_sequence(features, batch_first=True)
-        hidden = self.encoder.contextualise(padded, self.block_chunks, lengths * MERGED).hidden
-        memory = self.to_memory(hidden)
-        for row, (state, length) in enumerate(zip(states, lengths.tolist(), strict=True)):
+        lengths = [len(frames) // MERGED for frames in features]  # memory frames of each wave
+        frame_counts = torch.tensor(lengths, device=features[0].device) * MERGED
+
+        padded = pad_sequence(features, batch_first=True)  # (B, frames, channels)
+        hidden = self.encoder.contextualise(padded, self.block_chunks, frame_counts).hidden
+        memory = self.to_memory(hidden)  # (B, frames // MERGED, width)
+        for row, (state, length) in enumerate(zip(states, lengths, strict=True)):
             state.hidden = hidden[row, : MERGED * length]
-        return [memory[row, :length] for row, length in enumerate(lengths.tolist())]
+        return [memory[row, :length] for row, length in enumerate(lengths)]
 
     def transcribe(
         self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
     ) -> list[Hypothesis]:
-        """The best path of the CTC head. Tokens are words; the last one may be incomplete."""
-        answers = []
-        for session in sessions:
-            labels = torch.tensor(
-                best_path(self.transcriber(session.backbone_state.hidden)), dtype=torch.long
-            )
-            starts = torch.ones(labels.numel(), dtype=torch.bool)
-            text = self.source_words.text(labels.tolist())
-            answers.append(
-                Hypothesis(token_ids=labels, word_starts=starts, finished=True, transcript=text)
-            )
-        return answers
+        """Transcribe the source audio by greedy decoding of the CTC head.
 
-    def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
-        """Encode a padded batch; no gradients when the encoder is frozen.
+        Each token of a transcript is a word. The last word may be incomplete in the audio.
 
         Args:
-            samples: (B, 1280 n).
-            lengths: (B,) frames of the memory that are no padding.
+            sessions: Streams that ``encode_audio`` has encoded.
+            requests: One request per session; not used.
+            memories: Memory frames of each session; not used.
 
         Returns:
-            (B, 4 n, hidden).
+            One hypothesis per session, whose token ids are CTC labels.
+        """
+        hypotheses = []
+        for session in sessions:
+            logits = self.transcriber(session.backbone_state.hidden)  # (frames, 1 + words)
+            labels = best_path(logits)
+            hypothesis = Hypothesis(
+                token_ids=torch.tensor(labels, dtype=torch.long),
+                word_starts=torch.ones(len(labels), dtype=torch.bool),
+                finished=True,
+                transcript=self.source_words.text(labels),
+            )
+            hypotheses.append(hypothesis)
+        return hypotheses
+
+    def encode(self, samples: Tensor, lengths: Tensor) -> Tensor:
+        """Encode a padded training batch; a frozen encoder gets no gradients.
+
+        Args:
+            samples: (B, 1280 n) audio samples.
+            lengths: (B,) number of memory frames of each row, without padding.
+
+        Returns:
+            (B, 4 n, hidden) encoder frames.
         """
         with gradients_if_trained(self.encoder.parameters()):
             return self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
 
     def to_memory(self, hidden: Tensor) -> Tensor:
-        """(B, 4 n, hidden) to the memory that the decoder attends to, (B, n, width)."""
+        """Convert encoder frames to memory frames with sinusoidal positions.
+
+        Args:
+            hidden: (B, 4 n, hidden) encoder frames.
+
+        Returns:
+            (B, n, width) memory frames that the decoder attends to.
+        """
         memory = self.norm(self.adapter(hidden))
-        places = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
-        return memory + POSITION_SCALE * places.to(memory.dtype)
+        positions = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
+        return memory + POSITION_SCALE * positions.to(memory.dtype)
 
     def encode_talks(
         self, talks: Sequence[Talk], *, multipliers: Collection[int], device: torch.device
     ) -> EncodedTalks:
-        """Frames of whole talks in blocks of ``block_chunks``."""
+        """Return the encoder frames of whole talks, encoded in blocks of ``block_chunks``.
+
+        Args:
+            talks: Talks to encode.
+            multipliers: Latency multipliers, which Wav2Text does not use.
+            device: Device to encode on.
+        """
         return encode_talks(self.encoder, talks, [self.block_chunks], device=device)
 
     def collator(self) -> Collator:
-        """Makes training batches of excerpts."""
+        """Return the function that collates excerpts of talks into training batches."""
         return Collator(
             tokenizer=self.tokenizer,
             source_words=self.source_words,
@@ -267,16 +333,25 @@ class Wav2Text(EncoderDecoder):
         )
 
     def forward(self, batch: OfflineBatch) -> dict[str, Tensor]:
-        """Teacher forcing: cross-entropy of the translation, CTC of the source words."""
+        """Teacher forcing with cross-entropy of the translation and CTC loss of the source words.
+
+        Args:
+            batch: Batch of ``collator``.
+
+        Returns:
+            Scalars ``translation``, ``transcript``, ``loss`` (the sum of the two) and
+            ``token_accuracy``.
+        """
+        has_samples = batch.audio.dim() == 2  # otherwise (B, n, hidden) frames of a frozen encoder
         hidden = (
-            self.encode(batch.audio, batch.lengths)
-            if batch.audio.dim() == 2
-            else batch.audio.to(self.dtype)
+            self.encode(batch.audio, batch.lengths) if has_samples else batch.audio.to(self.dtype)
         )
         memory = self.to_memory(hidden)
-        real = torch.arange(memory.shape[1], device=memory.device) < batch.lengths[:, None]
+
+        frame_indices = torch.arange(memory.shape[1], device=memory.device)
+        mask = frame_indices < batch.lengths[:, None]  # (B, n), False for padding
         logits, labels = self.decoder.teacher_forced(
-            batch.inputs, batch.labels, memory, real.long()
+            batch.inputs, batch.labels, memory, mask.long()
         )
         translation = token_loss(logits, labels)
         transcript = self._transcript_loss(hidden, batch)
@@ -288,19 +363,36 @@ class Wav2Text(EncoderDecoder):
         }
 
     def _transcript_loss(self, hidden: Tensor, batch: OfflineBatch) -> Tensor:
-        """CTC per frame. Only the head is trained by it, so the loss needs no weight."""
+        """Return the CTC loss per encoder frame.
+
+        The encoder frames are detached, so the loss trains only the CTC head and needs no weight
+        against the translation loss.
+        """
         logits = self.transcriber(hidden.detach())
-        scores = at_least_float32(logits).log_softmax(dim=-1).transpose(0, 1)
-        frames = batch.lengths * MERGED
+        log_probabilities = at_least_float32(logits).log_softmax(dim=-1).transpose(0, 1)
+        frame_counts = batch.lengths * MERGED
         total = F.ctc_loss(
-            scores, batch.words, frames, batch.word_counts, reduction="sum", zero_infinity=True
+            log_probabilities,  # (frames, B, 1 + words)
+            batch.words,
+            frame_counts,
+            batch.word_counts,
+            reduction="sum",
+            zero_infinity=True,
         )
-        return total / frames.sum()
+        return total / frame_counts.sum()
 
 
 def sinusoids(positions: int, width: int, *, device: torch.device | None = None) -> Tensor:
-    """(positions, width): sines, then cosines of geometric wavelengths (Vaswani et al., 2017,
-    section 3.5).
+    """Return sinusoidal position embeddings (Vaswani et al., 2017, section 3.5).
+
+    Args:
+        positions: Number of positions, from 0.
+        width: Width of an embedding, an even number.
+        device: Device of the embeddings.
+
+    Returns:
+        (positions, width) embeddings. The first half of the width has sines, the second half
+        cosines.
     """
     half = width // 2
     wavelengths = torch.exp(torch.arange(half, device=device) * (-math.log(10_000.0) / half))
