@@ -17,7 +17,7 @@ from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
 
 def dtype_named(name: str) -> torch.dtype:
-    """The torch dtype of that name. Raises ZooError for an unknown name."""
+    """Return the torch dtype called ``name``, such as float32. Raises ZooError if none exists."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise unknown_choice("dtype", name, ("float32", "bfloat16", "float16", "float64"))
@@ -26,14 +26,14 @@ def dtype_named(name: str) -> torch.dtype:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerCorpus:
-    """What a tokenizer is trained on.
+    """Training data and settings of a tokenizer.
 
     Attributes:
-        talks: The training talks.
-        source: The language that is spoken.
-        target: The language of the translations.
-        size: Most tokens of the vocabulary.
-        multipliers: Latency multipliers m of the training.
+        talks: Training talks.
+        source: Language of the speech and of the transcripts.
+        target: Language of the translations.
+        size: Maximum number of tokens in the vocabulary.
+        multipliers: Latency multipliers m (encoder block size in chunks) used in training.
     """
 
     talks: Sequence[Talk]
@@ -44,28 +44,28 @@ class TokenizerCorpus:
 
     @property
     def translations(self) -> list[str]:
-        """The translation of every segment."""
+        """Reference translation of every segment, talk by talk."""
         code = self.target.code
         return [segment.targets[code].text for talk in self.talks for segment in talk.segments]
 
     @property
     def transcripts(self) -> list[str]:
-        """The transcript of every segment."""
+        """Transcript of every segment, talk by talk."""
         return [segment.source for talk in self.talks for segment in talk.segments]
 
 
 class Backbone(nn.Module, ABC):
     """A speech translation network.
 
-    The constructor touches no disk and no network; ``load`` reads weights. ``forward`` is teacher
-    forcing, on batches of the backbone's own collator.
+    The constructor accesses neither disk nor network; ``load`` reads the weights. ``forward`` runs
+    teacher forcing on a batch that the backbone's own collator built.
 
     Attributes:
-        exposes: Capabilities besides translation; known before weights are loaded.
-        frame_samples: Source samples per frame, the unit of alignments and cuts; known before
-            weights are loaded.
-        weights_key: Constructor argument that names trained weights.
-        training_arguments: Constructor arguments that an evaluation ignores.
+        exposes: Capabilities besides translation. Available before ``load``.
+        frame_samples: Source samples per encoder frame. Alignments and cuts count in frames.
+            Available before ``load``.
+        weights_key: Name of the constructor argument that takes the trained weights.
+        training_arguments: Names of the constructor arguments that an evaluation ignores.
     """
 
     exposes: ClassVar[frozenset[Capability]]
@@ -77,14 +77,14 @@ class Backbone(nn.Module, ABC):
         """Create modules and read weights. Called once, by the system's ``configure_model``."""
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write what ``load`` reads.
+        """Write the weights and files that ``load`` reads.
 
         Args:
-            folder: Destination.
-            dtype: Of the parameters that are written (None: as they are).
+            folder: Destination folder.
+            dtype: Dtype of the written parameters. None keeps the dtype of each parameter.
 
         Raises:
-            ZooError: Where a backbone cannot be exported.
+            ZooError: If the backbone cannot be exported.
         """
         raise ZooError(f"{type(self).__name__} cannot be exported.")
 
@@ -95,12 +95,12 @@ class Backbone(nn.Module, ABC):
         """Train the tokenizer of a small model and write it to ``folder``.
 
         Args:
-            corpus: The texts.
-            folder: Becomes the constructor's argument ``tokenizer``.
-            arguments: The constructor's other arguments.
+            corpus: Talks, languages and vocabulary size.
+            folder: Destination folder, later passed to the constructor as ``tokenizer``.
+            arguments: All other constructor arguments by name.
 
         Raises:
-            ZooError: The family trains no tokenizer.
+            ZooError: If the backbone family cannot train a tokenizer.
         """
         raise ZooError(
             f"{cls.__name__} trains no tokenizer; set training.vocabulary_size=null and name one."
@@ -108,115 +108,138 @@ class Backbone(nn.Module, ABC):
 
     @classmethod
     def exported_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Constructor arguments, as plain values, without the files that ``save`` writes."""
+        """Return the constructor arguments of an exported backbone as plain values.
+
+        Arguments that name files written by ``save`` (weights, tokenizer, vocoder) become None.
+        """
         saved = {cls.weights_key, "encoder_weights", "tokenizer", "vocoder"}
         return {name: None if name in saved else value for name, value in arguments.items()}
 
     @classmethod
     def evaluation_command(cls, overrides: Sequence[str], folder: str) -> str:
-        """The command that evaluates an exported backbone.
+        """Return the shell command that evaluates an exported backbone.
 
         Args:
-            overrides: What an evaluation repeats of the training's overrides.
-            folder: The folder of the exported weights.
+            overrides: Configuration overrides of the training run that the evaluation repeats.
+            folder: Folder of the exported weights.
         """
         weights = f"backbone.{cls.weights_key}={folder}"
         return f"python evaluate.py {' '.join([*overrides, weights])}"
 
     def open(self, session: Session) -> Any:
-        """Create the backbone's state of a new stream, such as caches."""
+        """Create the backbone's state for a new stream, such as its caches."""
         return None
 
     @abstractmethod
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Answer one request per stream, as a batch.
+        """Decode one request per stream, as a batch.
 
         The audio of a request is ``session.visible_audio(request.audio_end)``, which is never
-        empty. A backbone with a window of its own may call ``session.forget`` before it answers; a
-        new text then begins.
+        empty. A backbone with a bounded context may call ``session.forget`` before decoding. The
+        hypothesis then begins a new text.
 
         Args:
-            sessions: Of the streams.
-            requests: One per stream; they may differ in task.
-            needs: Capabilities to compute, such as attention weights; others may be left out.
+            sessions: One session per stream.
+            requests: One request per stream. Requests of one batch may have different tasks.
+            needs: Capabilities whose results are required, such as alignments. The backbone may
+                skip the computation of all other capabilities.
 
         Returns:
-            One hypothesis per stream, whose ``prefix_length`` is ``session.prefix_ids.numel()``.
+            One hypothesis per stream. Its ``prefix_length`` is ``session.prefix_ids.numel()``.
         """
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """Keep the written part of a hypothesis in the caches.
+        """Keep the emitted tokens of a hypothesis in the caches.
 
         Args:
-            session: Of the stream; the tokens join ``session.prefix_ids`` after this call.
-            hypothesis: The last translation.
-            tokens: Number of its new tokens that were written (0 for READ).
+            session: Session of the stream. The caller appends the emitted tokens to
+                ``session.prefix_ids`` after this call.
+            hypothesis: Last translation of the stream.
+            tokens: Number of new tokens of the hypothesis that were emitted (0 for READ).
         """
         return
 
     def forget(self, session: Session, cut: Cut) -> None:
-        """Drop from the caches what the session is about to drop: its oldest tokens and frames."""
+        """Drop the oldest tokens and frames, as ``cut`` states, from the caches.
+
+        The session drops the same tokens and frames after this call.
+        """
         return
 
     @abstractmethod
     def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation of target ids: no special tokens, spaces as they are."""
+        """Detokenise target ids: special tokens are skipped, spaces are kept unchanged."""
 
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """Parameters that can be trained separately, by name; by default those of the children."""
+        """Return groups of parameters that can be trained separately, by group name.
+
+        By default, each child module is one group.
+        """
         return {name: child.parameters() for name, child in self.named_children()}
 
     def trainable(self, names: Sequence[str] | None) -> None:
-        """Train only the named ``parts``; None: all. Raises ZooError for an unknown name."""
+        """Enable gradients for the named groups of ``parts`` only.
+
+        Args:
+            names: Names of the groups to train. None trains all groups.
+
+        Raises:
+            ZooError: If a name is not in ``parts``.
+        """
         parts = self.parts()
         names = list(parts) if names is None else names
         for name in names:
             if name not in parts:
                 raise unknown_choice("part of the backbone", name, parts)
         self.requires_grad_(False)
-        for parameter in (parameter for name in names for parameter in parts[name]):
-            parameter.requires_grad_(True)
+        for name in names:
+            for parameter in parts[name]:
+                parameter.requires_grad_(True)
 
 
 @runtime_checkable
 class FrameEncoder(Protocol):
-    """A backbone whose encoder can be trained by labels of frames."""
+    """A backbone whose encoder can be trained with frame-level labels."""
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
         """Encode audio in blocks of ``multiplier`` chunks.
 
         Args:
-            samples: (batch, n).
-            multiplier: m, the encoder's block in chunks.
+            samples: (batch, n) samples at 16 kHz.
+            multiplier: Latency multiplier m, the encoder's block size in chunks.
 
         Returns:
-            (batch, frames, hidden) of the last and of a middle layer.
+            Hidden states of the last layer and of a middle layer, each (batch, frames, hidden).
         """
 
 
 @runtime_checkable
 class FeatureNormalising(Protocol):
-    """A backbone that normalises features by statistics.
+    """A backbone that normalises features with statistics estimated over audio.
 
-    A randomly initialised backbone estimates them from training audio.
+    A randomly initialised backbone estimates the statistics from training audio.
     """
 
     def fit_features(self, samples: Iterable[Tensor]) -> None:
-        """Estimate the statistics from waves (n,); does nothing if trained weights have them."""
+        """Estimate the statistics from waves of shape (n,) each.
+
+        If the loaded weights contain statistics, this method does nothing.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Speech units of one stream's kept and new text.
+    """Discrete speech units of one stream's kept and new text.
 
     Attributes:
-        ids: (n,) int64, as the vocoder counts them.
-        attention: (n, positions), from the query that predicts each unit to the text decoder states
-            that were fed: opening, kept tokens, new tokens and perhaps the end of the text.
-        opening: Number of states before the text.
-        truncated: Whether a limit ended the units.
+        ids: (n,) int64 unit ids of the vocoder.
+        attention: (n, positions) attention weights. Row i belongs to the query that predicts unit
+            i. The positions are the text decoder states: the decoder's start ids, the kept tokens,
+            the new tokens and, if ``close`` was set, the end of the text.
+        opening: Number of decoder start states before the text.
+        truncated: Whether generation stopped at the length limit.
     """
 
     ids: Tensor
@@ -227,11 +250,11 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class UnitSpeech:
-    """Speech of units.
+    """Waveform that a vocoder synthesised from units.
 
     Attributes:
-        samples: (m,) float32 at 16 kHz.
-        durations: (n,) int64 of each unit, in unit frames.
+        samples: (m,) float32 samples at 16 kHz.
+        durations: (n,) int64 duration of each unit, in unit frames.
     """
 
     samples: Tensor
@@ -240,7 +263,7 @@ class UnitSpeech:
 
 @runtime_checkable
 class Speaking(Protocol):
-    """A backbone that exposes SPEECH: it generates target speech from its decoder states.
+    """A backbone that exposes SPEECH and generates target speech from its decoder states.
 
     Attributes:
         unit_samples: Samples per unit frame.
@@ -249,19 +272,27 @@ class Speaking(Protocol):
     unit_samples: Samples
 
     def check_speech(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError for a language that it does not speak, and for a layer that it lacks."""
+        """Raise ZooError if the vocoder lacks the language or the unit decoder lacks the layer."""
 
     def generate_units(
         self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
-        """Units of each stream's kept and written text, from ``hypothesis.decoder_states``.
+        """Generate the units of each stream's kept and new text.
+
+        The text-to-unit decoder attends to ``hypothesis.decoder_states``.
 
         Args:
-            writes: One per stream.
-            layer: Of the text-to-unit decoder, whose cross-attention is returned as the mean of its
-                heads (None: the mean of all layers).
-            close: Whether the state of an end of text is appended, as offline generation does.
+            writes: One speech request per stream.
+            layer: Index of the text-to-unit decoder layer whose cross-attention, averaged over
+                heads, is returned. None returns the mean over all layers.
+            close: Whether the decoder state of the end-of-text token is appended, as in offline
+                generation.
         """
 
     def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
-        """Speech of (n_i,) unit ids, in the voice of a language."""
+        """Synthesise speech.
+
+        Args:
+            units: Unit ids of each stream, (n,) int64.
+            language: Language whose voice the vocoder uses.
+        """

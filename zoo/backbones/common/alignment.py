@@ -1,4 +1,4 @@
-"""From attention weights to an alignment of target tokens with source frames."""
+"""Alignment of target tokens with source frames, computed from attention weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,28 +11,34 @@ from torch import Tensor
 from zoo.backbones.common.teacher_forcing import at_least_float32
 from zoo.errors import ZooError
 
-Heads = Mapping[int, Sequence[int] | None]  # per layer the heads to use (None: all of them)
+# Layer index to the indices of the heads whose attention is used; None selects all heads.
+Heads = Mapping[int, Sequence[int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class AlignmentConfig:
-    """Which attention aligns target tokens with source frames, and how it is processed.
+    """Configuration of the alignment: which attention heads are used and how they are processed.
 
     Attributes:
-        layer: Of the decoder, from 0.
-        heads: Of that layer (None: all); or pairs of a layer and a head, such as Whisper's
-            alignment heads, and ``layer`` is ignored.
-        query: The position whose attention is a token's. predicting: the position that predicts it.
-            own: the position where the token itself is fed (the last token of an answer that was
-            cut at a limit is not fed; its predicting position is used). mixed: own for tokens
-            written before, predicting for new ones.
-        normalisation: none; z_score: each frame's weights over the tokens, written and new;
-            z_score_all: over all positions that were fed, the opening included (SimulStreaming).
-            Fewer than three rows are not normalised: with two, every frame has the same two scores,
-            up to rounding.
-        median_filter: Odd width in frames of a median along the source (0: off).
-        average: Whether heads are averaged first, or last, after each was normalised and filtered.
-        ignore_last: Number of last frames that are left out, as long as one remains.
+        layer: Index of the decoder layer, from 0. Ignored if ``heads`` contains pairs.
+        heads: Indices of the alignment heads in ``layer``, or pairs of a layer index and a head
+            index, such as Whisper's alignment heads. None selects all heads of ``layer``.
+        query: Decoder position whose attention aligns a token.
+            predicting: the position that predicts the token.
+            own: the position whose input is the token. If decoding stopped at the length limit, the
+            last token is never an input, so the position that predicts that token is used instead.
+            mixed: own for kept tokens, predicting for new tokens.
+        normalisation: Normalisation of the weights of each frame.
+            none: no normalisation.
+            z_score: over the kept and new tokens.
+            z_score_all: over all decoder positions, the start ids included (SimulStreaming).
+            Fewer than three rows are never normalised, because with two rows all frames get the
+            same two scores up to rounding.
+        median_filter: Width of the median filter along the source, an odd number of frames.
+            0 disables the filter.
+        average: When the heads are averaged. first: before normalisation and filtering.
+            last: after each head has been normalised and filtered.
+        ignore_last: Number of final frames that are removed. At least one frame is kept.
     """
 
     layer: int = 0
@@ -44,7 +50,7 @@ class AlignmentConfig:
     ignore_last: int = 0
 
     def __post_init__(self) -> None:
-        """Raises ZooError for no head at all, an even filter and negative numbers."""
+        """Raises ZooError for empty or malformed heads, an even filter, and negative numbers."""
         if self.heads is not None and len(self.heads) == 0:
             raise ZooError(
                 "The alignment needs at least one head, or heads=null for all of the layer."
@@ -66,14 +72,14 @@ class AlignmentConfig:
             )
 
     def chosen(self, *, layers: int, heads: int) -> Heads:
-        """The chosen heads per layer.
+        """Return the configured heads by layer.
 
         Args:
-            layers: Layers of the decoder.
-            heads: Heads of each layer.
+            layers: Number of decoder layers.
+            heads: Number of attention heads per layer.
 
         Raises:
-            ZooError: For a layer or head that the decoder lacks.
+            ZooError: If a configured layer or head does not exist in the decoder.
         """
         if self.heads is None:
             chosen: dict[int, list[int] | None] = {self.layer: None}
@@ -81,9 +87,9 @@ class AlignmentConfig:
             chosen = {}
             for head in self.heads:
                 layer, number = (self.layer, head) if isinstance(head, int) else head
-                here = chosen.setdefault(int(layer), [])
-                assert here is not None
-                here.append(int(number))
+                layer_heads = chosen.setdefault(int(layer), [])
+                assert layer_heads is not None
+                layer_heads.append(int(number))
         for layer, numbers in chosen.items():
             if not 0 <= layer < layers:
                 raise ZooError(
@@ -102,41 +108,55 @@ class AlignmentConfig:
         """Align the tokens of a text.
 
         Args:
-            rows: (positions, heads, frames) attention weights, at least one frame. Position i was
-                fed token i of opening, prefix and new tokens; the last new token may be missing.
-            opening: Tokens before the text, at least one.
-            prefix: Tokens of the kept text.
-            new: New tokens.
+            rows: (positions, heads, frames) attention weights, at least one frame. The decoder
+                inputs are the start ids, the kept tokens and the new tokens, in this order. The
+                last new token may be missing.
+            opening: Number of positions before the text, at least one.
+            prefix: Number of kept tokens.
+            new: Number of new tokens.
 
         Returns:
-            (prefix + new, frames).
+            (prefix + new, frames) weights, at least float32.
         """
-        rows = rows[..., : max(1, rows.shape[-1] - self.ignore_last)]
-        rows = at_least_float32(rows)
+        kept_frames = max(1, rows.shape[-1] - self.ignore_last)
+        rows = at_least_float32(rows[..., :kept_frames])
+
         if self.average == "first":
             rows = rows.mean(dim=1, keepdim=True)
         if self.normalisation == "z_score_all":
             rows = z_score(rows)
-        places = self._places(prefix + new, opening=opening, prefix=prefix, device=rows.device)
-        tokens = rows[places.clamp(max=len(rows) - 1)]
-        if self.normalisation == "z_score":
-            tokens = z_score(tokens)
-        if self.median_filter:
-            tokens = median_filter(tokens, self.median_filter)
-        return tokens.mean(dim=1)
 
-    def _places(self, tokens: int, *, opening: int, prefix: int, device: torch.device) -> Tensor:
-        """(tokens,) position of each token's query: its own, or the one that predicts it."""
-        token = torch.arange(tokens, device=device)
-        own = {"predicting": token < 0, "own": token >= 0, "mixed": token < prefix}[self.query]
-        return token + opening - 1 + own.long()
+        positions = self._query_positions(
+            prefix + new, opening=opening, prefix=prefix, device=rows.device
+        )
+        last_position = len(rows) - 1
+        token_rows = rows[positions.clamp(max=last_position)]  # (prefix + new, heads, frames)
+
+        if self.normalisation == "z_score":
+            token_rows = z_score(token_rows)
+        if self.median_filter:
+            token_rows = median_filter(token_rows, self.median_filter)
+        return token_rows.mean(dim=1)
+
+    def _query_positions(
+        self, tokens: int, *, opening: int, prefix: int, device: torch.device
+    ) -> Tensor:
+        """Return the decoder position of each token's query, (tokens,) int64; see ``query``."""
+        index = torch.arange(tokens, device=device)
+        predicting_position = index + opening - 1
+        own_position = predicting_position + 1
+        if self.query == "predicting":
+            return predicting_position
+        if self.query == "own":
+            return own_position
+        return torch.where(index < prefix, own_position, predicting_position)
 
 
 def z_score(rows: Tensor) -> Tensor:
     """Normalise (rows, heads, frames) to mean 0 and standard deviation 1 over the rows.
 
-    A frame with equal weights in all rows becomes 0. Fewer than three rows are returned as they
-    are.
+    If all rows have the same weight for a frame, the normalised weights of that frame are 0. Fewer
+    than three rows are returned unchanged.
     """
     if len(rows) < 3:
         return rows
@@ -146,11 +166,14 @@ def z_score(rows: Tensor) -> Tensor:
 
 
 def median_filter(rows: Tensor, width: int) -> Tensor:
-    """The median of ``width`` frames around each of (..., frames), mirrored at the ends; too few
-    stay as they are.
+    """Replace each frame of (..., frames) by the median of the ``width`` frames around the frame.
+
+    The ends are padded by reflection. An input of at most ``width // 2`` frames, too short for the
+    reflection, is returned unchanged.
     """
-    around = width // 2
-    if rows.shape[-1] <= around or rows.numel() == 0:
+    radius = width // 2
+    if rows.shape[-1] <= radius or rows.numel() == 0:
         return rows
-    padded = F.pad(rows, (around, around), mode="reflect")
-    return padded.unfold(-1, width, 1).sort(dim=-1).values[..., around]
+    padded = F.pad(rows, (radius, radius), mode="reflect")
+    windows = padded.unfold(-1, width, 1)  # (..., frames, width)
+    return windows.sort(dim=-1).values[..., radius]

@@ -1,4 +1,7 @@
-"""Encoder outputs of offline backbones, which encode all kept audio when it has changed."""
+"""Cache of the encoder output of offline backbones.
+
+An offline backbone encodes all kept audio of a stream again whenever the kept audio has changed.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from torch import Tensor
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Samples
 
-# of every backbone that encodes all kept audio and is forced to continue the written prefix
+# Capabilities of every backbone that encodes all kept audio and continues the emitted prefix.
 OFFLINE = frozenset({Capability.ALIGNMENT, Capability.PREFIX, Capability.AUDIO_TRIMMING})
 
 EncodeAudio = Callable[[Sequence[Session], Sequence[Tensor]], list[Tensor]]
@@ -17,14 +20,14 @@ EncodeAudio = Callable[[Sequence[Session], Sequence[Tensor]], list[Tensor]]
 
 @dataclass(slots=True)
 class StreamState:
-    """What one stream keeps between requests.
+    """State of one stream between requests.
 
     Attributes:
-        memory: (frames, width), the encoder's last output.
-        span: Stream position of the first sample, and number of samples, that ``memory`` was
-            computed from.
-        features: Of the concrete class, such as features of audio that is still kept.
-        branch: Of a network that speaks: the last hypothesis among the texts decoded with it.
+        memory: (frames, width) last encoder output.
+        span: Audio from which ``memory`` was computed: stream position of the first sample, and
+            number of samples.
+        features: Cache of the concrete backbone, such as features of the kept audio.
+        branch: Decoder branch of the last hypothesis. Only speech-generating backbones set it.
     """
 
     memory: Tensor | None = None
@@ -36,26 +39,35 @@ class StreamState:
 def encoder_memories(
     encode: EncodeAudio, sessions: Sequence[Session], waves: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Memories of the waves; audio that was encoded last is not encoded again.
+    """Return the encoder output of each wave; waves equal to the last request are not encoded again.
 
     Args:
-        encode: Memories (frames, width) of waves of sessions, as a batch.
-        sessions: Of the streams; their ``backbone`` is a ``StreamState``.
-        waves: (n,) samples each, the front of the kept audio.
+        encode: Function from sessions and waves to one encoder output (frames, width) per wave.
+        sessions: One session per stream, whose ``backbone_state`` is a ``StreamState``.
+        waves: (n,) samples of each stream, a prefix of the kept audio.
+
+    Returns:
+        (frames, width) of each stream.
     """
     spans = [
         (session.audio_start, len(wave)) for session, wave in zip(sessions, waves, strict=True)
     ]
-    new = [index for index, span in enumerate(spans) if sessions[index].backbone_state.span != span]
-    if new:
-        encoded = encode([sessions[index] for index in new], [waves[index] for index in new])
-        for index, memory in zip(new, encoded, strict=True):
+    changed = [
+        index for index, span in enumerate(spans) if sessions[index].backbone_state.span != span
+    ]
+    if changed:
+        encoded = encode(
+            [sessions[index] for index in changed], [waves[index] for index in changed]
+        )
+        for index, memory in zip(changed, encoded, strict=True):
             state: StreamState = sessions[index].backbone_state
-            state.memory, state.span = memory, spans[index]
+            state.memory = memory
+            state.span = spans[index]
     return [session.backbone_state.memory for session in sessions]
 
 
 def forget_memory(session: Session, cut: Cut) -> None:
-    """Drop the memory of audio that is forgotten."""
+    """Discard the cached encoder output if the session drops audio frames."""
     if cut.frames:
-        session.backbone_state.memory = session.backbone_state.span = None
+        session.backbone_state.memory = None
+        session.backbone_state.span = None

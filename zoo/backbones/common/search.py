@@ -1,4 +1,7 @@
-"""Greedy and beam search with repetition controls over any ``Continuation``."""
+"""Greedy search and beam search with repetition controls, for any decoder behind ``Continuation``.
+
+An answer is the list of ids that a search generates for one stream.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,33 +12,42 @@ from torch import Tensor
 
 from zoo.errors import ZooError
 
-Stop = Callable[[list[int]], bool]  # whether an answer with these ids so far is long enough
+Stop = Callable[[list[int]], bool]  # receives the generated ids; returns whether to stop
 
 
 class Continuation(Protocol):
-    """Texts in progress for a batch of streams; rows are streams x beams."""
+    """Decoder state of a search over a batch of streams.
+
+    Each stream has one row per beam; row = stream index x beams + beam index.
+    """
 
     @property
     def log_probs(self) -> Tensor:
-        """(rows, vocabulary), of each row's next token."""
+        """(rows, vocabulary) log-probabilities of the next token of each row."""
 
     def fork(self, beams: int) -> None:
-        """Give each stream ``beams`` rows that continue the same text."""
+        """Replace the row of each stream by ``beams`` identical rows."""
 
     def step(self, tokens: list[int], rows: list[int] | None = None) -> None:
-        """Row i continues row ``rows[i]`` of its stream (None: itself) with ``tokens[i]``."""
+        """Append one token to each row.
+
+        Args:
+            tokens: Next id of each row.
+            rows: For each new row, the index of the old row that the new row continues. Both rows
+                belong to the same stream. None continues each row with its own token.
+        """
 
     def generated(self, row: int) -> Tensor:
-        """What is kept of the tokens fed to ``row``."""
+        """Return decoder data of the tokens fed to ``row``, such as keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The ids before an answer, for repetition controls.
+    """Ids before an answer, which the repetition controls compare with generated ids.
 
     Attributes:
-        earlier: Kept target ids that the answer continues.
-        prompt: Ids that were fed in this step, up to the answer.
+        earlier: Kept target ids, which the answer continues.
+        prompt: Decoder input ids of the current request before the answer.
     """
 
     earlier: list[int]
@@ -44,13 +56,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a search.
+    """Search result of one stream.
 
     Attributes:
-        tokens: Ids without the end.
-        finished: Whether the model generated the end.
-        generated: What the continuation keeps of the tokens that were fed: all, or all but the
-            last.
+        tokens: Generated ids without the end id.
+        finished: Whether the model generated the end id.
+        generated: ``Continuation.generated`` of the answer. It covers either all tokens or all
+            tokens but the last.
     """
 
     tokens: list[int]
@@ -60,19 +72,22 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """How an answer is generated.
+    """Configuration of greedy search or beam search.
 
     Attributes:
         beams: Beam size; 1 is greedy search.
-        length_penalty: Finished beams are ranked by log-probability / length ** length_penalty, the
-            end included in the length.
-        no_repeat_ngram: No n-gram of this size is generated twice (0: off).
-        repetition_penalty: Factor on the log-probabilities of ids that occurred before (1: off).
-        repetition: Where the two controls look for earlier ids. text: in kept target text and
-            answer. prompt (released code of InfiniSST): in prompt and answer, the end of turn and
-            the instruction included; an n-gram of earlier text is forbidden if it would be repeated
-            whole.
-        suppress: Texts; no token that contains one of them is generated.
+        length_penalty: Finished beams are ranked by log-probability / length ** length_penalty. The
+            length includes the end id.
+        no_repeat_ngram: Size of the n-grams that may occur only once; 0 disables the control.
+        repetition_penalty: Factor on the log-probabilities of ids that occurred before; 1 disables
+            the control.
+        repetition: Ids that ``no_repeat_ngram`` and ``repetition_penalty`` compare with.
+            text: the kept target text and the answer.
+            prompt: the prompt and the answer, as in the released code of InfiniSST. The prompt
+            includes the instruction and end-of-turn ids. In addition, an n-gram of the kept target
+            text must not be repeated.
+        suppress: Texts that must not be generated. Tokens that contain one of the texts are
+            excluded.
     """
 
     beams: int = 1
@@ -83,7 +98,7 @@ class SearchConfig:
     suppress: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a search that could generate nothing or would never end."""
+        """Raises ZooError for a value out of range and for options that prevent an end."""
         if self.beams < 1:
             raise ZooError(f"The search needs beams of at least 1, not {self.beams}.")
         if self.repetition_penalty <= 0 or self.no_repeat_ngram < 0:
@@ -105,19 +120,20 @@ class SearchConfig:
         """Apply the repetition controls.
 
         Args:
-            log_probs: (rows, vocabulary).
-            contexts: Of each row.
-            answers: Ids of each row's answer so far.
+            log_probs: (rows, vocabulary) log-probabilities of the next token.
+            contexts: Context of each row.
+            answers: Generated ids of each row.
 
         Returns:
-            (rows, vocabulary); ``log_probs`` itself where the controls are off.
+            (rows, vocabulary) scores. If both controls are disabled, the ``log_probs`` tensor
+            itself is returned.
         """
         if self.no_repeat_ngram == 0 and self.repetition_penalty == 1.0:
             return log_probs
         scores = log_probs.clone()
         for row, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
-            before = context.earlier if self.repetition == "text" else context.prompt
-            ids = before + answer
+            previous_ids = context.earlier if self.repetition == "text" else context.prompt
+            ids = previous_ids + answer
             forbidden = following(ids, ids, self.no_repeat_ngram)
             if self.repetition == "prompt":
                 forbidden += following(ids, context.earlier, self.no_repeat_ngram)
@@ -129,12 +145,20 @@ class SearchConfig:
 
 
 def following(ids: list[int], text: list[int], size: int) -> list[int]:
-    """Ids that follow the last ``size - 1`` of ``ids`` wherever these occur in ``text``."""
+    """Return the ids that would complete an n-gram of ``text``.
+
+    Args:
+        ids: Ids so far. The last ``size - 1`` ids are the first part of the n-gram.
+        text: Ids whose n-grams are searched.
+        size: Size n of the n-grams; 0 returns no id.
+    """
     if size == 0 or len(ids) < size - 1:
         return []
     tail = ids[len(ids) - size + 1 :]
-    places = range(len(text) - size + 1)
-    return [text[i + size - 1] for i in places if text[i : i + size - 1] == tail]
+    ngram_starts = range(len(text) - size + 1)
+    return [
+        text[start + size - 1] for start in ngram_starts if text[start : start + size - 1] == tail
+    ]
 
 
 def search(
@@ -151,14 +175,19 @@ def search(
     """Generate one answer per stream.
 
     Args:
-        continuation: Texts in progress, one row per stream.
-        config: How to search.
-        contexts: Ids before each answer.
-        limits: Most ids of each answer, the end included.
-        end: Id that ends a text.
+        continuation: Decoder state after the prompts, one row per stream.
+        config: Beam size and repetition controls.
+        contexts: Ids before the answer of each stream.
+        limits: Maximum number of generated ids of each stream, the end id included.
+        end: Id that ends an answer.
         never: Ids that are never generated.
-        never_first: Per stream, ids that no answer begins with (the end: no empty answer).
-        stops: Per stream, when an answer is long enough; greedy search only, beams ignore it.
+        never_first: For each stream, ids that are never generated first. If the end id is among
+            these ids, no answer is empty.
+        stops: For each stream, an additional stop condition or None. Only greedy search applies
+            stop conditions; beam search ignores them.
+
+    Returns:
+        One answer per stream.
     """
     rules = Rules(config, list(never), never_first or [()] * len(contexts))
     if config.beams > 1:
@@ -168,12 +197,12 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which ids may be generated.
+    """Constraints on generated ids.
 
     Attributes:
         config: Repetition controls.
         never: Ids that are never generated.
-        never_first: Per stream, ids that no answer begins with.
+        never_first: For each stream, ids that are never generated first.
     """
 
     config: SearchConfig
@@ -183,7 +212,16 @@ class Rules:
     def scores(
         self, log_probs: Tensor, contexts: Sequence[Context], answers: Sequence[list[int]]
     ) -> Tensor:
-        """(rows, vocabulary), given each row's answer so far."""
+        """Apply all constraints to (rows, vocabulary) log-probabilities.
+
+        Args:
+            log_probs: (rows, vocabulary) log-probabilities of the next token.
+            contexts: Context of each row.
+            answers: Generated ids of each row.
+
+        Returns:
+            (rows, vocabulary) scores; an excluded id has the score -inf.
+        """
         scores = self.config.scores(log_probs, contexts, answers)
         if self.never:
             never = torch.tensor(self.never, device=scores.device)
@@ -191,11 +229,11 @@ class Rules:
         if not any(self.never_first):
             return scores
 
-        # a stream that ended at once keeps an empty answer while others go on
-        first = [row for row, answer in enumerate(answers) if not answer]
-        if first:
+        # The answer of a stream that ended immediately stays empty while other streams continue.
+        empty_rows = [row for row, answer in enumerate(answers) if not answer]
+        if empty_rows:
             scores = scores.clone()
-        for row in first:
+        for row in empty_rows:
             stream = row * len(self.never_first) // len(scores)
             scores[row, list(self.never_first[stream])] = -torch.inf
         return scores
@@ -209,6 +247,7 @@ def _greedy(
     end: int,
     stops: Sequence[Stop | None],
 ) -> list[Answer]:
+    """Greedy search; for the arguments see ``search``. Finished streams are fed until all finish."""
     tokens: list[list[int]] = [[] for _ in contexts]
     answers: dict[int, Answer] = {}
     while True:
@@ -216,11 +255,13 @@ def _greedy(
         for stream, token in enumerate(best):
             if stream in answers:
                 continue
-            ids, stop = tokens[stream], stops[stream]
-            if token != end:
+            ids = tokens[stream]
+            ended = token == end
+            if not ended:
                 ids.append(token)
-            if token == end or len(ids) == limits[stream] or (stop is not None and stop(ids)):
-                answers[stream] = Answer(ids, token == end, continuation.generated(stream))
+            stop = stops[stream]
+            if ended or len(ids) == limits[stream] or (stop is not None and stop(ids)):
+                answers[stream] = Answer(ids, ended, continuation.generated(stream))
         if len(answers) == len(tokens):
             return [answers[stream] for stream in range(len(tokens))]
         continuation.step(best)
@@ -233,7 +274,10 @@ def _beam_search(
     limits: Sequence[int],
     end: int,
 ) -> list[Answer]:
-    """Hugging Face's beam search with ``early_stopping=False``, per stream."""
+    """Beam search; for the arguments see ``search``.
+
+    Each stream is searched as in Hugging Face Transformers with ``early_stopping=False``.
+    """
     config = rules.config
     continuation.fork(config.beams)
     contexts = [context for context in contexts for _ in range(config.beams)]
@@ -245,9 +289,11 @@ def _beam_search(
         scores = rules.scores(continuation.log_probs, contexts, [beam.tokens for beam in beams])
         sums = [[beam.score] for beam in beams]
         scores = scores + torch.tensor(sums, dtype=scores.dtype, device=scores.device)
+        vocabulary = scores.shape[1]
+        # (streams, 2 x beams): enough candidates even if all beams end in this step
         values, places = scores.view(len(streams), -1).topk(2 * config.beams)
         for stream, value, place in zip(streams, values.tolist(), places.tolist(), strict=True):
-            stream.advance(value, place, scores.shape[1])
+            stream.advance(value, place, vocabulary)
         if all(stream.done for stream in streams):
             return [max(stream.finished, key=lambda scored: scored[0])[1] for stream in streams]
         beams = [beam for stream in streams for beam in stream.beams]
@@ -256,7 +302,13 @@ def _beam_search(
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """A running beam: ids so far, sum of scores and the row that it continues."""
+    """An unfinished beam.
+
+    Attributes:
+        tokens: Generated ids.
+        score: Sum of the scores of the generated ids.
+        row: Index of the decoder row that the beam continues.
+    """
 
     tokens: list[int]
     score: float
@@ -264,12 +316,13 @@ class Beam:
 
 
 class StreamSearch:
-    """The beams of one stream.
+    """Beam search of one stream.
 
     Attributes:
-        beams: Running beams, best first.
-        finished: (normalised score, answer), at most as many as there are beams.
-        done: Whether no running beam can beat the finished ones.
+        beams: Unfinished beams, best first.
+        finished: Pairs of a length-normalised score and an answer, best first, at most
+            ``config.beams`` pairs.
+        done: Whether the search is over: no unfinished beam can outscore the finished answers.
     """
 
     def __init__(
@@ -288,38 +341,40 @@ class StreamSearch:
         self.done = False
 
     def advance(self, values: list[float], places: list[int], vocabulary: int) -> None:
-        """Continue with the best candidates.
+        """Extend the beams by one token.
 
         Args:
-            values: Sums of scores, best first.
-            places: Indices of the same candidates into (beams x vocabulary).
-            vocabulary: Number of ids.
+            values: Scores of the candidates, summed over tokens, best first.
+            places: Index of each candidate, parent beam x vocabulary + token.
+            vocabulary: Size of the vocabulary.
         """
-        if self.done:
+        if self.done:  # the batch needs rows for this stream until all streams are done
             self.beams = [Beam([self.end], beam.score, self.first_row) for beam in self.beams]
             return
         running: list[Beam] = []
         length = len(self.beams[0].tokens) + 1
         for rank, (score, place) in enumerate(zip(values, places, strict=True)):
-            parent, token = self.beams[place // vocabulary], place % vocabulary
-            row = self.first_row + place // vocabulary
+            beam, token = divmod(place, vocabulary)
+            parent = self.beams[beam]
+            row = self.first_row + beam
             if token == self.end or length == self.limit:
                 if rank < self.config.beams:
                     self._finish([*parent.tokens, token], score, row)
             elif len(running) < self.config.beams:
                 running.append(Beam([*parent.tokens, token], score, row))
 
-        self.done = length == self.limit or self._settled(
-            running[0].score / length**self.config.length_penalty
-        )
+        at_limit = length == self.limit  # then no beam is unfinished
+        self.done = at_limit or self._settled(running[0].score / length**self.config.length_penalty)
         padding = [Beam([self.end], 0.0, self.first_row)] * self.config.beams
         self.beams = running or padding
 
     def _finish(self, tokens: list[int], score: float, row: int) -> None:
+        """Add an answer to ``finished`` and keep the best ``config.beams`` answers."""
         ended = tokens[-1] == self.end
         answer = Answer(tokens[:-1] if ended else tokens, ended, self.continuation.generated(row))
         self.finished.append((score / len(tokens) ** self.config.length_penalty, answer))
         self.finished = sorted(self.finished, key=lambda scored: -scored[0])[: self.config.beams]
 
     def _settled(self, best_running: float) -> bool:
+        """Whether ``finished`` is full and its worst score is at least ``best_running``."""
         return len(self.finished) == self.config.beams and best_running <= self.finished[-1][0]

@@ -14,10 +14,10 @@ IGNORED = -100  # label of a position without a loss, as in cross_entropy
 
 
 class TensorBatch:
-    """Base of dataclasses whose tensors travel to a device together."""
+    """Base class of batch dataclasses; ``to`` moves all tensor fields to a device."""
 
     def to(self, device: torch.device | str) -> Self:
-        """The same batch on another device."""
+        """Return a copy of the batch whose tensor fields are on ``device``."""
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]
         values = {name: getattr(self, name) for name in names}
         moved = {
@@ -27,33 +27,34 @@ class TensorBatch:
 
 
 def pad_ids(rows: Iterable[Sequence[int]], padding: int) -> Tensor:
-    """(batch, longest) int64, padded at the end."""
+    """Stack rows of ids into (batch, longest row) int64, padded at the end with ``padding``."""
     tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
     return pad_sequence(tensors, batch_first=True, padding_value=padding)
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:
-    """The tensor in float32, unless it is more precise."""
+    """Convert the tensor to float32; float64 tensors stay float64."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def token_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of (n, vocabulary) logits, at least in float32."""
+    """Cross-entropy of logits (n, vocabulary) and labels (n,), computed at least in float32."""
     return F.cross_entropy(at_least_float32(logits), labels, reduction=reduction)
 
 
 def token_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of (n, vocabulary) logits whose largest is the label."""
+    """Share of rows of logits (n, vocabulary) whose argmax equals the label."""
     return (logits.argmax(-1) == labels).float().mean()
 
 
 def causal_logits(decoder: Any, labels: Tensor, **inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Run a causal LM over a batch without padding on the left.
+    """Run a causal LM over a batch that has no padding on the left.
 
     Args:
-        decoder: With ``model``, which returns hidden states, and output embeddings.
-        labels: (batch, T), the id *at* each position, or ``IGNORED``.
-        inputs: ``input_ids`` (batch, T) or ``inputs_embeds`` (batch, T, width).
+        decoder: Causal LM whose ``model`` returns hidden states and which has output embeddings.
+        labels: (batch, T) int64. The label at position t is input id t, or ``IGNORED``; the
+            function shifts labels by one position.
+        inputs: Either ``input_ids`` (batch, T) or ``inputs_embeds`` (batch, T, width).
 
     Returns:
         Logits (n, vocabulary) and labels (n,) of the labelled positions.
@@ -66,7 +67,7 @@ def causal_logits(decoder: Any, labels: Tensor, **inputs: Tensor) -> tuple[Tenso
 
 @contextmanager
 def gradients_if_trained(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
-    """Gradients inside the block only if a parameter requires one."""
+    """Enable gradients inside the block only if at least one parameter requires a gradient."""
     trained = any(parameter.requires_grad for parameter in parameters)
     with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
         yield

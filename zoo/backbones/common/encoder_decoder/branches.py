@@ -1,5 +1,6 @@
-"""Branches of texts that an encoder-decoder continues: prompts as ids, one encoder memory per
-stream.
+"""Branches of an encoder-decoder: partial hypotheses of a batch of streams during a search.
+
+Prompts are token ids, and each stream has one encoder output, its memory.
 """
 
 from collections.abc import Sequence
@@ -15,9 +16,9 @@ from zoo.backbones.common.encoder_decoder.decoder import Decoder
 
 
 class EncoderDecoderBranches(Branches):
-    """Branches that share one memory per stream.
+    """Branches of an encoder-decoder; all branches of a stream attend to the same encoder memory.
 
-    What is kept of a row are the places of its tokens.
+    ``generated`` returns cache positions, which ``attention``, ``states`` and ``append`` take.
     """
 
     def __init__(
@@ -29,24 +30,25 @@ class EncoderDecoderBranches(Branches):
         heads: Heads,
         states: bool = False,
     ) -> None:
-        """Feed the prompts.
+        """Run the decoder over the prompts.
 
         Args:
-            decoder: The decoder.
-            memories: (frames, width) per stream, at least one frame each.
-            prompts: Ids before the answer, at least one each.
-            heads: Per layer the heads whose cross-attention is recorded (empty: none).
-            states: Whether hidden states are kept.
+            decoder: Text decoder.
+            memories: (frames, width) encoder output of each stream, at least one frame.
+            prompts: Prompt ids of each stream, at least one id. The search generates the ids that
+                follow the prompt.
+            heads: Heads whose cross-attention is recorded, by layer index. An empty mapping records
+                no attention.
+            states: Whether the hidden states of the decoder are kept.
         """
         self.decoder = decoder
         self._heads = heads
         self._keep_states = states
         self._frames = [len(memory) for memory in memories]
         self._lengths = [len(prompt) for prompt in prompts]
-        self._attention: list[
-            Tensor
-        ] = []  # of prompts, then per step: (streams, new, heads, frames)
-        self._states: list[Tensor] = []  # likewise: (streams, new, width)
+        # One tensor per decoder call: first the prompts, then each step of the search.
+        self._attention: list[Tensor] = []  # (streams, new, heads, frames)
+        self._states: list[Tensor] = []  # (streams, new, width)
         device = memories[0].device
         super().__init__(
             decoder.cache(streams=len(prompts), room=max(self._lengths)),
@@ -63,28 +65,41 @@ class EncoderDecoderBranches(Branches):
         self.log_probs = self._predict(hidden[:, -1])
 
     def generated(self, row: int) -> Tensor:
-        """(n,) places of the tokens fed to ``row``: for ``attention``, ``states``, ``append``."""
+        """Return the cache positions, after the prompt, of the tokens fed to ``row``: (n,)."""
         return self.places(row)
 
     def attention(self, stream: int, places: Tensor) -> Tensor:
-        """(prompt + n, heads, frames): cross-attention of the prompt and of the tokens at
-        ``places``.
+        """Return the cross-attention of the prompt and of generated tokens.
+
+        Args:
+            stream: Index of the stream.
+            places: (n,) cache positions of the tokens, counted from the end of the prompt.
+
+        Returns:
+            (prompt + n, heads, frames) weights, without padded frames.
         """
-        return self._gather(self._attention, stream, places)[..., : self._frames[stream]]
+        weights = self._gather(self._attention, stream, places)
+        return weights[..., : self._frames[stream]]
 
     def states(self, stream: int, places: Tensor) -> Tensor:
-        """(prompt + n, width): hidden states of the prompt and of the tokens at ``places``."""
+        """Return the hidden states of the prompt and of the tokens at ``places`` (n,).
+
+        The shape is (prompt + n, width).
+        """
         return self._gather(self._states, stream, places)
 
     def append(self, tokens: list[int], branches: Sequence[Tensor]) -> Tensor:
-        """Feed each stream one token after a branch; all rows stay as they are.
+        """Feed one more token per stream after a branch, outside of the search.
+
+        The rows of the search are unchanged: no row attends to the new token.
 
         Args:
             tokens: One id per stream.
-            branches: (n,) places of each stream's branch.
+            branches: (n,) cache positions of the tokens of each stream's branch, counted from the
+                end of the prompt.
 
         Returns:
-            (streams, 1) places of the new tokens.
+            (streams, 1) cache positions of the new tokens, counted from the end of the prompt.
         """
         device = self.visible.device
         visible = torch.zeros(self.streams, self._cache.length + 1, dtype=torch.bool, device=device)
@@ -95,10 +110,11 @@ class EncoderDecoderBranches(Branches):
             visible[stream, self.prefix + places] = True
             positions[stream] = self._lengths[stream] + len(places)
 
-        new = self._cache.length - self.prefix
-        self._feed(torch.tensor(tokens, device=device)[:, None], positions, visible[:, None])
+        new_place = self._cache.length - self.prefix
+        ids = torch.tensor(tokens, device=device)[:, None]  # (streams, 1)
+        self._feed(ids, positions, visible[:, None])
         self.visible = F.pad(self.visible, (0, 1))
-        return torch.full((self.streams, 1), new, device=device)
+        return torch.full((self.streams, 1), new_place, device=device)
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         hidden, attention = self.decoder(
@@ -114,19 +130,21 @@ class EncoderDecoderBranches(Branches):
         return logits
 
     def _gather(self, steps: Sequence[Tensor], stream: int, places: Tensor) -> Tensor:
-        every = torch.cat([step[stream] for step in steps])
-        prompt = every[self.prefix - self._lengths[stream] : self.prefix]
-        return torch.cat([prompt, every[self.prefix + places]])
+        """Return one stream's rows of the prompt, without padding, and of ``places``."""
+        rows = torch.cat([step[stream] for step in steps])  # one row per cache position
+        prompt_start = self.prefix - self._lengths[stream]
+        prompt_rows = rows[prompt_start : self.prefix]
+        return torch.cat([prompt_rows, rows[self.prefix + places]])
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One branch of a batch of texts.
+    """Reference to one branch within a batch of branches.
 
     Attributes:
-        texts: The batch.
-        stream: Number of the stream in the batch.
-        places: (n,) places of the branch's tokens after the prompt.
+        texts: Branches of the whole batch.
+        stream: Index of the stream in the batch.
+        places: (n,) cache positions of the branch's tokens, counted from the end of the prompt.
     """
 
     texts: EncoderDecoderBranches

@@ -1,4 +1,4 @@
-"""Decoder inputs and labels of excerpts, for encoder-decoders."""
+"""Decoder inputs and labels of training excerpts, for encoder-decoders."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,22 @@ from zoo.data.excerpts import Excerpt
 def decoder_rows(
     tokenizer: PreTrainedTokenizerBase, excerpt: Excerpt, *, opening: Sequence[int], end: int
 ) -> tuple[list[int], list[int]]:
-    """Inputs and labels of an excerpt's text; its given prefix is fed, but has no loss.
+    """Return the decoder inputs and labels of an excerpt's text.
+
+    The excerpt's prefix is part of the inputs, but its tokens have no loss.
 
     Args:
-        tokenizer: Of the decoder.
-        excerpt: Text, and the prefix of it that is given.
-        opening: Ids before the text, at least one.
+        tokenizer: Tokenizer of the decoder.
+        excerpt: Excerpt with its text and the prefix of the text that has no loss.
+        opening: Decoder ids before the text, such as start and language ids; at least one id.
         end: Id that ends the text.
 
     Returns:
-        Ids, and the id that each predicts, of equal length.
+        Input ids and labels of equal length. Label t is the id that follows input t, or
+        ``IGNORED``.
     """
     inputs = [*opening, *token_ids(tokenizer, excerpt.text)]
-    given = len(opening) - 1 + len(token_ids(tokenizer, excerpt.prefix))
-    return inputs, [*[IGNORED] * given, *inputs[1 + given :], end]
+    prefix_length = len(token_ids(tokenizer, excerpt.prefix))
+    num_ignored = len(opening) - 1 + prefix_length
+    labels = [*[IGNORED] * num_ignored, *inputs[1 + num_ignored :], end]
+    return inputs, labels

@@ -1,8 +1,9 @@
 """Transformers' decoders with cross-attention, run layer by layer.
 
-Their own ``forward`` derives positions from the length of the cache and returns attention weights
-of all layers or of none. Streams of different lengths and beams that are branches of one sequence
-need explicit positions and masks, and alignment needs the weights of a few heads.
+``forward`` of a Transformers decoder derives positions from the length of the cache, and returns
+attention weights of either all layers or no layer. Streaming needs explicit positions and masks,
+because a batch contains streams of different lengths and several beams share one cached sequence.
+The alignment needs the attention weights of a few heads only.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,17 @@ from zoo.errors import ZooError
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How a decoder of Transformers differs from the others; all normalise before each block.
+    """Attribute names and options of one Transformers decoder class.
+
+    All supported classes apply layer norm before each block.
 
     Attributes:
-        cross: Name of a layer's cross-attention.
-        cross_norm: Name of the layer norm before the cross-attention.
-        ffn_norm: Name of the layer norm before the feed-forward block.
-        scaled: Whether embeddings are scaled outside the embedding module.
-        learned: Whether positions have a learned table, from 0; otherwise they are sinusoids, from
-            the padding id + 1.
+        cross: Attribute name of the cross-attention in a layer.
+        cross_norm: Attribute name of the layer norm before the cross-attention.
+        ffn_norm: Attribute name of the layer norm before the feed-forward block.
+        scaled: Whether token embeddings are scaled outside the embedding module.
+        learned: Whether position embeddings are learned. Learned positions count from 0. All other
+            decoders have sinusoidal positions, which count from the padding id + 1.
     """
 
     cross: str
@@ -55,12 +58,12 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Keys and values of the cross-attention, padded on the right.
+    """Cross-attention keys and values of the encoder output, padded on the right.
 
     Attributes:
-        keys: Per layer (streams, heads, frames, head size).
-        values: Per layer (streams, heads, frames, head size).
-        visible: (streams, 1, 1, frames) bool, or None without padding.
+        keys: One tensor (streams, heads, frames, head size) per layer.
+        values: One tensor (streams, heads, frames, head size) per layer.
+        visible: (streams, 1, 1, frames) bool mask, False in padding. None if no stream is padded.
     """
 
     keys: Sequence[Tensor]
@@ -69,22 +72,31 @@ class Memory:
 
 
 class Decoder(nn.Module):
-    """A decoder of Transformers and its output layer.
+    """A decoder of Transformers with its output layer.
 
-    Training calls ``module`` and ``head`` directly.
+    ``forward`` decodes with a cache. ``teacher_forced`` runs training batches without a cache.
 
     Attributes:
-        module: The decoder of Transformers.
-        head: Hidden states to logits of the vocabulary.
+        family: Attribute names and options of the decoder's class.
+        module: Decoder module of Transformers.
+        head: Output layer from hidden states to vocabulary logits.
         depth: Number of layers.
-        heads: Attention heads per layer.
-        width: Size of hidden states.
+        heads: Number of attention heads per layer.
+        width: Size of the hidden states.
     """
 
     module: Any
 
     def __init__(self, module: nn.Module, head: nn.Linear) -> None:
-        """Raises ZooError for a decoder that is not in ``FAMILIES``."""
+        """Wrap a decoder.
+
+        Args:
+            module: Decoder module of Transformers.
+            head: Output layer from hidden states to vocabulary logits.
+
+        Raises:
+            ZooError: If the class of ``module`` is not in ``FAMILIES``.
+        """
         super().__init__()
         kind = type(module).__name__
         if kind not in FAMILIES:
@@ -100,22 +112,28 @@ class Decoder(nn.Module):
 
     @property
     def layers(self) -> Sequence[Any]:
-        """The module's layers, first to last."""
+        """Layers of the decoder, first to last."""
         return cast("Sequence[Any]", self.module.layers)
 
     @property
     def room(self) -> int | None:
-        """Most positions of a text (None: any number)."""
-        return int(self.module.embed_positions.weight.shape[0]) if self.family.learned else None
+        """Maximum number of decoder positions; None if the number is unlimited."""
+        if not self.family.learned:
+            return None
+        return int(self.module.embed_positions.weight.shape[0])
 
     def cache(self, *, streams: int, room: int) -> KeyValueCache:
-        """An empty cache for so many streams, with room for ``room`` positions."""
+        """Create an empty key-value cache with space for ``room`` positions per stream."""
         size = self.width // self.heads
         shape = (self.depth, 2, streams, self.heads, room + ROOM, size)
         return KeyValueCache(self.head.weight.new_zeros(shape))
 
     def project_memories(self, memories: Sequence[Tensor]) -> Memory:
-        """Keys and values of encoder memories (frames, width), one per stream."""
+        """Compute the cross-attention keys and values of all layers.
+
+        Args:
+            memories: (frames, width) encoder output of each stream.
+        """
         lengths = torch.tensor([len(memory) for memory in memories], device=memories[0].device)
         padded = nn.utils.rnn.pad_sequence(list(memories), batch_first=True).to(
             self.head.weight.dtype
@@ -138,20 +156,20 @@ class Decoder(nn.Module):
         memory: Memory,
         heads: Heads,
     ) -> tuple[Tensor, Tensor]:
-        """Append tokens to the cache.
+        """Run the decoder over new tokens and append their keys and values to the cache.
 
         Args:
-            ids: (streams, new).
-            positions: (streams, new).
-            visible: (streams, new, cached + new) bool, the positions that each new one attends to.
-            cache: Keys and values of the text; written in place.
-            memory: Keys and values of the encoder's frames.
-            heads: Per layer the heads whose cross-attention is returned; other layers compute no
-                weights.
+            ids: (streams, new) token ids.
+            positions: (streams, new) position of each token in its text.
+            visible: (streams, new, cached + new) bool self-attention mask of the new tokens.
+            cache: Self-attention keys and values; written in place.
+            memory: Cross-attention keys and values.
+            heads: Heads whose cross-attention weights are returned, by layer index. No weights are
+                computed for all other layers.
 
         Returns:
-            Hidden states (streams, new, width) and attention weights (streams, new, heads, frames)
-            of ``heads``, layer by layer.
+            Hidden states (streams, new, width), and attention weights (streams, new, heads, frames)
+            whose heads are ordered by layer.
         """
         cache.reserve(ids.shape[1])
         hidden = self._embed(ids, positions)
@@ -178,20 +196,20 @@ class Decoder(nn.Module):
             hidden = hidden + self._transform(layer, getattr(layer, self.family.ffn_norm)(hidden))
         cache.length += ids.shape[1]
         hidden = self.module.layer_norm(hidden)
-        return hidden, torch.cat(recorded, dim=2) if recorded else hidden.new_zeros(
-            *ids.shape, 0, 0
-        )
+        if not recorded:
+            return hidden, hidden.new_zeros(*ids.shape, 0, 0)
+        return hidden, torch.cat(recorded, dim=2)
 
     def teacher_forced(
         self, inputs: Tensor, labels: Tensor, memory: Tensor, inside: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Run Transformers' own decoder over whole texts.
+        """Run the Transformers decoder over whole texts for training, without a cache.
 
         Args:
-            inputs: (batch, T) ids.
-            labels: (batch, T), the id that each input predicts, or ``IGNORED``.
-            memory: (batch, frames, width).
-            inside: (batch, frames) int64, 0 in padding.
+            inputs: (batch, T) input ids.
+            labels: (batch, T) labels. Label t is the id that follows input t, or ``IGNORED``.
+            memory: (batch, frames, width) encoder output.
+            inside: (batch, frames) int64 mask: 1 for encoder frames, 0 for padding.
 
         Returns:
             Logits (n, vocabulary) and labels (n,) of the labelled positions.
@@ -206,27 +224,30 @@ class Decoder(nn.Module):
         return self.head(states[labelled]), labels[labelled]
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Return token plus position embeddings (streams, new, width)."""
         embeddings: Tensor = self.module.embed_tokens(ids)
         if self.family.scaled:
             embeddings = embeddings * self.module.embed_scale
-        return embeddings + self._table(positions)
+        return embeddings + self._embed_positions(positions)
 
-    def _table(self, positions: Tensor) -> Tensor:
-        """Embeddings of positions; a table of sinusoids grows when it is too short."""
+    def _embed_positions(self, positions: Tensor) -> Tensor:
+        """Return position embeddings; the sinusoidal table is extended for late positions."""
         table = self.module.embed_positions
         if self.family.learned:
             return torch.as_tensor(table.weight[positions])
-        places = positions + table.padding_idx + 1
-        most = int(places.max()) + 1
-        if most > len(table.weights):
+        indices = positions + table.padding_idx + 1
+        needed_length = int(indices.max()) + 1
+        if needed_length > len(table.weights):
             with torch.inference_mode(False):
-                table.make_weights(most + ROOM, table.embedding_dim, table.padding_idx)
-        return torch.as_tensor(table.weights[places])
+                table.make_weights(needed_length + ROOM, table.embedding_dim, table.padding_idx)
+        return torch.as_tensor(table.weights[indices])
 
     def _attend_text(
         self, number: int, layer: Any, hidden: Tensor, visible: Tensor, cache: KeyValueCache
     ) -> Tensor:
-        attention, normed = layer.self_attn, layer.self_attn_layer_norm(hidden)
+        """Causal self-attention of layer ``number`` over cached and new positions."""
+        attention = layer.self_attn
+        normed = layer.self_attn_layer_norm(hidden)
         keys, values = cache.update(
             self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed)), number
         )
@@ -240,23 +261,34 @@ class Decoder(nn.Module):
         return torch.as_tensor(attention.out_proj(self._merge(attended)))
 
     def _transform(self, layer: Any, hidden: Tensor) -> Tensor:
+        """Apply the feed-forward block, which some classes store as ``ffn``, others as layers."""
         if hasattr(layer, "ffn"):
             return torch.as_tensor(layer.ffn(hidden))
         return torch.as_tensor(layer.fc2(layer.activation_fn(layer.fc1(hidden))))
 
     def _split(self, hidden: Tensor) -> Tensor:
-        """(streams, positions, width) to (streams, heads, positions, head size)."""
+        """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
         return hidden.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
     def _merge(self, attended: Tensor) -> Tensor:
+        """Reshape (streams, heads, positions, head size) to (streams, positions, width)."""
         return attended.transpose(1, 2).flatten(2)
 
 
 def weights(
     query: Tensor, keys: Tensor, visible: Tensor | None, scale: float, heads: Sequence[int] | None
 ) -> Tensor:
-    """Attention weights (streams, new, heads, frames) of ``heads`` (None: all), at least in
-    float32.
+    """Compute cross-attention weights, at least in float32.
+
+    Args:
+        query: (streams, heads, new, head size).
+        keys: (streams, heads, frames, head size).
+        visible: (streams, 1, 1, frames) bool mask, False in padding. None if no stream is padded.
+        scale: Factor on the query.
+        heads: Indices of the heads. None selects all heads.
+
+    Returns:
+        (streams, new, heads, frames) weights of the selected heads.
     """
     if heads is not None:
         chosen = torch.tensor(heads, device=query.device)

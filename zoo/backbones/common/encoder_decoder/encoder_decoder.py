@@ -1,7 +1,7 @@
 """Offline encoder-decoders behind the backbone contract.
 
-All kept audio is encoded again at every request; the written prefix is forced, then continued. A
-family fills ``build``, ``encode_audio`` and ``opening``.
+At every request, the backbone encodes all kept audio again, feeds the emitted prefix to the decoder
+and continues it. Concrete backbones implement ``build``, ``encode_audio`` and ``opening``.
 """
 
 from abc import abstractmethod
@@ -33,10 +33,17 @@ from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKi
 
 
 class EncoderDecoder(Backbone):
-    """An encoder-decoder whose cross-attention aligns target tokens with frames of its encoder.
+    """Base class of encoder-decoders whose cross-attention aligns target tokens with frames.
 
-    ``build`` sets ``decoder``, ``tokenizer`` and ``end`` (the id that ends a text); it may fill
-    ``never`` (ids that are never generated) and ``never_first`` (ids that no text begins with).
+    ``build`` must set ``decoder``, ``tokenizer`` and ``end``. It may fill ``never`` and
+    ``never_first``.
+
+    Attributes:
+        decoder: Text decoder.
+        tokenizer: Tokenizer of the target text.
+        end: Id of the token that ends a text.
+        never: Ids that are never generated.
+        never_first: Ids that are never generated as the first token of a text.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE
@@ -58,10 +65,13 @@ class EncoderDecoder(Backbone):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            search: How an answer is generated.
-            alignment: Which cross-attention aligns target tokens with source frames.
-            max_tokens: Most new ids of an answer, its end included.
-            dtype: Of weights and activations.
+            search: Beam search and repetition settings.
+            alignment: Choice and processing of the cross-attention heads for the alignment.
+            max_tokens: Maximum number of new ids per request, the end token included.
+            dtype: Name of the torch dtype of weights and activations.
+
+        Raises:
+            ZooError: If ``max_tokens`` is below 1 or ``dtype`` is unknown.
         """
         super().__init__()
         if max_tokens < 1:
@@ -75,36 +85,42 @@ class EncoderDecoder(Backbone):
 
     @abstractmethod
     def build(self) -> None:
-        """Create modules as children, in ``dtype``, and read weights.
+        """Create the modules as children, in ``self.dtype``, and read their weights.
 
         Raises:
-            ZooError: On what cannot be loaded.
+            ZooError: If a model, tokenizer or weights file cannot be loaded.
         """
 
     @abstractmethod
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Encode waves as a batch.
+        """Encode one wave per stream, as a batch.
 
-        ``session.backbone_state.features`` may keep what the next request can use again.
+        Implementations may cache features in ``session.backbone_state.features`` for the next
+        request.
 
         Args:
-            sessions: Of the streams.
-            waves: (n,) samples, the front of each session's kept audio.
+            sessions: One session per stream.
+            waves: (n,) samples of each stream, a prefix of the session's kept audio.
 
         Returns:
-            (frames, width) each; no frames where a wave is too short for one. Frame i stands for
-            samples from i x ``frame_samples`` on. Frames beyond the wave (Whisper's 30 s) are
-            attended to, but not aligned with.
+            (frames, width) of each stream. A wave shorter than one frame has 0 frames. Frame i
+            begins at sample i x ``frame_samples``. The decoder also attends to frames beyond the
+            end of the wave (Whisper pads to 30 s), but the alignment excludes these frames.
         """
 
     @abstractmethod
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Decoder ids before the text, at least one: start, language, task."""
+        """Return the decoder ids before the text, such as start, language and task ids.
+
+        The list has at least one id.
+        """
 
     def load(self) -> None:
-        """Build the network and check the configuration against it.
+        """Build the network and check the configured alignment heads.
 
-        Raises ZooError on a mismatch.
+        Raises:
+            ZooError: If a configured layer or head does not exist, or no token contains one of the
+                suppressed texts.
         """
         self.build()
         self.eval()
@@ -114,16 +130,21 @@ class EncoderDecoder(Backbone):
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
     def open(self, session: Session) -> StreamState:
-        """An empty state."""
+        """Create the empty state of a new stream."""
         return StreamState()
 
     def forget(self, session: Session, cut: Cut) -> None:
-        """Drop the encoder output of forgotten audio; kept text is fed again at every request."""
+        """Drop the encoder output of forgotten audio.
+
+        The decoder has no cache to cut, because the kept text is decoded anew at every request.
+        """
         forget_memory(session, cut)
 
     def vocabulary(self, session: Session, task: Task) -> Vocabulary:
-        """Word boundaries of an answer: in the source language for a transcript, else in the
-        target's.
+        """Return the word boundaries of the output language.
+
+        The output language is the source language for transcription and the target language for
+        translation.
         """
         language = (
             session.source_language if task is Task.TRANSCRIPTION else session.target_language
@@ -134,49 +155,55 @@ class EncoderDecoder(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Encode all kept audio, then continue the written prefix, which is forced in one pass.
+        """Encode all kept audio, feed the emitted prefix in one pass and continue the prefix.
 
-        A stream whose audio is too short for a frame of memory gets no new token.
+        A stream whose audio is too short for one encoder frame gets no new token. For the arguments
+        see ``Backbone.decode``.
         """
-        asked = list(zip(sessions, requests, strict=True))
-        waves = [session.visible_audio(request.audio_end) for session, request in asked]
+        streams = list(zip(sessions, requests, strict=True))
+        waves = [session.visible_audio(request.audio_end) for session, request in streams]
         memories = encoder_memories(self.encode_audio, sessions, waves)
-        hypotheses = [self._unchanged(session, request, needs) for session, request in asked]
+        hypotheses = [self._unchanged(session, request, needs) for session, request in streams]
+
+        # One batch per task: transcriptions and translations may be decoded differently.
         for task in Task:
-            live = [
+            batch_indices = [
                 index
                 for index, request in enumerate(requests)
                 if request.task is task and len(memories[index])
             ]
-            if not live:
+            if not batch_indices:
                 continue
-            batch = (
-                [sessions[index] for index in live],
-                [requests[index] for index in live],
-                [memories[index] for index in live],
-            )
-            transcribed = task is Task.TRANSCRIPTION
-            answers = self.transcribe(*batch) if transcribed else self._continue(*batch, needs)
-            for index, answer in zip(live, answers, strict=True):
-                hypotheses[index] = answer
+            batch_sessions = [sessions[index] for index in batch_indices]
+            batch_requests = [requests[index] for index in batch_indices]
+            batch_memories = [memories[index] for index in batch_indices]
+            if task is Task.TRANSCRIPTION:
+                decoded = self.transcribe(batch_sessions, batch_requests, batch_memories)
+            else:
+                decoded = self._continue(batch_sessions, batch_requests, batch_memories, needs)
+            for index, hypothesis in zip(batch_indices, decoded, strict=True):
+                hypotheses[index] = hypothesis
         return hypotheses
 
     def transcribe(
         self, sessions: Sequence[Session], requests: Sequence[Request], memories: Sequence[Tensor]
     ) -> list[Hypothesis]:
-        """Answer TRANSCRIPT requests: source tokens, no prefix, ``transcript`` set.
+        """Decode transcription requests: source-language tokens without a prefix.
 
-        This default decodes after ``opening(session, Task.TRANSCRIPTION)``.
+        By default, the transcript is decoded after ``opening(session, Task.TRANSCRIPTION)``.
 
         Args:
-            sessions: Of the streams.
-            requests: One per stream.
-            memories: (frames, width) each, at least one frame.
+            sessions: One session per stream.
+            requests: One transcription request per stream.
+            memories: (frames, width) encoder output of each stream, at least one frame.
+
+        Returns:
+            One hypothesis per stream, with ``transcript`` set.
         """
-        answers = self._continue(sessions, requests, memories, frozenset())
+        hypotheses = self._continue(sessions, requests, memories, frozenset())
         return [
-            replace(answer, transcript=self.text(answer.token_ids.tolist()).strip())
-            for answer in answers
+            replace(hypothesis, transcript=self.text(hypothesis.token_ids.tolist()).strip())
+            for hypothesis in hypotheses
         ]
 
     def _continue(
@@ -186,7 +213,10 @@ class EncoderDecoder(Backbone):
         memories: Sequence[Tensor],
         needs: frozenset[Capability],
     ) -> list[Hypothesis]:
-        """Continue opening and prefix of each stream."""
+        """Continue the emitted prefix of each stream; for the arguments see ``transcribe``.
+
+        Alignments and decoder states are computed if ``needs`` contains ALIGNMENT and SPEECH.
+        """
         texts = [
             self._text(session, request)
             for session, request in zip(sessions, requests, strict=True)
@@ -215,9 +245,11 @@ class EncoderDecoder(Backbone):
         for stream, (text, answer) in enumerate(zip(texts, answers, strict=True)):
             hypothesis = text.hypothesis(answer, limit=limits[stream])
             if heads:
-                attention = branches.attention(stream, answer.generated)[..., : text.frames]
-                opening = len(text.opening)
-                hypothesis = text.aligned(hypothesis, self.alignment, attention, opening=opening)
+                attention = branches.attention(stream, answer.generated)
+                attention = attention[..., : text.frames]  # (positions, heads, frames)
+                hypothesis = text.aligned(
+                    hypothesis, self.alignment, attention, opening=len(text.opening)
+                )
             hypotheses.append(hypothesis)
         if not with_states:
             return hypotheses
@@ -230,19 +262,22 @@ class EncoderDecoder(Backbone):
         answers: Sequence[Answer],
         hypotheses: Sequence[Hypothesis],
     ) -> list[Hypothesis]:
-        """The hypotheses with the hidden states of all their tokens.
+        """Return the hypotheses with the decoder hidden states of all tokens.
 
-        The last token of an answer that was cut at a limit is fed here. Each session's state keeps
-        its branch, so that a written text can be ended without decoding it again.
+        If the search stopped at the length limit, the last token of the answer has no hidden state
+        yet, and this function feeds that token to the decoder. Each session's state keeps the
+        branch of its hypothesis, so that the end token can be appended without decoding again.
         """
-        places = [answer.generated for answer in answers]
-        cut = [len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)]
-        if any(cut):
-            last = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
-            appended = branches.append(last, places)
+        places = [answer.generated for answer in answers]  # cache positions of the fed tokens
+        last_missing = [
+            len(fed) < len(answer.tokens) for fed, answer in zip(places, answers, strict=True)
+        ]
+        if any(last_missing):
+            last_tokens = [answer.tokens[-1] if answer.tokens else self.end for answer in answers]
+            appended = branches.append(last_tokens, places)
             places = [
                 torch.cat([fed, new]) if missing else fed
-                for fed, new, missing in zip(places, appended, cut, strict=True)
+                for fed, new, missing in zip(places, appended, last_missing, strict=True)
             ]
 
         extended = []
@@ -253,6 +288,7 @@ class EncoderDecoder(Backbone):
         return extended
 
     def _text(self, session: Session, request: Request) -> PartialText:
+        """Return the partial text that a request continues; a transcription has no prefix."""
         samples = len(session.visible_audio(request.audio_end))
         return PartialText(
             opening=self.opening(session, request.task),
@@ -262,13 +298,14 @@ class EncoderDecoder(Backbone):
         )
 
     def _frames(self, samples: int) -> Frames:
-        """Frames that so many samples cover, the last one perhaps in part."""
+        """Return the number of frames that cover ``samples``, rounded up."""
         return -(-samples // self.frame_samples)
 
     def _limit(self, prompt: int) -> int:
-        """Most new ids after a prompt of so many.
+        """Return the maximum number of new ids after a prompt of ``prompt`` ids.
 
-        Raises ZooError where there is no position for one.
+        Raises:
+            ZooError: If the prompt fills all positions of the decoder.
         """
         room = self.decoder.room
         if room is None:
@@ -283,12 +320,12 @@ class EncoderDecoder(Backbone):
     def _unchanged(
         self, session: Session, request: Request, needs: frozenset[Capability]
     ) -> Hypothesis:
-        """The answer to audio that is too short for a frame of memory."""
+        """Return the hypothesis for audio that is too short for one encoder frame."""
         text = self._text(session, request)
         if request.task is Task.TRANSCRIPTION:
             return replace(text.unchanged(aligned=False), transcript="")
         return text.unchanged(aligned=Capability.ALIGNMENT in needs)
 
     def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation, special tokens left out."""
+        """Detokenise ids; special tokens are skipped."""
         return detokenise(self.tokenizer, token_ids)
