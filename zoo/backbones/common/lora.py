@@ -1,8 +1,7 @@
-"""Low-rank adapters (LoRA) inside a network of Transformers, through peft: new, read, merged,
-written.
+"""Low-rank adapters (LoRA) of a Transformers network: creating, reading, merging and writing.
 
-An adapter lies inside the layers that it adapts: the network keeps its class, and the names of
-weights tell the adapter's from the others.
+peft injects the adapter weights into the adapted layers, so the network keeps its class. Adapter
+weights are recognised by name.
 """
 
 import json
@@ -28,20 +27,20 @@ from zoo.errors import ZooError, shorten_list
 ADAPTER = "speech"
 WITHIN = (".lora_A.", ".lora_B.")
 BASE = ".base_layer."
-FOLDER = "speech-lora"  # of an adapter beside the weights, as Microsoft names it
-PREFIX = "base_model.model."  # of an adapter's weights in such a folder
+FOLDER = "speech-lora"  # subfolder of the adapter files, as in Phi-4-Multimodal's repository
+PREFIX = "base_model.model."  # prefix of the adapter weight names in the adapter files
 
 
 @dataclass(frozen=True, slots=True)
 class LoraConfig:
-    """An adapter that is trained; the defaults are those of Phi-4-Multimodal's speech adapter.
+    """Configuration of a LoRA adapter; the defaults are those of Phi-4-Multimodal's speech adapter.
 
     Attributes:
-        rank: Rank of the update.
-        alpha: The update is scaled by alpha / rank.
-        dropout: Share of inputs that are dropped in training.
-        save: What an exported model holds. merged: weights with the adapter added. adapter: the
-            weights it started from, and the adapter in a folder beside them.
+        rank: Rank of the weight update.
+        alpha: Numerator of the scaling factor alpha / rank of the weight update.
+        dropout: Probability with which an input of the adapter is dropped in training.
+        save: Format of an exported model. merged: the adapter is added to the weights. adapter: the
+            base weights are unchanged, and the adapter is written to a subfolder.
     """
 
     rank: int = 320
@@ -64,7 +63,11 @@ class LoraConfig:
         return self.alpha / self.rank
 
     def peft(self, targets: str) -> peft.LoraConfig:
-        """The same configuration for peft; for ``targets`` see ``inject``."""
+        """Convert to a configuration of peft.
+
+        Args:
+            targets: Regular expression for the whole path of each adapted layer.
+        """
         return peft.LoraConfig(
             r=self.rank,
             lora_alpha=self.alpha,
@@ -79,15 +82,15 @@ class Adapter:
     """A trained adapter on disk.
 
     Attributes:
-        config: Rank and alpha.
-        files: The file of each of its weights.
+        config: Rank, alpha and dropout of the adapter.
+        files: File of each adapter weight, by weight name.
     """
 
     config: LoraConfig
     files: Mapping[str, Path]
 
     def names(self, weight: str) -> tuple[str, str] | None:
-        """Names of the two factors that update a weight, or None."""
+        """Return the names of the two LoRA factors A and B of a weight; None if not adapted."""
         stem = weight.removesuffix(".weight")
         for form in (f"{stem}.lora_{{}}.{ADAPTER}.weight", f"{PREFIX}{stem}.lora_{{}}.weight"):
             first, second = (form.format(letter) for letter in "AB")
@@ -97,7 +100,17 @@ class Adapter:
 
 
 def read_adapter(folder: Path) -> Adapter | None:
-    """The adapter beside the weights in ``folder``, or None. Raises ZooError for a damaged one."""
+    """Read the description of the adapter stored with a model.
+
+    Args:
+        folder: Folder of the model, whose subfolder ``FOLDER`` holds the adapter.
+
+    Returns:
+        The adapter, or None if the subfolder does not exist.
+
+    Raises:
+        ZooError: If the adapter's config or weights file is missing or damaged.
+    """
     place = folder / FOLDER
     if not place.is_dir():
         return None
@@ -114,9 +127,15 @@ def read_adapter(folder: Path) -> Adapter | None:
 
 
 def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraConfig:
-    """The configuration under the ``keys`` of rank, alpha and dropout.
+    """Build a configuration from a parsed JSON object.
 
-    Raises ZooError without them.
+    Args:
+        settings: Parsed JSON value.
+        keys: Keys of rank, alpha and dropout in ``settings``.
+        where: Name of the JSON file for the error message.
+
+    Raises:
+        ZooError: If rank or alpha is missing.
     """
     found = settings if isinstance(settings, dict) else {}
     rank, alpha, dropout = (found.get(key) for key in keys)
@@ -130,17 +149,21 @@ def lora_config(settings: Any, keys: tuple[str, str, str], where: str) -> LoraCo
 def install(
     network: nn.Module, adapter: Adapter | None, lora: LoraConfig | None, targets: str
 ) -> None:
-    """Put an adapter into a network that has its weights.
+    """Add an adapter to a network whose base weights are loaded.
+
+    With ``lora``, separate adapter weights are injected, and a trained adapter fills these weights.
+    Without ``lora``, a trained adapter is added to the base weights.
 
     Args:
-        network: With all weights but the adapter's.
-        adapter: A trained one; None: a new one, which changes nothing yet, if there is a ``lora``.
-        lora: Configuration of an adapter that is kept apart; None: a trained one is added to the
-            weights.
-        targets: See ``inject``.
+        network: Network with its base weights.
+        adapter: Trained adapter. None leaves the outputs of the network unchanged: an injected new
+            adapter starts with a zero update.
+        lora: Configuration of the injected adapter weights. None injects no adapter weights.
+        targets: Regular expression for the whole path of each adapted layer.
 
     Raises:
-        ZooError: For an adapter that does not fit the network or differs from ``lora``.
+        ZooError: If the adapter does not fit the network, or its rank or alpha differs from
+            ``lora``.
     """
     if lora is not None:
         if adapter is not None and (adapter.config.rank, adapter.config.alpha) != (
@@ -181,16 +204,16 @@ def install(
 
 
 def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
-    """Put a new adapter, which changes nothing yet, into ``network``.
+    """Inject a new adapter with a zero update into ``network``.
 
     Args:
-        network: Its base weights are frozen by ``Backbone.trainable``.
+        network: Network to adapt. ``Backbone.trainable`` freezes its base weights.
         lora: Rank, alpha and dropout.
-        targets: Regular expression for the *whole* path of a linear layer; a suffix would also
-            match layers of an audio encoder.
+        targets: Regular expression for the *whole* path of each adapted linear layer. A suffix
+            would also match layers of an audio encoder.
 
     Raises:
-        ZooError: Where no layer matches.
+        ZooError: If no layer matches ``targets``.
     """
     try:
         peft.inject_adapter_in_model(lora.peft(targets), network, adapter_name=ADAPTER)
@@ -199,13 +222,13 @@ def inject(network: nn.Module, lora: LoraConfig, targets: str) -> None:
 
 
 def parameters(network: nn.Module) -> list[nn.Parameter]:
-    """The adapter's parameters."""
+    """Return the adapter parameters of a network."""
     return [parameter for name, parameter in network.named_parameters() if is_adapter(name)]
 
 
 def is_adapter(name: str) -> bool:
-    """Whether a parameter's name is one of an adapter's."""
-    return any(within in name for within in WITHIN)
+    """Whether a parameter name belongs to an adapter."""
+    return any(marker in name for marker in WITHIN)
 
 
 def save(
@@ -215,14 +238,16 @@ def save(
     lora: LoraConfig | None,
     targets: str,
 ) -> None:
-    """Write a network, and its adapter as ``lora.save`` states, as Transformers lays them out.
+    """Write a network and its adapter in the file layout of Transformers.
+
+    ``lora.save`` selects whether the adapter is merged into the weights or written separately.
 
     Args:
-        network: With or without an adapter.
-        folder: Destination.
-        dtype: Of the parameters that are written (None: as they are).
-        lora: The adapter's configuration (None: there is none).
-        targets: See ``inject``.
+        network: Network with or without an adapter.
+        folder: Destination folder.
+        dtype: Dtype of the written parameters. None keeps the dtype of each parameter.
+        lora: Configuration of the network's adapter. None if the network has no adapter.
+        targets: Regular expression for the whole path of each adapted layer.
     """
     weights = exported(network, dtype)
     if lora is not None and lora.save == "adapter":
@@ -239,7 +264,12 @@ def save(
 
 
 def merged(weights: Mapping[str, Tensor], scaling: float) -> dict[str, Tensor]:
-    """Weights under their names without an adapter; the adapter is added, scaled by ``scaling``."""
+    """Return the weights of the network under the names that they have without an adapter.
+
+    Args:
+        weights: State dict of the network, adapter weights included.
+        scaling: LoRA scaling factor of the added adapter; 0 returns the base weights.
+    """
     plain: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if is_adapter(name):
@@ -253,13 +283,16 @@ def merged(weights: Mapping[str, Tensor], scaling: float) -> dict[str, Tensor]:
 
 
 def added(weight: Tensor, first: Tensor, second: Tensor, scaling: float) -> Tensor:
-    """weight + scaling x second @ first, computed at least in float32.
+    """Return weight + scaling x second @ first, computed at least in float32.
 
     Args:
-        weight: (out, in).
-        first: (rank, in).
-        second: (out, rank).
+        weight: (out, in) base weight.
+        first: (rank, in) LoRA factor A.
+        second: (out, rank) LoRA factor B.
         scaling: LoRA scaling factor.
+
+    Returns:
+        (out, in) in the dtype of ``weight``.
     """
     precise = weight.float() if weight.dtype.itemsize < 4 else weight
     product = second.to(precise.dtype) @ first.to(precise.dtype)

@@ -1,4 +1,4 @@
-"""Branches of a causal LM whose self-attention to the speech is the alignment."""
+"""Branches of a causal LM whose self-attention to the speech positions aligns the tokens."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,9 @@ from zoo.types import Hypothesis
 
 
 class AlignedBranches(CausalBranches):
-    """Branches that start with instruction, speech and kept text, and record attention to the
-    speech.
+    """Branches of a causal LM that record the attention of text positions to speech positions.
+
+    Each prompt consists of the instruction, the speech embeddings and the kept text.
     """
 
     def __init__(
@@ -28,16 +29,17 @@ class AlignedBranches(CausalBranches):
         heads: Heads | None,
         caches: Sequence[Tensor | None] | None = None,
     ) -> None:
-        """Feed the prompts.
+        """Run the decoder over the prompts.
 
         Args:
-            decoder: The causal LM.
-            prompts: (n, embedding) per stream, kept text included.
-            prefixes: How many of each prompt's last positions are kept text.
-            speech: First position and length of the speech in each stream.
-            heads: Heads whose attention is recorded (None: of no layer).
-            caches: (layers, 2, heads, n, head size) of the positions before each prompt, speech
-                included (None: the prompt begins the stream).
+            decoder: Causal LM.
+            prompts: (n, embedding) embeddings of each stream, kept text included.
+            prefixes: Number of kept tokens at the end of each prompt.
+            speech: Position of the first speech embedding and number of speech embeddings of each
+                stream.
+            heads: Heads whose attention is recorded, by layer index. None records no attention.
+            caches: (layers, 2, heads, n, head size) keys and values of the positions before each
+                prompt, which then include the speech. None means that nothing is cached.
         """
         empty = empty_cache(decoder)
         texts = [
@@ -46,27 +48,31 @@ class AlignedBranches(CausalBranches):
         ]
         super().__init__(decoder, texts, prompts, heads=heads, recorded=max(prefixes) + 1)
 
-        # rows that were recorded for a longer text of another stream
+        # All streams record as many rows as the longest kept text needs; skip the surplus rows.
         self._skipped = [self.recorded - 1 - prefix for prefix in prefixes]
+
+        # Cache position where each stream begins, after the padding on the left.
         past = max(text.kept for text in texts)
-        begins = [
+        stream_starts = [
             past - text.kept if text.kept else self.prefix - len(prompt)
             for text, prompt in zip(texts, prompts, strict=True)
         ]
         self._speech = [
-            slice(begin + first, begin + first + size)
-            for begin, (first, size) in zip(begins, speech, strict=True)
+            slice(start + first, start + first + size)
+            for start, (first, size) in zip(stream_starts, speech, strict=True)
         ]
 
     def generated(self, row: int) -> Tensor:
-        """Attention to the speech, (1 + prefix + n, heads, frames).
+        """Return the attention to the speech, (1 + prefix + n, heads, frames).
 
-        Rows are the position before the text, the kept tokens and the n tokens fed to ``row``.
+        The first dimension is the position before the text, the kept tokens, and the n tokens fed
+        to ``row``. Without recorded heads, the tensor is empty.
         """
         if self.heads is None:
             return torch.empty(0)
         stream = row // self.beams
-        return self.attention(row)[self._skipped[stream] :, :, self._speech[stream]]
+        weights = self.attention(row)  # (recorded + n, heads, prefix)
+        return weights[self._skipped[stream] :, :, self._speech[stream]]
 
     def hypotheses(
         self,
@@ -76,13 +82,14 @@ class AlignedBranches(CausalBranches):
         limit: int,
         alignment: AlignmentConfig | None,
     ) -> list[Hypothesis]:
-        """The answers of a search as a policy receives them.
+        """Build one hypothesis per answer of a search.
 
         Args:
-            texts: That were continued.
-            answers: One per text.
-            limit: Most ids of an answer.
-            alignment: How attention becomes an alignment (None: no alignment).
+            texts: Partial texts that the search continued.
+            answers: One answer per text.
+            limit: Maximum number of ids that the search could generate.
+            alignment: Configuration that turns attention into an alignment. None returns hypotheses
+                without an alignment.
         """
         hypotheses = [
             text.hypothesis(answer, limit=limit)

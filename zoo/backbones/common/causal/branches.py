@@ -1,6 +1,4 @@
-"""Branches of texts that a causal LM continues: prompts as embeddings, cached positions before
-them.
-"""
+"""Search branches of a causal LM, whose prompts are embeddings after cached positions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,32 +14,32 @@ from zoo.backbones.common.causal.decoder import Recorder
 
 
 class CachedText(Protocol):
-    """What a stream has in its cache before a prompt."""
+    """Cached positions of a stream before a prompt."""
 
     cache: Tensor  # (layers, 2, heads, kept, head size), keys and values
 
     @property
     def kept(self) -> int:
-        """Cached positions."""
+        """Number of cached positions."""
 
     @property
     def next_position(self) -> int:
-        """Position of the prompt's first token."""
+        """Position of the first prompt token."""
 
 
 @dataclass(slots=True)
 class Prefilled:
-    """A text that is cached from its first position on.
+    """A ``CachedText`` whose cache begins at position 0.
 
     Attributes:
-        cache: (layers, 2, heads, kept, head size), keys and values.
+        cache: (layers, 2, heads, kept, head size) keys and values.
     """
 
     cache: Tensor
 
     @property
     def kept(self) -> int:
-        """Cached positions."""
+        """Number of cached positions."""
         return self.cache.shape[3]
 
     @property
@@ -51,27 +49,33 @@ class Prefilled:
 
 
 def empty_cache(decoder: PreTrainedModel) -> Tensor:
-    """(layers, 2, heads, 0, head size) in the decoder's dtype and on its device."""
-    layers, heads = decoder.model.layers, decoder.model.config.num_key_value_heads
+    """Create an empty cache (layers, 2, heads, 0, head size) in the decoder's dtype and device."""
+    layers = decoder.model.layers
+    heads = decoder.model.config.num_key_value_heads
     shape = (len(layers), 2, heads, 0, layers[0].self_attn.head_dim)
     return torch.zeros(shape, dtype=decoder.model.dtype, device=decoder.model.device)
 
 
 def batched(texts: Sequence[CachedText], new: int) -> KeyValueCache:
-    """The caches of several streams as one, padded on the left, with room for ``new`` positions."""
+    """Combine the caches of several streams into one batch, padded on the left.
+
+    Args:
+        texts: Cached positions of each stream.
+        new: Number of positions that are allocated in addition.
+    """
     layers, pair, heads, _, size = texts[0].cache.shape
     length = max(text.kept for text in texts)
     shape = (layers, pair, len(texts), heads, length + new + ROOM, size)
     data = texts[0].cache.new_empty(shape)
     for row, text in enumerate(texts):
         padding = length - text.kept
-        data[:, :, row, :, :padding] = 0  # masked, but 0 x NaN is NaN
+        data[:, :, row, :, :padding] = 0  # uninitialised memory may hold NaN, and 0 x NaN is NaN
         data[:, :, row, :, padding:length] = text.cache
     return KeyValueCache(data, length)
 
 
 class CausalBranches(Branches):
-    """Branches of a causal LM whose attention is ``zoo_grouped`` (``causal.decoder``)."""
+    """Search branches of a causal LM from ``causal.decoder.build_decoder``."""
 
     def __init__(
         self,
@@ -82,14 +86,15 @@ class CausalBranches(Branches):
         heads: Mapping[int, Sequence[int] | None] | None = None,
         recorded: int = 1,
     ) -> None:
-        """Feed the prompts.
+        """Run the decoder over the prompts.
 
         Args:
-            decoder: The causal LM.
-            texts: What each stream has cached.
-            prompts: (n, embedding) per stream, at least one position each.
-            heads: Per layer the heads (None: all) whose attention is recorded; None: of no layer.
-            recorded: Last positions of a prompt whose attention is recorded.
+            decoder: Causal LM.
+            texts: Cached positions of each stream.
+            prompts: (n, embedding) embeddings of each stream, at least one position.
+            heads: Heads whose attention is recorded, by layer index; a value of None records all
+                heads of the layer. None instead of a mapping records no attention.
+            recorded: Number of final prompt positions whose attention is recorded.
         """
         self.decoder = decoder
         self.heads = heads
@@ -106,47 +111,65 @@ class CausalBranches(Branches):
         )
 
         padded = [F.pad(prompt, (0, 0, new - len(prompt), 0)) for prompt in prompts]
-        self._begin(self._run(torch.stack(padded), self._positions, self._prompt_mask(), recorded))
+        embeddings = torch.stack(padded)  # (streams, new, embedding)
+        self._begin(self._run(embeddings, self._positions, self._prompt_mask(), recorded))
 
     def _begin(self, hidden: Tensor) -> None:
-        """Set ``log_probs`` from the prompts' last hidden states (streams, new, embedding)."""
+        """Set ``log_probs`` from the hidden states (streams, new, embedding) of the prompts."""
         self.log_probs = self._predict(hidden[:, -1])
 
     def prefilled(self, stream: int) -> Tensor:
-        """(layers, 2, heads, kept + prompt, head size) of one stream, without padding.
-
-        A view where the positions lie side by side.
-        """
-        prefix = self._cache.data[:, :, stream]
-        mine = self.visible[stream * self.beams, : self.prefix].nonzero().flatten()
-        first, last = int(mine[0]), int(mine[-1])
-        if len(mine) == last - first + 1:
-            return prefix[:, :, :, first : last + 1]
-        return prefix[:, :, :, mine]
-
-    def generated(self, row: int) -> Tensor:
-        """(layers, 2, heads, n, head size): keys and values of the n tokens fed to ``row``."""
-        new = self._cache.data[:, :, row // self.beams, :, self.prefix : self._cache.length]
-        return new[..., self.visible[row, self.prefix :], :]
-
-    def attention(self, row: int) -> Tensor:
-        """Attention weights over the prefix; the stream's own positions are the last of it.
+        """Return the cache of one stream up to the end of its prompt, without padding.
 
         Returns:
-            (recorded + n, heads, prefix), of the prompt's last positions and of the n tokens fed to
-            ``row``.
+            (layers, 2, heads, kept + prompt, head size) keys and values. The tensor is a view if
+            the positions are contiguous in the cache, otherwise a copy.
         """
-        weights = torch.cat([weights[row // self.beams] for weights in self._attention])
-        return torch.cat([weights[: self.recorded], weights[self.recorded + self.places(row)]])
+        stream_cache = self._cache.data[:, :, stream]
+        positions = self.visible[stream * self.beams, : self.prefix].nonzero().flatten()
+        first, last = int(positions[0]), int(positions[-1])
+        if len(positions) == last - first + 1:
+            return stream_cache[:, :, :, first : last + 1]
+        return stream_cache[:, :, :, positions]
+
+    def generated(self, row: int) -> Tensor:
+        """Return the keys and values of the n tokens fed to ``row``.
+
+        The shape is (layers, 2, heads, n, head size).
+        """
+        stream = row // self.beams
+        generated = self._cache.data[:, :, stream, :, self.prefix : self._cache.length]
+        return generated[..., self.visible[row, self.prefix :], :]
+
+    def attention(self, row: int) -> Tensor:
+        """Return the recorded attention weights of one row over the prefix positions.
+
+        Prefix positions include padding.
+
+        Returns:
+            (recorded + n, heads, prefix) weights of the final ``recorded`` prompt positions and of
+            the n tokens fed to ``row``.
+        """
+        stream = row // self.beams
+        weights = torch.cat([step[stream] for step in self._attention])
+        prompt_weights = weights[: self.recorded]
+        return torch.cat([prompt_weights, weights[self.recorded + self.places(row)]])
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
         embeddings = self.decoder.get_input_embeddings()(ids)
         return self._run(embeddings, positions, visible, self.beams)
 
     def _run(self, embeddings: Tensor, positions: Tensor, visible: Tensor, recorded: int) -> Tensor:
-        """Append (streams, new, embedding) to the cache; return the last hidden states.
+        """Run the decoder over new embeddings and append their keys and values to the cache.
 
-        The attention of the last ``recorded`` positions is kept if there are ``heads``.
+        Args:
+            embeddings: (streams, new, embedding).
+            positions: (streams, new) rotary position of each embedding.
+            visible: (streams, new, cached + new) bool attention mask.
+            recorded: Number of final positions whose attention is recorded.
+
+        Returns:
+            (streams, new, embedding) hidden states of the last layer.
         """
         self._cache.reserve(embeddings.shape[1])
         mask = embeddings.new_zeros(visible.shape).masked_fill_(~visible, -torch.inf)

@@ -1,6 +1,4 @@
-"""Causal LMs of Transformers: loading, grouped attention that can be recorded, exact rotary
-positions.
-"""
+"""Causal LMs of Transformers: loading, attention with recorded weights, exact rotary positions."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -31,12 +29,12 @@ ATTENTION = "zoo_grouped"
 
 @dataclass(slots=True)
 class Recorder:
-    """Records attention weights of one pass through the decoder; the pass itself is unchanged.
+    """Records attention weights during one forward pass without changing the outputs.
 
     Attributes:
-        heads: Per layer the heads that are recorded (None: all of its heads).
-        rows: Number of newest positions that are recorded.
-        recorded: Per layer (batch, rows, heads, keys), at least in float32.
+        heads: Recorded heads by layer index. A value of None records all heads of the layer.
+        rows: Number of final query positions that are recorded.
+        recorded: One tensor (batch, rows, heads, keys) per recorded layer, at least float32.
     """
 
     heads: Mapping[int, Sequence[int] | None]
@@ -46,22 +44,29 @@ class Recorder:
     def record(
         self, layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float
     ) -> None:
-        """Record one layer; for the arguments see ``grouped_attention``."""
+        """Record the attention weights of one layer.
+
+        Args:
+            layer: Index of the layer.
+            query: (batch, heads, new, head size).
+            key: (batch, key-value heads, keys, head size).
+            mask: (batch, 1, new, keys) added to the scores; None masks nothing.
+            scaling: Factor on the scores.
+        """
         if layer not in self.heads:
             return
         chosen = self.heads[layer]
         heads = range(query.shape[1]) if chosen is None else list(chosen)
-        groups = query.shape[1] // key.shape[1]
-        scores = (
-            query[:, heads, -self.rows :] @ key[:, [head // groups for head in heads]].mT * scaling
-        )
+        heads_per_key = query.shape[1] // key.shape[1]
+        key_heads = [head // heads_per_key for head in heads]
+        scores = query[:, heads, -self.rows :] @ key[:, key_heads].mT * scaling
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         if mask is not None:
             scores = scores + mask[:, :, -self.rows :]
         self.recorded.append(scores.softmax(dim=-1).transpose(1, 2))
 
     def weights(self) -> Tensor:
-        """(batch, rows, heads of all layers, keys)."""
+        """Return all recorded weights, (batch, rows, heads of all recorded layers, keys)."""
         return torch.cat(self.recorded, dim=2)
 
 
@@ -74,20 +79,23 @@ def grouped_attention(
     recorder: Recorder | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Transformers' sdpa, without copying shared keys: under a mask, heads that share keys become
-    one head.
+    """Grouped-query attention that does not repeat keys and values for each query head.
+
+    With a mask, the query heads that share a key-value head are folded into one head with more
+    query positions. Without a mask, Transformers' own sdpa function is called.
 
     Args:
-        module: The attention layer.
+        module: Attention layer of Transformers.
         query: (batch, heads, new, head size).
-        key: (batch, shared heads, keys, head size).
-        value: (batch, shared heads, keys, head size).
-        attention_mask: (batch, 1, new, keys), bool or added to the scores (with a recorder: added).
-        recorder: Records attention weights (None: none).
-        options: ``scaling`` and ``dropout`` of Transformers.
+        key: (batch, key-value heads, keys, head size).
+        value: (batch, key-value heads, keys, head size).
+        attention_mask: (batch, 1, new, keys) mask, bool or added to the scores. With a recorder,
+            the mask must be additive. None masks nothing.
+        recorder: Recorder of attention weights. None records no weights.
+        options: ``scaling`` and ``dropout``, as Transformers passes both.
 
     Returns:
-        (batch, new, heads, head size), and None for the weights.
+        (batch, new, heads, head size) outputs, and None in place of the attention weights.
     """
     if recorder is not None:
         recorder.record(
@@ -119,16 +127,17 @@ def build_decoder(
     """A Llama-style causal LM with exact rotary angles.
 
     Args:
-        model: Hub id or folder, whose weights are read, or fields of a config (randomly
-            initialised).
-        vocabulary: Size of the tokenizer; a pretrained model with fewer embeddings gets more.
-        embedding_std: Standard deviation of randomly initialised embeddings (None: the model's
-            default).
-        dtype: Of the weights.
-        empty: Whether weights are read later: only the config is used.
+        model: Hub id or folder of a pretrained model, or the fields of a config. A model built from
+            fields is randomly initialised.
+        vocabulary: Size of the tokenizer. The embeddings of a pretrained model are extended to this
+            size.
+        embedding_std: Standard deviation of randomly initialised embeddings. None uses the default
+            of the model class.
+        dtype: Dtype of the weights.
+        empty: Whether the caller loads the weights later. Only the config is read then.
 
     Raises:
-        ZooError: Where the model cannot be loaded or is of another kind.
+        ZooError: If the model cannot be loaded or is not a Llama-style causal LM.
     """
     if isinstance(model, str) and not empty:
         try:
@@ -161,7 +170,7 @@ def build_decoder(
 
 
 def _llama_style(decoder: PreTrainedModel) -> bool:
-    """Whether the rotation of cached keys can be changed."""
+    """Whether cached keys can be rotated to new positions, as in Llama."""
     attention: Any = getattr(getattr(decoder.base_model, "layers", [None])[0], "self_attn", None)
     rotary = getattr(decoder.base_model, "rotary_emb", None)
     if (
@@ -174,8 +183,14 @@ def _llama_style(decoder: PreTrainedModel) -> bool:
 
 
 def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTrainedConfig:
-    """The config of a hub id or folder, or of the fields in ``model``, with at least ``vocabulary``
-    embeddings.
+    """Load or build the config of a causal LM.
+
+    Args:
+        model: Hub id or folder of a pretrained model, or the fields of a config.
+        vocabulary: Size of the tokenizer. A loaded config gets at least this vocabulary size.
+
+    Raises:
+        ZooError: If no config can be loaded, or the fields do not form a valid config.
     """
     if isinstance(model, str):
         try:
@@ -200,14 +215,25 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
 
 
 def rotary_of(decoder: PreTrainedModel) -> "Rotary":
-    """The rotary angles of a decoder made by ``build_decoder``."""
+    """Return the ``Rotary`` module of a decoder built by ``build_decoder``."""
     return cast("Rotary", decoder.get_submodule("model.rotary_emb"))
 
 
 class Rotary(nn.Module):
-    """The LM's own rotary angles in double precision, so that positions can grow for hours."""
+    """Rotary position embedding of an LM in double precision.
+
+    Double precision keeps the angles exact for the large positions of streams that last hours.
+    """
 
     def __init__(self, rotary: Any) -> None:
+        """Copy the frequencies of a Transformers rotary module.
+
+        Args:
+            rotary: Rotary module of Transformers.
+
+        Raises:
+            ZooError: If the RoPE type is not in ``STATIC_ROPE``.
+        """
         super().__init__()
         if rotary.rope_type not in STATIC_ROPE:
             raise ZooError(
@@ -218,19 +244,30 @@ class Rotary(nn.Module):
         self.scaling = float(rotary.attention_scaling)
 
     def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines (batch, positions, head size) for positions (batch, positions), in the
-        type of ``x``.
+        """Compute cosines and sines.
+
+        Args:
+            x: Tensor whose dtype the result has.
+            position_ids: (batch, positions).
+
+        Returns:
+            Cosines and sines, (batch, positions, head size) each.
         """
         cos, sin = self._angles(position_ids)
         return (cos * self.scaling).to(x.dtype), (sin * self.scaling).to(x.dtype)
 
     def shift(self, keys: Tensor, positions: int) -> Tensor:
-        """Rotate ``keys`` (..., head size) by ``positions`` more positions."""
+        """Rotate keys that are already rotated by further positions.
+
+        Args:
+            keys: (..., head size) rotated keys.
+            positions: Number of positions by which the keys move; may be negative.
+        """
         cos, sin = self._angles(torch.tensor([positions], device=keys.device))
         dtype = torch.promote_types(keys.dtype, torch.float32)
         first, second = keys.chunk(2, dim=-1)
-        turned = keys * cos.to(dtype) + torch.cat([-second, first], dim=-1) * sin.to(dtype)
-        return turned.to(keys.dtype)
+        rotated = keys * cos.to(dtype) + torch.cat([-second, first], dim=-1) * sin.to(dtype)
+        return rotated.to(keys.dtype)
 
     def _angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         angles = positions[..., None].double() * self.inv_freq.double()
