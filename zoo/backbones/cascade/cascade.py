@@ -1,6 +1,4 @@
-"""A cascade: one network transcribes, a text LLM translates the transcript (StreamUni, section
-4.2).
-"""
+"""A cascade: one network transcribes, and a text LLM translates (StreamUni, section 4.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,21 +27,24 @@ from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
 
-FAMILY = "cascade"  # its own name: a cascade transcribes nothing by itself
-NEEDED = frozenset({Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING})  # of what transcribes
+FAMILY = "cascade"  # excluded as a transcriber: a cascade needs another backbone to transcribe
+NEEDED = frozenset(  # capabilities that a transcriber must expose
+    {Capability.TRANSCRIPT, Capability.AUDIO_TRIMMING}
+)
 TRANSCRIBER_TARGETS = ("source", "target")
-CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # signs without a space before them
+CLOSING = ".,;:!?%)]}\u2019\u201d\u2026"  # punctuation marks that follow a word without a space
 
 
 @dataclass(slots=True)
 class StreamState:
-    """What one stream keeps between requests.
+    """State of one stream between requests.
 
     Attributes:
-        transcribing: The transcriber's session of the same audio.
-        texts: Transcripts that were answered for the kept audio, by their ids.
-        span: Stream position of the first sample, and number of samples, of ``transcript``.
-        transcript: The newest transcript.
+        transcribing: Session of the transcriber for the same audio.
+        texts: Text of each transcript that was returned for the kept audio, by its token ids.
+        span: Stream position of the first sample, and number of samples, of the audio that
+            ``transcript`` covers. None before the first transcript.
+        transcript: The transcript that was generated last. None before the first transcript.
     """
 
     transcribing: Session
@@ -53,10 +54,19 @@ class StreamState:
 
 
 class Cascade(Backbone):
-    """A transcriber, any backbone that exposes TRANSCRIPT, and a translator, a text LLM.
+    """A backbone that combines a transcriber and a translator.
+
+    The transcriber is any backbone that exposes ``TRANSCRIPT`` and ``AUDIO_TRIMMING``. The
+    translator is a text LLM that receives the transcript and the translation written so far. Only
+    the translator is trained.
 
     Attributes:
-        never: Ids that the translator never generates.
+        transcriber: The backbone that transcribes the audio.
+        translator: The causal LM that translates transcripts.
+        tokenizer: The tokenizer of the translator.
+        prompt: Builds the prompts of the translator.
+        never: Token ids that the translator never generates.
+        vocabularies: Word boundaries of the tokenizer, by the unit in which a language is counted.
     """
 
     trains_on = ExcerptConfig
@@ -87,21 +97,27 @@ class Cascade(Backbone):
         """Configure both networks; ``load`` reads weights.
 
         Args:
-            transcriber: The backbone that transcribes.
-            name: Translator, hub id or folder; None: randomly initialised by ``config``.
-            config: Fields of a configuration of Transformers.
-            tokenizer: Hub id or folder; None: that of ``name``.
+            transcriber: The backbone that transcribes the audio.
+            name: Hub id or folder of the translator. None initialises a translator randomly from
+                ``config``.
+            config: Fields of the translator's Transformers configuration.
+            tokenizer: Hub id or folder of the tokenizer. None loads the tokenizer of ``name``.
             template: Strings of the translator's prompt.
-            written: Place in the prompt of the translation written so far, see ``Prompt``.
-            transcriber_target: Target language of the transcriber: ``source``, with which Whisper
-                transcribes, or ``target``, for one whose instruction names it.
-            search: How a translation is generated.
-            max_tokens: Most new ids of a translation, its end included.
-            dtype: Of the translator's weights and activations.
-            plain: Share of training transcripts without case and punctuation, see ``Collator``.
+            written: Place of the translation written so far: ``prompt`` (in the instruction),
+                ``answer`` (at the beginning of the answer) or ``both``.
+            transcriber_target: Target language of the transcriber's session. ``source`` selects the
+                source language; Whisper then transcribes. ``target`` selects the target language,
+                for a transcriber whose instruction contains the target language.
+            search: Search settings of translations.
+            max_tokens: Maximum number of generated tokens per translation, including the end token.
+            dtype: Name of the floating-point type of the translator's weights and activations.
+            plain: Share, from 0 to 1, of training transcripts without case and punctuation.
 
         Raises:
-            ZooError: On values that do not fit together.
+            ZooError: If ``transcriber`` lacks a needed capability, if ``written``,
+                ``transcriber_target`` or ``dtype`` is unknown, if the instruction lacks
+                {translation} and ``written`` is not ``answer``, if ``max_tokens`` or ``plain`` is
+                out of range, or if neither ``name`` nor ``tokenizer`` is given.
         """
         super().__init__()
         _check_transcriber(transcriber)
@@ -137,15 +153,18 @@ class Cascade(Backbone):
         self.plain = plain
 
     def load(self) -> None:
-        """Load both networks.
+        """Load transcriber, translator and tokenizer.
 
-        Raises ZooError on what cannot be loaded, if possible before weights are read.
+        The translator's configuration and tokenizer are checked before any weights are read.
+
+        Raises:
+            ZooError: If weights, configuration or tokenizer cannot be loaded.
         """
         translator.check(self.name, self.config)
         self.tokenizer = load_tokenizer(self.tokenizer_source)
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
-        special = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
-        self.never = [*sorted(special), *containing(self.tokenizer, self.search.suppress)]
+        special_ids = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
+        self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
         self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
         self.transcriber.load()
         self.translator = translator.build(
@@ -154,7 +173,12 @@ class Cascade(Backbone):
         self.eval()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write the translator and its tokenizer as Transformers lays them out."""
+        """Write the translator and its tokenizer in the file layout of Transformers.
+
+        Args:
+            folder: Destination folder.
+            dtype: Floating-point type of the written weights. None keeps the type of the network.
+        """
         save_pretrained(self.translator, folder, dtype)
         self.tokenizer.save_pretrained(folder)
 
@@ -162,26 +186,38 @@ class Cascade(Backbone):
     def train_tokenizer(
         cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
     ) -> None:
-        """A byte-level BPE of both languages and the instruction, with the template's tokens."""
-        train_chat_tokenizer(corpus, arguments.get("template") or Template()).save_pretrained(
-            folder
-        )
+        """Train a byte-level BPE tokenizer and write it to ``folder``.
+
+        Args:
+            corpus: Text of the source and target language.
+            folder: Destination folder.
+            arguments: Constructor arguments of the backbone. The special tokens of ``template`` are
+                added to the vocabulary.
+        """
+        template = arguments.get("template") or Template()
+        train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
     @classmethod
     def exported_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The translator's own arguments; the transcriber's weights are not exported."""
+        """Constructor arguments of an exported cascade, without the transcriber's weights.
+
+        The path of the transcriber's weights is None, because an export contains the translator
+        only.
+        """
         transcriber = dict(arguments["transcriber"])
-        transcriber["checkpoint" if "checkpoint" in transcriber else "name"] = None
+        weights_argument = "checkpoint" if "checkpoint" in transcriber else "name"
+        transcriber[weights_argument] = None
         return {**super().exported_arguments(arguments), "transcriber": transcriber}
 
     def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation, special tokens left out."""
+        """Detokenise ``token_ids`` without special tokens."""
         return detokenise(self.tokenizer, token_ids)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state.
+        """Create the empty state of a stream, with a session for the transcriber.
 
-        Raises ZooError where the transcriber does not support the source language.
+        Raises:
+            ZooError: If the transcriber does not support the source language.
         """
         target = (
             session.source_language
@@ -204,103 +240,160 @@ class Cascade(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Transcribe audio that was not transcribed before, then translate.
+        """Transcribe audio that is not transcribed yet, then translate the transcripts.
+
+        A translation request without ``transcript_ids`` uses the transcript of the visible audio.
+
+        Args:
+            sessions: The streams of the batch.
+            requests: One request per stream.
+            needs: Optional fields of the hypotheses. Unused.
+
+        Returns:
+            One hypothesis per request: a transcript or a translation.
 
         Raises:
-            ValueError: If a request gives a transcript that was not answered since audio was last
-                forgotten.
+            ValueError: If ``transcript_ids`` of a request differ from every transcript that was
+                returned since audio was last forgotten.
         """
-        transcribed = [
-            i
-            for i, one in enumerate(requests)
-            if one.task is Task.TRANSCRIPTION or one.transcript_ids is None
+        needs_transcript = [
+            index
+            for index, request in enumerate(requests)
+            if request.task is Task.TRANSCRIPTION or request.transcript_ids is None
         ]
-        hypotheses = self._transcripts(sessions, requests, transcribed)
-        asked = [i for i, one in enumerate(requests) if one.task is Task.TRANSLATION]
-        sources = [
-            _text(hypotheses[i]) if i in hypotheses else _given(sessions[i], requests[i])
-            for i in asked
-        ]
-        texts = [self._text(sessions[i], source) for i, source in zip(asked, sources, strict=True)]
-        limits = [requests[i].max_words for i in asked]
-        hypotheses |= dict(zip(asked, self._translate(texts, sources, limits), strict=True))
-        return [hypotheses[i] for i in range(len(requests))]
+        hypotheses = self._transcribe(sessions, requests, needs_transcript)
 
-    def _transcripts(
-        self, sessions: Sequence[Session], requests: Sequence[Request], asked: Sequence[int]
+        translated = [
+            index for index, request in enumerate(requests) if request.task is Task.TRANSLATION
+        ]
+        source_texts = [
+            _transcript_text(hypotheses[index])
+            if index in hypotheses
+            else _requested_text(sessions[index], requests[index])
+            for index in translated
+        ]
+        partial_texts = [
+            self._partial_text(sessions[index], source_text)
+            for index, source_text in zip(translated, source_texts, strict=True)
+        ]
+        max_words = [requests[index].max_words for index in translated]
+        translations = self._translate(partial_texts, source_texts, max_words)
+        for index, translation in zip(translated, translations, strict=True):
+            hypotheses[index] = translation
+        return [hypotheses[index] for index in range(len(requests))]
+
+    def _transcribe(
+        self, sessions: Sequence[Session], requests: Sequence[Request], indices: Sequence[int]
     ) -> dict[int, Hypothesis]:
-        """Transcripts of the requests ``asked``, by index; the newest audio is not transcribed
-        twice.
+        """Transcribe the visible audio of some requests.
+
+        If a stream's last transcript covers exactly the visible audio, the stored transcript is
+        returned.
+
+        Args:
+            sessions: The streams of the batch.
+            requests: One request per stream.
+            indices: Positions of the requests that need a transcript.
+
+        Returns:
+            The transcript of each of these requests, by position.
         """
-        spans = {
-            i: (sessions[i].audio_start, len(sessions[i].visible_audio(requests[i].audio_end)))
-            for i in asked
-        }
-        new = [i for i in asked if sessions[i].backbone_state.span != spans[i]]
+        spans = {}
+        for index in indices:
+            visible_audio = sessions[index].visible_audio(requests[index].audio_end)
+            spans[index] = (sessions[index].audio_start, len(visible_audio))
+
+        new = [index for index in indices if sessions[index].backbone_state.span != spans[index]]
         if new:
-            transcribing = [_mirrored(sessions[i]) for i in new]
-            given = [Request(task=Task.TRANSCRIPTION, audio_end=requests[i].audio_end) for i in new]
-            for i, answer in zip(
-                new, self.transcriber.decode(transcribing, given, frozenset()), strict=True
-            ):
-                state: StreamState = sessions[i].backbone_state
-                state.span, state.transcript = spans[i], answer
-                state.texts[_key(answer.token_ids)] = _text(answer)
-        return {i: sessions[i].backbone_state.transcript for i in asked}
+            transcripts = self.transcriber.decode(
+                [_transcriber_session(sessions[index]) for index in new],
+                [
+                    Request(task=Task.TRANSCRIPTION, audio_end=requests[index].audio_end)
+                    for index in new
+                ],
+                frozenset(),
+            )
+            for index, transcript in zip(new, transcripts, strict=True):
+                state: StreamState = sessions[index].backbone_state
+                state.span = spans[index]
+                state.transcript = transcript
+                state.texts[_key(transcript.token_ids)] = _transcript_text(transcript)
+        return {index: sessions[index].backbone_state.transcript for index in indices}
 
     def _translate(
-        self, texts: Sequence[PartialText], sources: Sequence[str], max_words: Sequence[int | None]
+        self,
+        partial_texts: Sequence[PartialText],
+        source_texts: Sequence[str],
+        max_words: Sequence[int | None],
     ) -> list[Hypothesis]:
-        """Continue the prompts; no new token where there is no word to translate."""
-        hypotheses = [text.unchanged(aligned=False) for text in texts]
-        live = [i for i, source in enumerate(sources) if source]
-        if not live:
+        """Generate translations; a stream with an empty transcript receives no new token.
+
+        Args:
+            partial_texts: Prompt and written prefix of each stream.
+            source_texts: Transcript of each stream.
+            max_words: Maximum number of new words of each translation. None sets no limit.
+        """
+        hypotheses = [partial_text.unchanged(aligned=False) for partial_text in partial_texts]
+        nonempty = [index for index, source_text in enumerate(source_texts) if source_text]
+        if not nonempty:
             return hypotheses
-        prompts = [texts[i].opening + (texts[i].prefix if self.prompt.forces else []) for i in live]
+
+        prompts = []
+        for index in nonempty:
+            partial_text = partial_texts[index]
+            forced_ids = partial_text.prefix if self.prompt.forces else []
+            prompts.append(partial_text.opening + forced_ids)
         answers = search(
             translator.prefill(self.translator, prompts),
             self.search,
             contexts=[
-                Context(texts[i].prefix, prompt) for i, prompt in zip(live, prompts, strict=True)
+                Context(partial_texts[index].prefix, prompt)
+                for index, prompt in zip(nonempty, prompts, strict=True)
             ],
-            limits=[self.max_tokens] * len(live),
+            limits=[self.max_tokens] * len(nonempty),
             end=self.prompt.end,
             never=self.never,
-            stops=[texts[i].stop(max_words[i]) for i in live],
+            stops=[partial_texts[index].stop(max_words[index]) for index in nonempty],
         )
-        for i, answer in zip(live, answers, strict=True):
-            hypotheses[i] = self._hypothesis(texts[i], answer)
+        for index, answer in zip(nonempty, answers, strict=True):
+            hypotheses[index] = self._hypothesis(partial_texts[index], answer)
         return hypotheses
 
-    def _hypothesis(self, text: PartialText, answer: Answer) -> Hypothesis:
-        """The answer as a continuation of the written ids."""
-        plain = text.hypothesis(answer, limit=self.max_tokens)
-        tokens = self._joined(text, answer.tokens)
+    def _hypothesis(self, partial_text: PartialText, answer: Answer) -> Hypothesis:
+        """Convert a generated answer to a hypothesis that continues the written prefix."""
+        hypothesis = partial_text.hypothesis(answer, limit=self.max_tokens)
+        tokens = self._insert_space(partial_text, answer.tokens)
         if tokens == answer.tokens:
-            return plain
-        joined = text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
-        return replace(joined, finished=plain.finished, truncated=plain.truncated)
+            return hypothesis
+        # The answer as the model generated it decides whether the limit of tokens was reached.
+        spaced = partial_text.hypothesis(replace(answer, tokens=tokens), limit=self.max_tokens)
+        return replace(spaced, finished=hypothesis.finished, truncated=hypothesis.truncated)
 
-    def _joined(self, text: PartialText, tokens: list[int]) -> list[int]:
-        """The answer with a space before its first word.
+    def _insert_space(self, partial_text: PartialText, tokens: list[int]) -> list[int]:
+        """Insert a space before the first word of an answer, unless a closing mark comes first.
 
-        An answer that continues a translation in the prompt begins without one.
+        An answer starts without a space if the written translation stands in the prompt only. The
+        space separates the answer from the written translation.
         """
-        if (
-            self.prompt.forces
-            or not text.prefix
-            or not tokens
-            or text.vocabulary is self.vocabularies["char"]
-        ):
+        if self.prompt.forces or not partial_text.prefix or not tokens:
             return tokens
-        if bool(text.vocabulary.starts[tokens[0]]):
+        vocabulary = partial_text.vocabulary
+        if vocabulary is self.vocabularies["char"]:  # a language without spaces
             return tokens
-        starts = text.vocabulary.word_starts(torch.tensor(tokens)).tolist()
-        first = starts.index(True, 1) if True in starts[1:] else len(tokens)
-        word = self.text(tokens[:first])
-        return tokens if word[:1] in CLOSING else [*self.prompt.ids(f" {word}"), *tokens[first:]]
+        if bool(vocabulary.starts[tokens[0]]):
+            return tokens
 
-    def _text(self, session: Session, source: str) -> PartialText:
+        word_starts = vocabulary.word_starts(torch.tensor(tokens)).tolist()
+        word_length = len(tokens)  # number of tokens of the first word
+        if True in word_starts[1:]:
+            word_length = word_starts.index(True, 1)
+        word = self.text(tokens[:word_length])
+        if word[:1] in CLOSING:
+            return tokens
+        return [*self.prompt.ids(f" {word}"), *tokens[word_length:]]
+
+    def _partial_text(self, session: Session, source: str) -> PartialText:
+        """The prompt and the written prefix of a stream whose transcript is ``source``."""
         prefix = session.prefix_ids.tolist()
         opening = self.prompt.opening(
             source=session.source_language,
@@ -319,16 +412,21 @@ class Cascade(Backbone):
         """Drop the transcripts of forgotten audio."""
         if cut.frames:
             state: StreamState = session.backbone_state
-            self.transcriber.forget(_mirrored(session), Cut(frames=cut.frames))
-            state.span, state.transcript = None, None
+            self.transcriber.forget(_transcriber_session(session), Cut(frames=cut.frames))
+            state.span = None
+            state.transcript = None
             state.texts.clear()
 
     def collator(self) -> Collator:
-        """Makes training batches of excerpts."""
+        """The function that builds training batches from excerpts of talks."""
         return Collator(self.prompt, self.plain)
 
     def forward(self, batch: TextBatch) -> dict[str, Tensor]:
-        """Teacher forcing of the translator: ``loss`` and ``token_accuracy`` of labelled ids."""
+        """Compute the translator's teacher-forcing loss of a batch from ``collator``.
+
+        Returns:
+            Scalars ``loss`` and ``token_accuracy`` over all labelled tokens.
+        """
         logits, targets = causal_logits(self.translator, batch.labels, input_ids=batch.input_ids)
         return {
             "loss": token_loss(logits, targets),
@@ -337,6 +435,7 @@ class Cascade(Backbone):
 
 
 def _check_transcriber(transcriber: Backbone) -> None:
+    """Raise ZooError if the transcriber lacks a capability in ``NEEDED``."""
     if missing := NEEDED - transcriber.exposes:
         families = [name for name in families_exposing(NEEDED) if name != FAMILY]
         raise ZooError(
@@ -346,28 +445,29 @@ def _check_transcriber(transcriber: Backbone) -> None:
         )
 
 
-def _mirrored(session: Session) -> Session:
-    """The transcriber's session: the same audio, without written text."""
+def _transcriber_session(session: Session) -> Session:
+    """Update the transcriber's session to the audio of ``session``; it contains no written text."""
     transcribing: Session = session.backbone_state.transcribing
-    transcribing.audio, transcribing.audio_start = session.audio, session.audio_start
-    transcribing.source_ended, transcribing.last_chunk_samples = (
-        session.source_ended,
-        session.last_chunk_samples,
-    )
+    transcribing.audio = session.audio
+    transcribing.audio_start = session.audio_start
+    transcribing.source_ended = session.source_ended
+    transcribing.last_chunk_samples = session.last_chunk_samples
     transcribing.segment_end = session.segment_end
     return transcribing
 
 
 def _key(token_ids: Tensor) -> tuple[int, ...]:
+    """Hashable form of the token ids (n,) of a transcript."""
     return tuple(token_ids.tolist())
 
 
-def _text(transcript: Hypothesis) -> str:
+def _transcript_text(transcript: Hypothesis) -> str:
+    """Text of a transcript without surrounding spaces."""
     return (transcript.transcript or "").strip()
 
 
-def _given(session: Session, request: Request) -> str:
-    """The text of the transcript that a request gives."""
+def _requested_text(session: Session, request: Request) -> str:
+    """Text of the transcript whose token ids are ``transcript_ids`` of the request."""
     assert request.transcript_ids is not None
     texts: dict[tuple[int, ...], str] = {(): "", **session.backbone_state.texts}
     key = _key(request.transcript_ids)

@@ -1,5 +1,6 @@
-"""Training batches of a text LLM from excerpts of talks, without their audio; runs in a data
-worker.
+"""Training batches of a cascade's text LLM from excerpts of talks, without audio.
+
+This code runs in data workers.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ class TextBatch(TensorBatch):
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:
-        input_ids: (batch, T).
-        labels: (batch, T), the id *at* each position, or ``IGNORED``.
+        input_ids: Token ids (batch, T) of prompts and answers.
+        labels: Labels (batch, T): the id *at* each position with a loss, ``IGNORED`` elsewhere.
     """
 
     input_ids: Tensor
@@ -30,53 +31,70 @@ class TextBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch: source words and some words of the translation as prompt, the rest as
-    answer.
+    """Builds a batch of translation prompts and answers from excerpts of talks.
 
-    The number of written words, and which transcripts are plain, are drawn from the excerpt itself,
-    so they do not depend on the worker.
+    The prompt contains the source words and a random number of written target words. The answer
+    contains the remaining target words. Random numbers are seeded with the excerpt, so a batch does
+    not depend on the data worker.
 
     Attributes:
-        prompt: The backbone's.
-        plain: Share of transcripts without case and punctuation, as those of a CTC head.
+        prompt: Builds the prompts of the translator.
+        plain: Share of excerpts whose source words have neither case nor punctuation, like
+            transcripts of a CTC head.
     """
 
     prompt: Prompt
     plain: float
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> TextBatch:
-        """Build a batch; the loss covers the answer, its end, and the quoted translation."""
-        turns = [self._turn(excerpt) for excerpt in excerpts]
-        labels = [
-            [id_ if learned else IGNORED for id_, learned in zip(*turn, strict=True)]
-            for turn in turns
-        ]
+        """Build a batch with labels for answer, end token and the translation in the prompt."""
+        input_ids = []
+        labels = []
+        for excerpt in excerpts:
+            token_ids, loss_mask = self._encode_turn(excerpt)
+            input_ids.append(token_ids)
+            labels.append(
+                [
+                    token_id if has_loss else IGNORED
+                    for token_id, has_loss in zip(token_ids, loss_mask, strict=True)
+                ]
+            )
         return TextBatch(
-            input_ids=pad_ids([ids for ids, _ in turns], self.prompt.end),
-            labels=pad_ids(labels, IGNORED),
+            input_ids=pad_ids(input_ids, self.prompt.end), labels=pad_ids(labels, IGNORED)
         )
 
-    def _turn(self, excerpt: Excerpt) -> tuple[list[int], list[bool]]:
-        """Ids of prompt and answer, and which of them have a loss."""
-        random = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
-        written = random.randint(excerpt.given, len(excerpt.target))
-        source = language(excerpt.talk.source_language)
-        plain = random.random() < self.plain
-        words = [spelling(word) for word in excerpt.source] if plain else excerpt.source
-        given = excerpt.language.join(excerpt.target[:written])
-        opening, quoted = self.prompt.quoted(
-            source=source,
+    def _encode_turn(self, excerpt: Excerpt) -> tuple[list[int], list[bool]]:
+        """Encode the prompt and the answer of an excerpt.
+
+        Returns:
+            Token ids (T,), and a mask (T,) that is True at ids with a loss.
+        """
+        generator = Random(f"{excerpt.talk.name} {excerpt.start} {excerpt.end}")
+        written_words = generator.randint(excerpt.given, len(excerpt.target))
+        is_plain = generator.random() < self.plain
+
+        source_language = language(excerpt.talk.source_language)
+        source_words = list(excerpt.source)
+        if is_plain:
+            source_words = [spelling(word) for word in source_words]
+        written_text = excerpt.language.join(excerpt.target[:written_words])
+        opening, loss_mask = self.prompt.quoted(
+            source=source_language,
             target=excerpt.language,
-            transcript=source.join(word for word in words if word),
-            translation=given,
+            transcript=source_language.join(word for word in source_words if word),
+            translation=written_text,
         )
+        # Written words get no loss in the prompt if the answer repeats them, or if the excerpt
+        # starts with forced words: their source words are not in the transcript.
+        if self.prompt.forces or excerpt.given:
+            loss_mask = [False] * len(opening)
+
         if self.prompt.forces:
-            answer, forced = self.prompt.ids(excerpt.text), len(self.prompt.ids(given))
+            answer = self.prompt.ids(excerpt.text)
+            forced_length = len(self.prompt.ids(written_text))
         else:
-            answer, forced = self.prompt.ids(excerpt.language.join(excerpt.target[written:])), 0
-        if (
-            self.prompt.forces or excerpt.given
-        ):  # a copy of what is forced; what its transcript does not tell
-            quoted = [False] * len(opening)
-        learned = [*quoted, *[False] * forced, *[True] * (len(answer) - forced + 1)]
-        return [*opening, *answer, self.prompt.end], learned
+            answer = self.prompt.ids(excerpt.language.join(excerpt.target[written_words:]))
+            forced_length = 0
+        free_length = len(answer) - forced_length + 1  # including the end token
+        loss_mask = [*loss_mask, *[False] * forced_length, *[True] * free_length]
+        return [*opening, *answer, self.prompt.end], loss_mask

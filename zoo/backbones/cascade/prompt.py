@@ -1,4 +1,8 @@
-"""The prompt of a cascade's text LLM: a transcript, and the translation that was written so far."""
+"""Prompts of a cascade's text LLM, with a transcript and the translation written so far.
+
+The opening is the part of the prompt before the answer: the user's turn and the header of the
+assistant's turn.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,15 +19,17 @@ Written = Literal["prompt", "answer", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings of one chat turn; the defaults are the paper's (StreamUni, section 4.2) in
-    Phi-4-mini's chat format.
+    """Strings of the prompt around transcript and translation.
+
+    The default instruction is the instruction of StreamUni (section 4.2), in the chat format of
+    Phi-4-mini.
 
     Attributes:
-        instruction: Contains {transcript}; may contain {source} and {target}, names of languages,
-            and {translation}, the translation written so far.
-        user: Before the instruction.
-        end: The token that ends instruction and answer.
-        assistant: Before the answer.
+        instruction: Text with {transcript}. The text may also contain {source} and {target}, the
+            names of the languages, and {translation}, the translation written so far.
+        user: String before the instruction.
+        end: Token at the end of the instruction and at the end of the answer.
+        assistant: String before the answer.
     """
 
     instruction: str = (
@@ -35,7 +41,11 @@ class Template:
     assistant: str = "<|assistant|>"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for other names in braces and without {transcript}."""
+        """Check the instruction.
+
+        Raises:
+            ZooError: If ``instruction`` lacks {transcript} or contains an unknown name in braces.
+        """
         filled = formatted(self.instruction, **{name: f"<{name}>" for name in FIELDS})
         if filled is None or "<transcript>" not in filled:
             raise ZooError(
@@ -51,27 +61,33 @@ class Template:
 
     @property
     def tokens(self) -> list[str]:
-        """All strings in angle brackets, for a small tokenizer."""
+        """All strings in angle brackets: the special tokens of a newly trained tokenizer."""
         return bracketed([self.user, self.instruction, self.end, self.assistant])
 
 
 class Prompt(ChatPrompt):
-    """Builds the ids of a turn."""
+    """Converts a ``Template`` with transcript and written translation to token ids.
+
+    Attributes:
+        template: Strings of the prompt.
+        written: Place of the translation written so far.
+        end: Token id of ``template.end``.
+    """
 
     def __init__(
         self, *, tokenizer: PreTrainedTokenizerBase, template: Template, written: Written
     ) -> None:
-        """Prepare the template's tokens.
+        """Look up the token id of the template's end.
 
         Args:
-            tokenizer: Of the text LLM.
-            template: Strings of the turn.
-            written: Place of the translation written so far. prompt: in the instruction, as in the
-                paper; the answer continues it. answer: forced as the beginning of the answer. both:
-                in both.
+            tokenizer: Tokenizer of the text LLM.
+            template: Strings of the prompt.
+            written: Place of the translation written so far. ``prompt`` inserts the translation in
+                the instruction, as in the paper. ``answer`` forces the translation as the beginning
+                of the answer. ``both`` does both.
 
         Raises:
-            ZooError: When the tokenizer lacks the template's end.
+            ZooError: If ``template.end`` is not a single token.
         """
         super().__init__(tokenizer)
         self.template = template
@@ -87,22 +103,44 @@ class Prompt(ChatPrompt):
     def opening(
         self, *, source: Language, target: Language, transcript: str, translation: str
     ) -> list[int]:
-        """Ids up to the beginning of the answer; ``translation`` is what was written so far."""
-        return self.ids(self._turn(source, target, transcript, translation)[0])
+        """Token ids before the answer.
+
+        Args:
+            source: Source language.
+            target: Target language.
+            transcript: Text of the transcript.
+            translation: Text of the translation written so far.
+        """
+        text, _ = self._format(source, target, transcript, translation)
+        return self.ids(text)
 
     def quoted(
         self, *, source: Language, target: Language, transcript: str, translation: str
     ) -> tuple[list[int], list[bool]]:
-        """``opening``, and which of its ids quote the translation."""
-        text, begin = self._turn(source, target, transcript, translation)
-        end = begin + len(translation.strip()) if self.written != "answer" else begin
-        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return encoded["input_ids"], [begin < last <= end for _, last in encoded["offset_mapping"]]
+        """Token ids before the answer, with a mask of the translation in the instruction.
 
-    def _turn(
+        Args:
+            source: Source language.
+            target: Target language.
+            transcript: Text of the transcript.
+            translation: Text of the translation written so far.
+
+        Returns:
+            Token ids (T,), and a mask (T,) that is True at ids of the translation. All values are
+            False if the instruction does not contain the translation.
+        """
+        text, begin = self._format(source, target, transcript, translation)
+        end = begin
+        if self.written != "answer":
+            end = begin + len(translation.strip())
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        mask = [begin < token_end <= end for _, token_end in encoded["offset_mapping"]]
+        return encoded["input_ids"], mask
+
+    def _format(
         self, source: Language, target: Language, transcript: str, translation: str
     ) -> tuple[str, int]:
-        """The turn as text, and the place in it where the translation is quoted."""
+        """The text before the answer, and the character position of the translation in it."""
         fields = {
             "source": source.name,
             "target": target.name,
@@ -110,7 +148,7 @@ class Prompt(ChatPrompt):
             "translation": "" if self.written == "answer" else translation.strip(),
         }
         template = self.template
-        before = template.instruction.partition("{translation}")[0].format(**fields)
-        opening = f"{template.user}{template.instruction.format(**fields)}"
-        text = f"{opening}{template.end}{template.assistant}"
-        return text, len(template.user) + len(before)
+        instruction = template.instruction.format(**fields)
+        text = f"{template.user}{instruction}{template.end}{template.assistant}"
+        before_translation = template.instruction.partition("{translation}")[0].format(**fields)
+        return text, len(template.user) + len(before_translation)

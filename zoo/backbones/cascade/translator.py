@@ -1,4 +1,4 @@
-"""The text LLM of a cascade: loading, and branches after a batch of prompts."""
+"""The text LLM of a cascade: checks, loading and the first pass over a batch of prompts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,11 +19,20 @@ from zoo.backbones.common.pretrained.loading import (
 )
 from zoo.errors import ZooError
 
-KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")  # all layers attend to all earlier positions
+# Values of model_type: LLMs in which every layer attends to all earlier positions.
+KINDS = ("phi3", "llama", "mistral", "qwen2", "qwen3")
 
 
 def check(name: str | None, config: Mapping[str, Any] | None) -> None:
-    """Raise ZooError unless ``name``, or else ``config``, describes a supported text LLM."""
+    """Check that the text LLM has a supported architecture.
+
+    Args:
+        name: Hub id or folder. None checks ``config`` instead.
+        config: Fields of the Transformers configuration.
+
+    Raises:
+        ZooError: If ``model_type`` is missing or is not one of ``KINDS``.
+    """
     if name is not None:
         model_type(name, wanted=KINDS, noun="translator")
     elif config is None or config.get("model_type") not in KINDS:
@@ -40,24 +49,28 @@ def build(
     tokenizer: PreTrainedTokenizerBase,
     dtype: torch.dtype,
 ) -> PreTrainedModel:
-    """The causal LM.
+    """Load a pretrained causal LM, or initialise a causal LM randomly.
 
     Args:
-        name: Hub id or folder; None: randomly initialised by ``config``.
-        config: Fields of a configuration of Transformers.
-        tokenizer: Of the LM.
-        dtype: Of the weights.
+        name: Hub id or folder. None initialises the LM randomly from ``config``.
+        config: Fields of the Transformers configuration.
+        tokenizer: Tokenizer of the LM; its largest id determines the vocabulary size of a randomly
+            initialised LM.
+        dtype: Floating-point type of the weights.
 
     Raises:
-        ZooError: Where weights, fields or tokenizer do not fit.
+        ZooError: If weights cannot be loaded, if ``config`` has an unknown or invalid field, or if
+            the tokenizer has ids beyond the vocabulary of the LM.
     """
     if name is None:
-        unnamed = {"bos_token_id": None, "eos_token_id": None}  # the template states the end
-        made = decoder_config(
-            unnamed | dict(config or {}), vocabulary=max(tokenizer.get_vocab().values()) + 1
+        # The template defines the end token, so the configuration needs no special ids.
+        no_special_ids = {"bos_token_id": None, "eos_token_id": None}
+        vocabulary_size = max(tokenizer.get_vocab().values()) + 1
+        model_config = decoder_config(
+            no_special_ids | dict(config or {}), vocabulary=vocabulary_size
         )
         model: PreTrainedModel = AutoModelForCausalLM.from_config(
-            made, dtype=dtype, attn_implementation=ATTENTION
+            model_config, dtype=dtype, attn_implementation=ATTENTION
         )
         model.tie_weights()
     else:
@@ -70,8 +83,10 @@ def build(
 
 
 def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> CausalBranches:
-    """Branches after prompts of ids, as a batch."""
-    embed = model.get_input_embeddings()
-    ids = [torch.tensor(list(prompt), device=model.device) for prompt in prompts]
+    """Process a batch of prompts, given as token ids, and return the branches after the prompts."""
+    embedding_layer = model.get_input_embeddings()
     cache = empty_cache(model)
-    return CausalBranches(model, [Prefilled(cache) for _ in ids], [embed(one) for one in ids])
+    embeddings = [
+        embedding_layer(torch.tensor(list(prompt), device=model.device)) for prompt in prompts
+    ]  # (n, width) of each prompt
+    return CausalBranches(model, [Prefilled(cache) for _ in prompts], embeddings)

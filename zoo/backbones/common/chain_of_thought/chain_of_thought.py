@@ -1,8 +1,9 @@
 """Speech chain of thought on one speech LLM: transcribe, then translate (StreamUni, section 3).
 
-Every request encodes all audio since the last truncation. A transcript begins with the last one, as
-far as greedy search would still generate it; a translation continues the transcript it follows. The
-words are those of a plain loop.
+Every request encodes all audio that was received since the last truncation. The previous transcript
+of the stream is a draft of the next transcript: the longest prefix of the draft that greedy search
+would also generate is verified in one pass of the decoder. A translation reuses the keys and values
+of its transcript. Neither shortcut changes the generated tokens.
 """
 
 from abc import abstractmethod
@@ -46,25 +47,37 @@ GREEDY = SearchConfig()
 
 
 class ChainOfThought(Backbone):
-    """An audio encoder, a projector and a causal LM, in one model of Transformers.
+    """A speech LLM that generates a transcript, a separator and a translation in one answer.
 
-    A family fills ``build``, which sets ``model``, ``tokenizer`` and ``spectrogram``, and the
-    members below it that describe its network.
+    The network is one Transformers model with an audio encoder, a projector and a causal LM. A
+    subclass implements ``build``, which sets ``model``, ``tokenizer`` and ``spectrogram``, and the
+    abstract methods that describe its network.
+
+    Attributes:
+        noun: Name of the model in error messages.
+        chat: Default strings of the prompt, in the model's published chat format.
+        adapted: Regular expression of the layers that an adapter changes, see ``lora.inject``.
+        model: The Transformers model; it holds all weights.
+        tokenizer: The tokenizer of the causal LM.
+        spectrogram: Computes the feature frames of the audio encoder.
+        prompt: Builds and parses token ids.
+        never: Token ids that are never generated.
+        heads: Attention heads of the decoder that align target tokens with speech.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
     trains_on = ThoughtConfig
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
-    noun: ClassVar[str]  # the model's name, for messages
-    chat: ClassVar[Template] = Template()  # the published prompt
-    adapted: ClassVar[str] = ""  # layers of an adapter, see ``lora.inject``
+    noun: ClassVar[str]
+    chat: ClassVar[Template] = Template()
+    adapted: ClassVar[str] = ""
 
-    model: PreTrainedModel  # the only child with weights
+    model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     spectrogram: Spectrogram
     prompt: Prompt
-    never: list[int]  # ids that are never generated
-    heads: Heads  # of the decoder, for the alignment
+    never: list[int]
+    heads: Heads
 
     def __init__(
         self,
@@ -87,29 +100,31 @@ class ChainOfThought(Backbone):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: Hub id or folder; None: a randomly initialised network by ``config``.
-            config: Fields of the family's own configuration.
-            tokenizer: Hub id or folder; None: that of ``name``.
-            embedding_std: Standard deviation of randomly initialised embeddings (None: the
-                config's).
-            lora: Adapter of the text part that can be trained: the one of ``name``, or a new one.
-                None: the adapter of ``name``, if any, is added to the weights.
+            name: Hub id or folder of the weights. None initialises a network randomly from
+                ``config``.
+            config: Fields of the model's Transformers configuration.
+            tokenizer: Hub id or folder of the tokenizer. None loads the tokenizer of ``name``.
+            embedding_std: Standard deviation of randomly initialised token embeddings. None uses
+                the standard deviation in the configuration.
+            lora: Trainable adapter of the decoder. An adapter in ``name`` is loaded; otherwise a
+                new adapter is added. None merges an adapter in ``name`` into the weights.
             gradient_checkpointing: Whether training recomputes activations instead of keeping them.
-            template: Strings of the prompt; None: the published ones.
-            draft: Whether the last transcript is verified in one pass, and continued where it
-                fails; the words are the same.
-            reuse: Whether a translation continues the transcript's keys and values; the words are
-                the same.
-            search: How a translation is generated; transcripts are greedy (equation 4).
-            alignment: Which self-attention aligns target tokens with speech.
-            max_tokens: Most new ids of a transcript and of a translation, separator and end
-                included.
-            dtype: Of weights and activations.
-            words: Word boundaries in a language without spaces: as jieba finds them, or every
-                character.
+            template: Strings of the prompt. None uses the model's published chat format.
+            draft: Whether the previous transcript is verified in one pass and continued after its
+                accepted prefix. The generated tokens do not depend on this setting.
+            reuse: Whether a translation reuses the keys and values of its transcript. The
+                generated tokens do not depend on this setting.
+            search: Search settings of translations. Transcripts use greedy search (equation 4).
+            alignment: Self-attention layers and heads that align target tokens with speech.
+            max_tokens: Maximum number of generated tokens per transcript and per translation,
+                including the separator and the end token.
+            dtype: Name of the floating-point type of weights and activations.
+            words: Definition of a word in a language without spaces: ``jieba`` segments the text
+                with jieba, ``characters`` counts every character as a word.
 
         Raises:
-            ZooError: On values that are out of range or missing.
+            ZooError: If neither ``name`` nor both ``config`` and ``tokenizer`` are given, if
+                ``max_tokens`` is below 1, or if ``dtype`` is unknown.
         """
         super().__init__()
         if name is None and (config is None or tokenizer is None):
@@ -138,48 +153,62 @@ class ChainOfThought(Backbone):
         """Create ``model`` in ``dtype``, read weights, set ``tokenizer`` and ``spectrogram``.
 
         Raises:
-            ZooError: On what cannot be loaded.
+            ZooError: If weights, configuration or tokenizer cannot be loaded.
         """
 
     @property
     @abstractmethod
     def decoder(self) -> Any:
-        """The causal LM: ``get_input_embeddings()``, ``get_output_embeddings()`` and ``model``.
+        """The causal LM, with ``get_input_embeddings()``, ``get_output_embeddings()`` and ``model``.
 
-        ``model(inputs_embeds, attention_mask (batch, 1, new, keys) added to the scores,
-        position_ids (batch, new), past_key_values, use_cache, recorder)`` returns hidden states;
-        its attention is ``zoo_grouped`` and its ``config`` states the shapes.
+        ``model`` receives ``inputs_embeds`` (batch, new, width), ``attention_mask`` (batch, 1, new,
+        keys), which is added to the attention scores, ``position_ids`` (batch, new),
+        ``past_key_values``, ``use_cache`` and ``recorder``. ``model`` returns hidden states (batch,
+        new, width). Its attention implementation is ``zoo_grouped``, and ``model.config`` contains
+        the numbers of layers and heads.
         """
 
     @staticmethod
     @abstractmethod
     def prepared(frames: Tensor) -> Tensor:
-        """(F, bins) frames of the spectrogram to the encoder's input; no learned parts."""
+        """Convert spectrogram frames (F, bins) to encoder input, without learned parameters."""
 
     @staticmethod
     @abstractmethod
     def embeddings(features: int) -> int:
-        """Number of speech embeddings of so many feature frames; 0 where they are too few."""
+        """Number of speech embeddings that the encoder computes from ``features`` feature frames.
+
+        The number is 0 if the audio is too short for one embedding.
+        """
 
     @abstractmethod
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(F, bins) each to (T, hidden) of the last and of a middle layer; streams do not interact.
+        """Encode features of several streams independently of each other.
 
-        T is ``embeddings(F)``, at least one.
+        Args:
+            features: Encoder input (F, bins) of each stream, with ``embeddings(F)`` of at least 1.
+
+        Returns:
+            Hidden states (T, hidden) of the last layer and of a middle layer, each as a list with
+            one tensor per stream. T is ``embeddings(F)``.
         """
 
     @abstractmethod
     def project(self, hidden: Tensor) -> Tensor:
-        """(..., hidden) of the encoder's last layer to (..., width of the LLM)."""
+        """Project hidden states (..., hidden) of the last encoder layer to (..., LLM width)."""
 
     @abstractmethod
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """Parameters by name: ``encoder``, ``projector``, ``decoder``, and ``lora`` if there is
-        one.
-        """
+        """Parameters of ``encoder``, ``projector`` and ``decoder``, and of ``lora`` if it is set."""
 
     def load(self) -> None:
-        """Build the network and its prompt. Raises ZooError where they do not fit."""
+        """Build the network and its prompt.
+
+        Raises:
+            ZooError: If the network cannot be loaded, if the tokenizer lacks a special token of the
+                template, if ``search.suppress`` forbids a token of the separator, or if
+                ``alignment`` names a layer or head that the decoder does not have.
+        """
         self.build()
         self.eval()
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
@@ -195,76 +224,98 @@ class ChainOfThought(Backbone):
         )
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write model, adapter (as ``lora.save`` states) and tokenizer as Transformers lays them
-        out.
+        """Write model, adapter and tokenizer in the file layout of Transformers.
+
+        ``LoraConfig.save`` decides whether the adapter is merged or written to a separate folder.
+
+        Args:
+            folder: Destination folder.
+            dtype: Floating-point type of the written weights. None keeps the type of the network.
         """
         adapters.save(self.model, folder, dtype, self.lora, self.adapted)
         self.tokenizer.save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation, special tokens left out."""
+        """Detokenise ``token_ids`` without special tokens."""
         return self.prompt.text(token_ids)
 
     @classmethod
     def train_tokenizer(
         cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
     ) -> None:
-        """A byte-level BPE of both languages and the instruction, with the template's tokens."""
-        train_chat_tokenizer(corpus, arguments.get("template") or cls.chat).save_pretrained(folder)
+        """Train a byte-level BPE tokenizer and write it to ``folder``.
+
+        Args:
+            corpus: Text of the source and target language.
+            folder: Destination folder.
+            arguments: Constructor arguments of the backbone. The special tokens of ``template`` are
+                added to the vocabulary.
+        """
+        template = arguments.get("template") or cls.chat
+        train_chat_tokenizer(corpus, template).save_pretrained(folder)
 
     def collator(self) -> Collator:
-        """Makes training batches of pieces of talks."""
+        """The function that builds training batches from pieces of talks."""
         return Collator(self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings)
 
     def forward(self, batch: CotBatch) -> dict[str, Tensor]:
-        """Teacher forcing on batches of ``collator``.
+        """Compute the teacher-forcing loss of a batch from ``collator``.
 
         Returns:
-            ``loss`` and ``token_accuracy`` over the answers; the loss of ``transcript`` and of
-            ``translation``.
+            Scalars: ``loss`` and ``token_accuracy`` over all tokens of the answers, ``transcript``
+            (loss of transcript and separator) and ``translation`` (loss of translation and end).
         """
-        hidden, _ = self._encoded(batch.features)
+        hidden, _ = self._encode_batch(batch.features)
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
         is_speech = (batch.input_ids == self.prompt.audio)[..., None]
         speech = self.project(hidden).to(embeddings.dtype)
         embeddings = embeddings.masked_scatter(is_speech, speech)
 
         logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
-        transcript = batch.transcript[:, 1:][batch.labels[:, 1:] != IGNORED]
-        losses = token_loss(logits, targets, reduction="none")
+        losses = token_loss(logits, targets, reduction="none")  # (labelled tokens,)
+        is_labelled = batch.labels[:, 1:] != IGNORED  # (batch, L - 1): no token predicts the first
+        is_transcript = batch.transcript[:, 1:][is_labelled]  # (labelled tokens,)
         return {
             "loss": losses.mean(),
-            "transcript": losses[transcript].mean(),
-            "translation": losses[~transcript].mean(),
+            "transcript": losses[is_transcript].mean(),
+            "translation": losses[~is_transcript].mean(),
             "token_accuracy": token_accuracy(logits, targets),
         }
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
-        """(batch, n) samples to (batch, T, hidden) of the last and of a middle layer.
+        """Encode audio of equal length for training, without gradients if the encoder is frozen.
 
-        ``multiplier`` is ignored: the encoder has no blocks of chunks. No gradients when it is
-        frozen.
+        Args:
+            samples: Audio (batch, n).
+            multiplier: Ignored, because the encoder does not process audio in chunks.
+
+        Returns:
+            Hidden states (batch, T, hidden) of the last layer and of a middle layer.
         """
-        return self._encoded(analysed(self.spectrogram, self.prepared, samples).to(samples.device))
+        features = analysed(self.spectrogram, self.prepared, samples)
+        return self._encode_batch(features.to(samples.device))
 
-    def _encoded(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """(batch, F, bins) to (batch, T, hidden), last and middle layer."""
+    def _encode_batch(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode (batch, F, bins) to (batch, T, hidden) of the last and of a middle layer."""
         with gradients_if_trained(self.parts()["encoder"]):
             last, middle = self.encode(list(features.to(self.model.dtype)))
         return torch.stack(last), torch.stack(middle)
 
     def open(self, session: Session) -> ThoughtState:
-        """An empty state. Word boundaries of the session's languages are prepared here."""
+        """Create the empty state of a stream, and the vocabularies of both session languages."""
         for language in (session.source_language, session.target_language):
             self.vocabularies.of(self.tokenizer, language)
         return ThoughtState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
-        """Drop what was computed from forgotten audio; untranslated words stay as a draft."""
+        """Drop encoder output and transcript of forgotten audio.
+
+        The untranslated words of the transcript remain as the draft of the next transcript.
+        """
         forget_memory(session, cut)
         if cut.frames:
             state: ThoughtState = session.backbone_state
-            text = self.text(state.untranslated()).strip()  # begins a text now: without a space
+            text = self.text(state.untranslated()).strip()  # a transcript starts without a space
             state.draft = self.prompt.ids(text)
             state.transcript, state.translated = None, []
 
@@ -274,15 +325,23 @@ class ChainOfThought(Backbone):
     ) -> list[Hypothesis]:
         """Encode all kept audio, transcribe it once, and continue the written prefix.
 
-        A translation without a given transcript uses the model's own. A stream whose audio is too
-        short for an embedding gets no new token.
+        A translation request without ``transcript_ids`` uses the transcript that the model
+        generated. A stream whose audio is too short for one speech embedding receives no new token.
+
+        Args:
+            sessions: The streams of the batch.
+            requests: One request per stream.
+            needs: Optional fields of the hypotheses; only ``ALIGNMENT`` changes the computation.
+
+        Returns:
+            One hypothesis per request: a transcript or a translation.
         """
-        asked = list(zip(sessions, requests, strict=True))
-        waves = [session.visible_audio(request.audio_end) for session, request in asked]
+        pairs = list(zip(sessions, requests, strict=True))
+        waves = [session.visible_audio(request.audio_end) for session, request in pairs]
         speech = encoder_memories(self.encode_audio, sessions, waves)
         untranscribed = [
             index
-            for index, (session, request) in enumerate(asked)
+            for index, (session, request) in enumerate(pairs)
             if (request.task is Task.TRANSCRIPTION or request.transcript_ids is None)
             and len(speech[index])
             and not session.backbone_state.current
@@ -298,26 +357,35 @@ class ChainOfThought(Backbone):
             self._transcript(session)
             if request.task is Task.TRANSCRIPTION
             else self._text(session, 0).unchanged(aligned=aligned)
-            for session, request in asked
+            for session, request in pairs
         ]
-        live = [
+        translated = [
             index
             for index, request in enumerate(requests)
             if request.task is Task.TRANSLATION and len(speech[index])
         ]
-        if live:
+        if translated:
             translations = self._translate(
-                [sessions[index] for index in live],
-                [requests[index] for index in live],
-                [speech[index] for index in live],
+                [sessions[index] for index in translated],
+                [requests[index] for index in translated],
+                [speech[index] for index in translated],
                 aligned,
             )
-            for index, hypothesis in zip(live, translations, strict=True):
+            for index, hypothesis in zip(translated, translations, strict=True):
                 hypotheses[index] = hypothesis
         return hypotheses
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Speech embeddings (T, width) of each wave (n,); T is 0 where it is too short for one."""
+        """Compute speech embeddings of the kept audio of several streams.
+
+        Args:
+            sessions: The streams; their cached feature frames are reused and extended.
+            waves: Kept audio (n,) of each stream.
+
+        Returns:
+            Speech embeddings (T, LLM width) of each stream. T is 0 if the audio is too short for
+            one embedding.
+        """
         inputs = [
             self.prepared(
                 self.spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
@@ -327,29 +395,31 @@ class ChainOfThought(Backbone):
         device, dtype = self.model.device, self.model.dtype
         width = self.decoder.model.config.hidden_size
         speech = [torch.zeros(0, width, dtype=dtype, device=device) for _ in waves]
-        live = [index for index, features in enumerate(inputs) if self.embeddings(len(features))]
-        if live:
-            hidden, _ = self.encode([inputs[index].to(device, dtype) for index in live])
-            projected = self.project(torch.cat(hidden)).split([len(states) for states in hidden])
-            for index, embeddings in zip(live, projected, strict=True):
+        encodable = [
+            index for index, features in enumerate(inputs) if self.embeddings(len(features))
+        ]
+        if encodable:
+            hidden, _ = self.encode([inputs[index].to(device, dtype) for index in encodable])
+            lengths = [len(states) for states in hidden]
+            projected = self.project(torch.cat(hidden)).split(lengths)
+            for index, embeddings in zip(encodable, projected, strict=True):
                 speech[index] = embeddings
         return speech
 
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:
-        """Greedy transcripts of the encoded audio, up to the separator, into the states."""
+        """Store a greedy transcript of the encoded audio in the state of each stream.
+
+        Args:
+            sessions: The streams.
+            speech: Speech embeddings (T, width) of each stream.
+        """
         states: list[ThoughtState] = [session.backbone_state for session in sessions]
-        prompts = [self._opening(*pair) for pair in zip(sessions, speech, strict=True)]
-        separator = self.prompt.separator
-        drafts = [
-            [*state.draft, *separator[:-1]] if self.draft and state.draft else []
-            for state in states
+        prompts = [
+            self._embed_opening(session, embeddings)
+            for session, embeddings in zip(sessions, speech, strict=True)
         ]
-        branches = DraftedBranches(
-            self.decoder,
-            prompts,
-            [draft[: self.max_tokens - 1] for draft in drafts],
-            never=self.never,
-        )
+        drafts = [self._transcript_draft(state) for state in states]
+        branches = DraftedBranches(self.decoder, prompts, drafts, never=self.never)
         answers = search(
             branches,
             GREEDY,
@@ -357,28 +427,43 @@ class ChainOfThought(Backbone):
             limits=[self.max_tokens - len(accepted) for accepted in branches.accepted],
             end=self.prompt.end,
             never=self.never,
-            stops=[self._separated(accepted) for accepted in branches.accepted],
+            stops=[self._separator_stop(accepted) for accepted in branches.accepted],
         )
 
         for index, (state, prompt, answer) in enumerate(zip(states, prompts, answers, strict=True)):
             generated = branches.accepted[index] + answer.tokens
-            found = self.prompt.transcribed(generated)
-            ids, kept = (generated, len(generated)) if found is None else found
+            parsed = self.prompt.transcribed(generated)
+            if parsed is None:
+                transcript_ids, kept = generated, len(generated)
+            else:
+                transcript_ids, kept = parsed
+
             cache = None
             if self.reuse:
-                fed = torch.cat([branches.prefilled(index), answer.generated], dim=3)
-                cache = fed[:, :, :, : len(prompt) + kept]
+                # (layers, 2, heads, n, head size): without keys and values of the separator
+                full = torch.cat([branches.prefilled(index), answer.generated], dim=3)
+                cache = full[:, :, :, : len(prompt) + kept]
             assert state.span is not None
-            finished = found is not None or answer.finished
-            state.transcript = Transcript(state.span, ids, finished, cache)
-            state.draft = ids
+            finished = parsed is not None or answer.finished
+            state.transcript = Transcript(state.span, transcript_ids, finished, cache)
+            state.draft = transcript_ids
 
-    def _separated(self, accepted: list[int]) -> Stop:
-        """The condition that an answer, which begins with ``accepted``, ends with the separator."""
+    def _transcript_draft(self, state: ThoughtState) -> list[int]:
+        """Ids to verify in one pass: the state's draft and the separator without its last id.
+
+        The last id of an answer is always generated, so that search can detect the end.
+        """
+        if not self.draft or not state.draft:
+            return []
+        draft = [*state.draft, *self.prompt.separator[:-1]]
+        return draft[: self.max_tokens - 1]
+
+    def _separator_stop(self, accepted: list[int]) -> Stop:
+        """Stop condition: the accepted ids and the generated ids together end with a separator."""
         return lambda tokens: self.prompt.transcribed(accepted + tokens) is not None
 
     def _transcript(self, session: Session) -> Hypothesis:
-        """The current transcript; empty where the audio is too short."""
+        """The transcript of the kept audio; empty if the audio is too short for one embedding."""
         current: Transcript | None = session.backbone_state.current
         ids = torch.tensor(current.ids if current else [], dtype=torch.long)
         vocabulary = self.vocabularies.of(self.tokenizer, session.source_language)
@@ -398,17 +483,31 @@ class ChainOfThought(Backbone):
         speech: Sequence[Tensor],
         aligned: bool,
     ) -> list[Hypothesis]:
-        """Continue transcript, separator and written prefix."""
+        """Generate translations after transcript, separator and written prefix.
+
+        Args:
+            sessions: The streams.
+            requests: One translation request per stream.
+            speech: Speech embeddings (T, width) of each stream.
+            aligned: Whether the hypotheses contain an alignment with the speech embeddings.
+        """
         texts = [
-            self._text(session, len(frames))
-            for session, frames in zip(sessions, speech, strict=True)
+            self._text(session, len(embeddings))
+            for session, embeddings in zip(sessions, speech, strict=True)
         ]
-        prompts, caches = zip(*map(self._prompt, sessions, requests, speech, texts), strict=True)
+        prompts_and_caches = [
+            self._prompt_and_cache(session, request, embeddings, text)
+            for session, request, embeddings, text in zip(
+                sessions, requests, speech, texts, strict=True
+            )
+        ]
+        prompts = [prompt for prompt, _ in prompts_and_caches]
+        caches = [cache for _, cache in prompts_and_caches]
         branches = AlignedBranches(
             self.decoder,
             prompts,
             prefixes=[len(text.prefix) for text in texts],
-            speech=[(self.prompt.speech, len(frames)) for frames in speech],
+            speech=[(self.prompt.speech, len(embeddings)) for embeddings in speech],
             heads=self.heads if aligned else None,
             caches=caches,
         )
@@ -426,10 +525,21 @@ class ChainOfThought(Backbone):
         alignment = self.alignment if aligned else None
         return branches.hypotheses(texts, answers, limit=self.max_tokens, alignment=alignment)
 
-    def _prompt(
+    def _prompt_and_cache(
         self, session: Session, request: Request, speech: Tensor, text: PartialText
     ) -> tuple[Tensor, Tensor | None]:
-        """(n, width) to feed before a translation, and keys and values of what was fed already."""
+        """Choose the part of a translation prompt that the decoder has not processed yet.
+
+        Args:
+            session: The stream.
+            request: The translation request; its transcript is stored in the state.
+            speech: Speech embeddings (T, width).
+            text: The written prefix.
+
+        Returns:
+            Embeddings (n, width) to feed, and the cached keys and values before them. The cache is
+            None if the whole prompt has to be fed.
+        """
         state: ThoughtState = session.backbone_state
         current = state.current
         if request.transcript_ids is None:
@@ -440,22 +550,27 @@ class ChainOfThought(Backbone):
 
         ids = [*state.translated, *self.prompt.separator, *text.prefix]
         if current is None or current.cache is None or current.ids != state.translated:
-            return torch.cat([self._opening(session, speech), self._embed(ids)]), None
-        opening = len(self.prompt.opening(len(speech), session.target_language))
-        return self._embed(ids[current.cache.shape[3] - opening :]), current.cache
+            return torch.cat([self._embed_opening(session, speech), self._embed(ids)]), None
+        opening_length = len(self.prompt.opening(len(speech), session.target_language))
+        cached_answer_length = current.cache.shape[3] - opening_length
+        return self._embed(ids[cached_answer_length:]), current.cache
 
-    def _opening(self, session: Session, speech: Tensor) -> Tensor:
-        """(n, width): the prompt up to the answer, with speech embeddings (T, width)."""
+    def _embed_opening(self, session: Session, speech: Tensor) -> Tensor:
+        """Embed the prompt before the answer as (n, width), with the speech embeddings inserted."""
         embeddings = self._embed(self.prompt.opening(len(speech), session.target_language))
-        embeddings[self.prompt.speech : self.prompt.speech + len(speech)] = speech.to(embeddings)
+        speech_start = self.prompt.speech
+        speech_end = speech_start + len(speech)
+        embeddings[speech_start:speech_end] = speech.to(embeddings)
         return embeddings
 
     def _embed(self, ids: list[int]) -> Tensor:
+        """Embed n token ids as (n, width)."""
         layer = self.decoder.get_input_embeddings()
         embeddings: Tensor = layer(torch.tensor(ids, dtype=torch.long, device=layer.weight.device))
         return embeddings
 
     def _text(self, session: Session, frames: int) -> PartialText:
+        """The written prefix of a translation of ``frames`` speech embeddings."""
         return PartialText(
             opening=[],
             prefix=session.prefix_ids.tolist(),
@@ -465,8 +580,10 @@ class ChainOfThought(Backbone):
 
 
 def enable_checkpointing(model: PreTrainedModel) -> None:
-    """Let training recompute activations; inputs get no gradients for that."""
-    name = "activation_checkpointing_enable"  # other versions of Transformers: gradient_...
-    enable = getattr(model, name if hasattr(model, name) else "gradient_checkpointing_enable")
+    """Recompute activations during training, with checkpoints that are not reentrant."""
+    name = "activation_checkpointing_enable"
+    if not hasattr(model, name):
+        name = "gradient_checkpointing_enable"  # the name in other versions of Transformers
+    enable = getattr(model, name)
     enable({"use_reentrant": False})
-    model.disable_input_require_grads()  # needed by reentrant checkpointing only
+    model.disable_input_require_grads()  # only reentrant checkpointing needs input gradients

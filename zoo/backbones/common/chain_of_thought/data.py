@@ -1,4 +1,8 @@
-"""Training batches of a chain of thought from pieces of talks; runs in a data worker."""
+"""Training batches of a chain of thought from pieces of talks.
+
+A piece is an excerpt of a talk with its transcript and its translation. This code runs in data
+workers.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +19,7 @@ from zoo.languages import Language
 
 
 class Spoken(Protocol):
-    """A piece of a talk with transcript and translation; ``language`` is the translation's."""
+    """A piece of a talk: audio, transcript, and translation into ``language``."""
 
     @property
     def transcript(self) -> str: ...
@@ -27,7 +31,7 @@ class Spoken(Protocol):
     def language(self) -> Language: ...
 
     def samples(self) -> Tensor:
-        """(n,) audio."""
+        """Audio samples (n,) of the piece."""
 
 
 @dataclass(slots=True)
@@ -35,11 +39,11 @@ class CotBatch(TensorBatch):
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:
-        features: (batch, F, bins), the encoder's input.
-        input_ids: (batch, L).
-        labels: (batch, L), the id *at* each position, or ``IGNORED``.
-        transcript: (batch, L) bool: labels of transcript and separator; the others are those of the
-            translation and its end.
+        features: Encoder input (batch, F, bins).
+        input_ids: Token ids (batch, L) of prompts and answers.
+        labels: Labels (batch, L): the id *at* each position of an answer, ``IGNORED`` elsewhere.
+        transcript: Mask (batch, L), True at the ids of transcript and separator. Labelled positions
+            where the mask is False hold the translation and its end token.
     """
 
     features: Tensor
@@ -50,13 +54,15 @@ class CotBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Pieces of one length in samples to a batch: Phi-4's encoder does not mask padding.
+    """Builds a batch from pieces that have the same number of samples.
+
+    The audio is not padded, because the encoder of Phi-4-Multimodal does not mask padding.
 
     Attributes:
-        prompt: The backbone's.
-        spectrogram: The backbone's.
-        prepared: Spectrogram frames to the encoder's input.
-        embeddings: Number of speech embeddings of so many feature frames.
+        prompt: Builds the token ids of prompts and answers.
+        spectrogram: Computes the feature frames of the backbone.
+        prepared: Converts spectrogram frames (F, bins) to encoder input.
+        embeddings: Returns the number of speech embeddings for a number of feature frames.
     """
 
     prompt: Prompt
@@ -65,36 +71,48 @@ class Collator:
     embeddings: Callable[[int], int]
 
     def __call__(self, pieces: Sequence[Spoken]) -> CotBatch:
-        """Build a batch; the loss covers the answer: transcript, separator, translation, end.
+        """Build a batch with labels for transcript, separator, translation and end token.
 
         Raises:
-            ZooError: For pieces of different lengths.
+            ZooError: If the pieces have different numbers of samples.
         """
         waves = [piece.samples() for piece in pieces]
         if len({len(wave) for wave in waves}) != 1:
             raise ZooError("A chain of thought is trained on audio of one length per batch.")
         features = analysed(self.spectrogram, self.prepared, torch.stack(waves))
-        size = self.embeddings(features.shape[1])
-        openings = [self.prompt.opening(size, piece.language) for piece in pieces]
-        sources = [self.prompt.transcript(piece.transcript) for piece in pieces]
-        targets = [self.prompt.translation(piece.translation) for piece in pieces]
-        ids, labels, transcript = [], [], []
-        for opening, source, target in zip(openings, sources, targets, strict=True):
-            ids.append([*opening, *source, *target])
+        speech_length = self.embeddings(features.shape[1])
+
+        input_ids = []
+        labels = []
+        transcript_mask = []
+        for piece in pieces:
+            opening = self.prompt.opening(speech_length, piece.language)
+            source = self.prompt.transcript(piece.transcript)
+            target = self.prompt.translation(piece.translation)
+            input_ids.append([*opening, *source, *target])
             labels.append([*[IGNORED] * len(opening), *source, *target])
-            transcript.append([*[0] * len(opening), *[1] * len(source), *[0] * len(target)])
+            transcript_mask.append([*[0] * len(opening), *[1] * len(source), *[0] * len(target)])
+
         return CotBatch(
             features=features,
-            input_ids=pad_ids(ids, self.prompt.end),
+            input_ids=pad_ids(input_ids, self.prompt.end),
             labels=pad_ids(labels, IGNORED),
-            transcript=pad_ids(transcript, 0).bool(),
+            transcript=pad_ids(transcript_mask, 0).bool(),
         )
 
 
 def analysed(
     spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Tensor
 ) -> Tensor:
-    """(batch, n) samples to (batch, F, bins) features, as the encoder takes them."""
-    return torch.stack(
-        [prepared(spectrogram.compute(spectrogram.open(), wave.cpu(), 0)) for wave in waves]
-    )
+    """Compute encoder input (batch, F, bins) from audio of equal length.
+
+    Args:
+        spectrogram: Computes feature frames.
+        prepared: Converts spectrogram frames (F, bins) to encoder input.
+        waves: Audio samples (batch, n).
+    """
+    features = []
+    for wave in waves:
+        frames = spectrogram.compute(spectrogram.open(), wave.cpu(), 0)
+        features.append(prepared(frames))
+    return torch.stack(features)

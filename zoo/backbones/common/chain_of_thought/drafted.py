@@ -1,5 +1,7 @@
-"""Branches whose first tokens are verified in the pass that feeds the prompt, instead of one by
-one.
+"""Greedy decoding that verifies a draft of each answer in one pass.
+
+The decoder processes prompt and draft together. Greedy search then continues after the longest
+prefix of the draft that greedy search would have generated itself.
 """
 
 from collections.abc import Sequence
@@ -12,13 +14,14 @@ from zoo.backbones.common.causal.branches import CausalBranches, Prefilled, empt
 
 
 class DraftedBranches(CausalBranches):
-    """Greedy answers that begin with the part of a draft that greedy search would generate as well.
+    """A batch of decoder branches that begin with the accepted prefix of a draft.
 
-    The rejected part of a draft is cached but masked; the next token has the position it would have
-    without it.
+    The rejected rest of a draft stays in the cache but is masked. The position of the next token is
+    the position directly after the accepted prefix.
 
     Attributes:
-        accepted: Per stream, the ids of its draft up to the first that greedy search rejects.
+        accepted: Accepted prefix of each stream's draft: all ids before the first id that differs
+            from greedy search.
     """
 
     accepted: list[list[int]]
@@ -31,47 +34,71 @@ class DraftedBranches(CausalBranches):
         *,
         never: Sequence[int],
     ) -> None:
-        """Feed prompts and drafts.
+        """Process prompts and drafts in one pass and verify the drafts.
 
         Args:
             decoder: The causal LM.
-            prompts: (n, embedding) per stream.
-            drafts: Ids that may follow each prompt.
-            never: Ids that are never generated.
+            prompts: Prompt embeddings (n, width) of each stream.
+            drafts: Token ids that may follow each prompt; an empty list if there is no draft.
+            never: Token ids that are never generated.
         """
         self._drafts = drafts
         self._never = list(never)
-        cache, embed = empty_cache(decoder), decoder.get_input_embeddings()
+        cache = empty_cache(decoder)
+        embedding_layer = decoder.get_input_embeddings()
         device = prompts[0].device
-        guesses = [embed(torch.tensor(draft, dtype=torch.long, device=device)) for draft in drafts]
-        fed = [
-            torch.cat([prompt, guess.to(prompt)])
-            for prompt, guess in zip(prompts, guesses, strict=True)
-        ]
-        super().__init__(decoder, [Prefilled(cache) for _ in prompts], fed)
+        inputs = []
+        for prompt, draft in zip(prompts, drafts, strict=True):
+            draft_ids = torch.tensor(draft, dtype=torch.long, device=device)
+            draft_embeddings = embedding_layer(draft_ids).to(prompt)  # (len(draft), width)
+            inputs.append(torch.cat([prompt, draft_embeddings]))
+        super().__init__(decoder, [Prefilled(cache) for _ in prompts], inputs)
 
     def _begin(self, hidden: Tensor) -> None:
+        """Verify the drafts and mask their rejected ids.
+
+        Args:
+            hidden: Hidden states (streams, n, width) of prompts and drafts, padded at the left.
+        """
         longest = max(len(draft) for draft in self._drafts)
+        # (streams, longest + 1, width): the last prompt position of the longest draft, and its ids
         hidden = hidden[:, hidden.shape[1] - longest - 1 :]
-        self.accepted = self._verified(hidden[:, :-1]) if longest else [[] for _ in self._drafts]
+        if longest:
+            self.accepted = self._verify(hidden[:, :-1])
+        else:
+            self.accepted = [[] for _ in self._drafts]
 
-        pairs = zip(self._drafts, self.accepted, strict=True)
-        rejected = [len(draft) - len(kept) for draft, kept in pairs]
-        for stream, count in enumerate(rejected):
+        rejected_counts = [
+            len(draft) - len(accepted)
+            for draft, accepted in zip(self._drafts, self.accepted, strict=True)
+        ]
+        for stream, count in enumerate(rejected_counts):
             self.visible[stream, self.prefix - count :] = False
-        back = torch.tensor(rejected, device=hidden.device)
-        self._next = self._next - back[:, None]
-        rows = torch.arange(len(back), device=back.device)
-        self.log_probs = self._predict(hidden[rows, longest - back])
+        rejected = torch.tensor(rejected_counts, device=hidden.device)  # (streams,)
+        self._next = self._next - rejected[:, None]
+        streams = torch.arange(len(rejected), device=rejected.device)
+        last_accepted = hidden[streams, longest - rejected]  # (streams, width)
+        self.log_probs = self._predict(last_accepted)
 
-    def _verified(self, hidden: Tensor) -> list[list[int]]:
-        """The accepted part of each draft, from (streams, longest draft, width)."""
+    def _verify(self, hidden: Tensor) -> list[list[int]]:
+        """Compare the drafts with greedy search.
+
+        Args:
+            hidden: Hidden states (streams, longest draft, width) that predict the ids of the
+                drafts. Shorter drafts are aligned at the right.
+
+        Returns:
+            Accepted prefix of each draft.
+        """
         logits = self._logits(hidden)
         if self._never:
             logits.index_fill_(2, torch.tensor(self._never, device=logits.device), -torch.inf)
+
         accepted = []
-        for draft, best in zip(self._drafts, logits.argmax(dim=-1).tolist(), strict=True):
-            pairs = enumerate(zip(draft, best[len(best) - len(draft) :], strict=True))
-            agreed = next((place for place, (id_, greedy) in pairs if id_ != greedy), len(draft))
-            accepted.append(draft[:agreed])
+        for draft, best_ids in zip(self._drafts, logits.argmax(dim=-1).tolist(), strict=True):
+            greedy_ids = best_ids[len(best_ids) - len(draft) :]
+            length = 0
+            while length < len(draft) and draft[length] == greedy_ids[length]:
+                length += 1
+            accepted.append(draft[:length])
         return accepted

@@ -1,4 +1,8 @@
-"""The speech chain of thought as token ids: speech, transcript, separator, translation."""
+"""Token ids of a speech chain of thought: speech, transcript, separator and translation.
+
+The opening is the part of the prompt before the answer. The answer consists of a transcript, a
+separator, a translation and an end token.
+"""
 
 from dataclasses import dataclass
 
@@ -11,16 +15,18 @@ from zoo.languages import Language
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Strings around the speech (StreamUni, section 4.1); the defaults are Phi-4-Multimodal's chat
-    format.
+    """Strings of the prompt around the speech embeddings (StreamUni, section 4.1).
+
+    The defaults follow the chat format of Phi-4-Multimodal.
 
     Attributes:
-        user: Before the speech.
-        audio: The token whose embeddings are replaced by speech; it is never generated.
-        instruction: After the speech; may contain {target}, the name of a language.
-        end: The token that ends the user's turn and the answer.
-        assistant: Before the answer.
-        separator: Between transcript and translation.
+        user: String before the speech embeddings.
+        audio: Token that speech embeddings replace. The model never generates this token.
+        instruction: String after the speech embeddings; may contain {target}, the name of the
+            target language.
+        end: Token at the end of the user's turn and at the end of the answer.
+        assistant: String before the answer.
+        separator: String between transcript and translation.
     """
 
     user: str = "<|user|>"
@@ -34,7 +40,12 @@ class Template:
     separator: str = "<sep>"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for other names in braces and for a blank separator."""
+        """Check the strings.
+
+        Raises:
+            ZooError: If ``separator`` is blank, or if ``instruction`` contains a name in braces
+                other than {target}.
+        """
         if not self.separator.strip():
             raise ZooError("The template needs a separator between transcript and translation.")
         if formatted(self.instruction, target="") is None:
@@ -45,76 +56,101 @@ class Template:
 
     @property
     def tokens(self) -> list[str]:
-        """Special tokens of a small tokenizer: all in angle brackets but the instruction's."""
+        """Strings in angle brackets outside the instruction: special tokens of a new tokenizer."""
         return bracketed([self.user, self.audio, self.end, self.assistant, self.separator])
 
 
 class Prompt(ChatPrompt):
-    """Builds ids by a template.
+    """Converts prompts and answers of a ``Template`` to token ids, and generated ids to transcripts.
 
     Attributes:
-        end: Id of the template's token.
-        audio: Id of the template's token.
-        separator: Ids between transcript and translation: a single one where the tokenizer has a
-            token for it, else those of its text after a space.
+        template: Strings of the prompt.
+        end: Token id of ``template.end``.
+        audio: Token id of ``template.audio``.
+        separator: Token ids of ``template.separator``. If the tokenizer needs several tokens, a
+            space precedes the separator.
     """
 
     def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
-        """Raises ZooError when the tokenizer lacks a special token of the template."""
+        """Encode the strings of the template.
+
+        Args:
+            tokenizer: Tokenizer of the causal LM.
+            template: Strings of the prompt.
+
+        Raises:
+            ZooError: If ``template.end`` or ``template.audio`` is not a single token.
+        """
         super().__init__(tokenizer)
         self.template = template
         advice = "describe its own prompt there or name another tokenizer"
         self.end = self.single(template.end, advice=advice)
         self.audio = self.single(template.audio, advice=advice)
-        separator = self.ids(template.separator)
-        self.separator = separator if len(separator) == 1 else self.ids(f" {template.separator}")
-        self._instructions: dict[str, list[int]] = {}
-        self._user = self.ids(template.user)
-        self._assistant = self.ids(template.assistant)
+        self.separator = self.ids(template.separator)
+        if len(self.separator) != 1:
+            self.separator = self.ids(f" {template.separator}")
+        self._instruction_ids: dict[str, list[int]] = {}  # by name of the target language
+        self._user_ids = self.ids(template.user)
+        self._assistant_ids = self.ids(template.assistant)
 
     @property
     def speech(self) -> int:
         """Position of the first speech embedding in an opening."""
-        return len(self._user)
+        return len(self._user_ids)
 
     def opening(self, embeddings: int, target: Language) -> list[int]:
-        """Ids before the answer, for so many speech embeddings."""
-        if target.name not in self._instructions:
+        """Token ids before the answer.
+
+        Args:
+            embeddings: Number of speech embeddings; ``audio`` is repeated for each embedding.
+            target: Target language of the translation.
+        """
+        if target.name not in self._instruction_ids:
             instruction = self.template.instruction.format(target=target.name)
-            self._instructions[target.name] = self.ids(instruction)
-        instruction_ids = self._instructions[target.name]
-        speech = [self.audio] * embeddings
-        return [*self._user, *speech, *instruction_ids, self.end, *self._assistant]
+            self._instruction_ids[target.name] = self.ids(instruction)
+        instruction_ids = self._instruction_ids[target.name]
+        speech_ids = [self.audio] * embeddings
+        return [*self._user_ids, *speech_ids, *instruction_ids, self.end, *self._assistant_ids]
 
     def transcript(self, text: str) -> list[int]:
-        """Ids of a transcript and the separator."""
+        """Token ids of a transcript and the separator."""
         return [*self.ids(text.strip()), *self.separator]
 
     def transcribed(self, generated: list[int]) -> tuple[list[int], int] | None:
-        """Split a transcript from the separator that ends ``generated``.
+        """Split a transcript from the separator at the end of ``generated``.
 
-        A separator of several tokens may be generated as other tokens than its own, and in one
-        token with neighbouring text.
+        The model may spell a separator of several tokens with other tokens than ``self.separator``.
+        The first of these tokens may also contain the end of the transcript.
+
+        Args:
+            generated: Generated token ids of an answer.
 
         Returns:
-            Ids of the transcript, and how many of them ``generated`` begins with; None without
-            separator.
+            Token ids of the transcript, and the number of leading ids that the transcript shares
+            with ``generated``. None if ``generated`` does not end with a separator.
         """
-        size, text = len(self.separator), self.template.separator
+        size = len(self.separator)
         if generated[-size:] == self.separator:
             return generated[:-size], len(generated) - size
-        longest = len(text.encode())  # a token has at least one byte
-        tail = range(max(0, len(generated) - longest), len(generated))
-        if size == 1 or not tail or text not in self.text(generated[tail[0] :]):
+        if size == 1:
             return None
 
-        begin = max(place for place in tail if text in self.text(generated[place:]))
-        before = self.text(generated[begin:]).partition(text)[0].rstrip()
+        separator_text = self.template.separator
+        longest = len(separator_text.encode())  # in tokens, since a token has at least one byte
+        tail = range(max(0, len(generated) - longest), len(generated))
+        if not tail or separator_text not in self.text(generated[tail[0] :]):
+            return None
+
+        begin = max(place for place in tail if separator_text in self.text(generated[place:]))
+        before = self.text(generated[begin:]).partition(separator_text)[0].rstrip()
+        # Blank tokens directly before the separator do not belong to the transcript.
         while begin and not before and not self.text(generated[begin - 1 : begin]).strip():
             begin -= 1
         return [*generated[:begin], *self.ids(before)], begin
 
     def translation(self, text: str) -> list[int]:
-        """Ids of a translation, which begins with a space, and its end."""
+        """Token ids of a translation and the end token; a space precedes the first word."""
         text = text.strip()
-        return [*(self.ids(f" {text}") if text else []), self.end]
+        if not text:
+            return [self.end]
+        return [*self.ids(f" {text}"), self.end]

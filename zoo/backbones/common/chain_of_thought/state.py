@@ -1,4 +1,4 @@
-"""What a chain of thought keeps of one stream between requests."""
+"""State of one stream that a chain of thought keeps between requests."""
 
 from dataclasses import dataclass, field
 
@@ -14,10 +14,10 @@ class Transcript:
 
     Attributes:
         span: Stream position of the first sample, and number of samples.
-        ids: Of the transcript, without separator.
-        finished: Whether the model closed the transcript.
-        cache: (layers, 2, heads, n, head size), keys and values of the prompt and of the ids that
-            were fed, or None.
+        ids: Token ids of the transcript, without the separator.
+        finished: Whether the model generated a separator or an end token.
+        cache: Keys and values (layers, 2, heads, n, head size) of the prompt and of the transcript
+            ids that the decoder has processed. None if keys and values are not reused.
     """
 
     span: tuple[Samples, Samples]
@@ -28,11 +28,12 @@ class Transcript:
 
 @dataclass(slots=True)
 class ThoughtState(StreamState):
-    """``StreamState`` with transcripts.
+    """State of one stream: the encoder output of ``StreamState`` and the last transcript.
 
     Attributes:
-        transcript: The last one.
-        draft: Ids that the next transcript may begin with.
+        transcript: The transcript that was generated last. None if there is no transcript of kept
+            audio.
+        draft: Ids that greedy search verifies as the beginning of the next transcript.
         translated: Ids of the transcript that was translated last.
     """
 
@@ -42,14 +43,15 @@ class ThoughtState(StreamState):
 
     @property
     def current(self) -> Transcript | None:
-        """The transcript of the audio that was encoded last, if there is one."""
+        """The transcript of the audio that was encoded last; None if it is not transcribed yet."""
         if self.transcript is not None and self.transcript.span == self.span:
             return self.transcript
         return None
 
     def untranslated(self) -> list[int]:
-        """The draft's ids after those that were translated; none where the draft begins
-        differently.
+        """Ids of the draft after the translated transcript.
+
+        The list is empty if the draft does not begin with the translated transcript.
         """
         size = len(self.translated)
         return self.draft[size:] if self.draft[:size] == self.translated else []
