@@ -1,7 +1,7 @@
-"""Phi-4-Multimodal's audio encoder and projection, by the class's own layers.
+"""Audio encoder and projection of Phi-4-Multimodal, with the layers of the Transformers class.
 
-The class adds its boolean padding mask to attention scores, so padding is attended to: nothing is
-padded here.
+The Transformers class adds its boolean padding mask to attention scores, so padded positions are
+not masked. This module therefore batches recordings of equal length only, without padding.
 """
 
 from collections.abc import Sequence
@@ -16,40 +16,52 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
 )
 
 FEATURES_PER_EMBEDDING = 8
-SPAN = 500  # positions (40 s) that attend to each other; longer audio is split, as in the class
+SPAN = 500  # positions (40 s) that attend to each other; longer audio is split into such blocks
 
 
 def encode(
     encoder: Phi4MultimodalAudioModel, features: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Encode recordings; those of equal length are one batch.
+    """Encode recordings, with one batch for all recordings of the same length.
 
     Args:
         encoder: The audio encoder.
-        features: (frames, bins) each, at least one frame.
+        features: Feature frames (frames, bins) of each recording, at least one frame.
 
     Returns:
-        (ceil(frames / 8), hidden) each, of the last and of the middle layer.
+        Hidden states (ceil(frames / 8), hidden) of the last layer and of the middle layer, each as
+        a list with one tensor per recording.
     """
-    groups: dict[int, list[int]] = {}
+    indices_by_length: dict[int, list[int]] = {}
     for index, frames in enumerate(features):
-        groups.setdefault(len(frames), []).append(index)
-    last, middle = list(features), list(features)
-    for group in groups.values():
-        encoded = encode_equal(encoder, torch.stack([features[index] for index in group]))
-        for index, top, inner in zip(group, *encoded, strict=True):
-            last[index], middle[index] = top, inner
+        indices_by_length.setdefault(len(frames), []).append(index)
+
+    last = list(features)  # every entry is replaced below
+    middle = list(features)
+    for indices in indices_by_length.values():
+        batch = torch.stack([features[index] for index in indices])
+        batch_last, batch_middle = encode_equal(encoder, batch)
+        for index, last_states, middle_states in zip(
+            indices, batch_last, batch_middle, strict=True
+        ):
+            last[index] = last_states
+            middle[index] = middle_states
     return last, middle
 
 
 def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[Tensor, Tensor]:
-    """(batch, frames, bins) without padding to (batch, ceil(frames / 8), hidden), last and middle
-    layer.
+    """Encode recordings of equal length.
+
+    Args:
+        encoder: The audio encoder.
+        features: Feature frames (batch, frames, bins) without padding.
+
+    Returns:
+        Hidden states (batch, ceil(frames / 8), hidden) of the last layer and of the middle layer.
     """
     weight = encoder.embed.out.weight
-    hidden, _ = encoder.embed(
-        encoder.encoder_embedding(features.to(weight.device, weight.dtype)), None
-    )
+    normalised = encoder.encoder_embedding(features.to(weight.device, weight.dtype))
+    hidden, _ = encoder.embed(normalised, None)
     batch, positions, width = hidden.shape
     if positions > SPAN:
         hidden = F.pad(hidden, (0, 0, 0, -positions % SPAN)).reshape(-1, SPAN, width)
@@ -62,13 +74,17 @@ def encode_equal(encoder: Phi4MultimodalAudioModel, features: Tensor) -> tuple[T
             hidden = layer(hidden, bias)
         if number == len(encoder.encoders) // 2:
             middle = hidden
-    last, middle = (kept.reshape(batch, -1, width)[:, :positions] for kept in (hidden, middle))
+
+    # Joins the blocks of each recording and removes the padding of the last block.
+    last = hidden.reshape(batch, -1, width)[:, :positions]
+    middle = middle.reshape(batch, -1, width)[:, :positions]
     return last, middle
 
 
 def project(embedding: Phi4MultimodalAudioEmbedding, hidden: Tensor) -> Tensor:
-    """(..., hidden) of the encoder to (..., width) of the language model, as for speech without
-    images.
+    """Project hidden states (..., hidden) of the encoder to (..., LLM width).
+
+    Phi-4-Multimodal has two projections; this projection is used for inputs without images.
     """
     projected: Tensor = embedding.down_proj_for_speech(F.gelu(embedding.up_proj_for_speech(hidden)))
     return projected

@@ -1,4 +1,4 @@
-"""Features of Phi-4-Multimodal: log mel energies of windows within the audio."""
+"""Feature frames of Phi-4-Multimodal: log mel energies of windows that lie within the audio."""
 
 from typing import ClassVar
 
@@ -13,15 +13,20 @@ BINS = 80
 
 
 class LogMel(Filterbank):
-    """Transformers' ``Phi4MultimodalFeatureExtractor``, incrementally: n samples have ``(n - 400)
-    // 160 + 1`` frames.
+    """Incremental version of ``Phi4MultimodalFeatureExtractor`` in Transformers.
 
-    k pieces of 80 ms (1280 samples) have 8 k - 2 frames. A frame depends on its own window only.
+    n samples have ``(n - 400) // 160 + 1`` frames, so 80 k ms of audio (1280 k samples) have
+    8 k - 2 frames. A frame depends on its own window only.
+
+    Attributes:
+        FLOOR: Smallest mel energy before the logarithm.
+        EMPHASIS: Coefficient of the pre-emphasis filter.
+        TOP: Highest frequency of the mel filters, in Hz.
     """
 
-    FLOOR: ClassVar[float] = 1.0  # of an energy
+    FLOOR: ClassVar[float] = 1.0
     EMPHASIS: ClassVar[float] = 0.97
-    TOP: ClassVar[float] = 7690.0  # Hz
+    TOP: ClassVar[float] = 7690.0
 
     def __init__(self) -> None:
         self.filters = torch.from_numpy(
@@ -39,6 +44,7 @@ class LogMel(Filterbank):
         self.window = torch.hamming_window(WINDOW, periodic=False, dtype=torch.float64)
 
     def _windowed(self, wave: Tensor) -> Tensor:
-        windows = wave.double().unfold(0, WINDOW, HOP) * 2**15  # energies of 16 bit integers
-        before = torch.cat([windows[:, :1], windows[:, :-1]], dim=1)
-        return self._mel(windows - self.EMPHASIS * before, self.POINTS)
+        """Compute log mel energies (frames, bins) of audio samples (n,)."""
+        windows = wave.double().unfold(0, WINDOW, HOP) * 2**15  # scale of 16-bit integer samples
+        previous_samples = torch.cat([windows[:, :1], windows[:, :-1]], dim=1)
+        return self._mel(windows - self.EMPHASIS * previous_samples, self.POINTS)

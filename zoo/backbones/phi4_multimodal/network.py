@@ -1,5 +1,6 @@
-"""Transformers' Phi4MultimodalForCausalLM without vision, randomly initialised or with published
-weights.
+"""``Phi4MultimodalForCausalLM`` of Transformers without its vision tower.
+
+The network is either initialised randomly or loaded from published weights.
 """
 
 from collections.abc import Mapping
@@ -26,12 +27,11 @@ from zoo.backbones.common.pretrained.loading import check_fields
 from zoo.backbones.phi4_multimodal.weights import NOUN, Published
 from zoo.errors import ZooError, shorten_list
 
-# layers of the speech adapter
+# Regular expression of the layers that the speech adapter changes.
 TARGETS = r"model\.layers\.\d+\.(self_attn\.(qkv|o)_proj|mlp\.(gate_up|down)_proj)"
 
-UNSEEN: Mapping[
-    str, Any
-] = {  # the class makes a vision tower in any case: the smallest one, and it goes at once
+# The class always creates a vision tower: the smallest vision tower, which ``speech_only`` removes.
+UNSEEN: Mapping[str, Any] = {
     "hidden_size": 16,
     "intermediate_size": 16,
     "num_hidden_layers": 1,
@@ -45,18 +45,18 @@ UNSEEN: Mapping[
 def random_network(
     config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
 ) -> Phi4MultimodalForCausalLM:
-    """A randomly initialised network.
+    """Create a randomly initialised network.
 
     Args:
-        config: Fields of ``Phi4MultimodalConfig``; those of tokens are the prompt's and its
-            tokenizer's.
-        prompt: Of the backbone.
-        embedding_std: Standard deviation of the embeddings (None: the config's
-            ``initializer_range``).
-        dtype: Of the weights.
+        config: Fields of ``Phi4MultimodalConfig``. Token ids and vocabulary size are taken from
+            ``prompt`` and its tokenizer instead.
+        prompt: Prompt of the backbone.
+        embedding_std: Standard deviation of the token embeddings. None uses ``initializer_range``
+            of the configuration.
+        dtype: Floating-point type of the weights.
 
     Raises:
-        ZooError: Where the fields do not fit together.
+        ZooError: If ``config`` has an unknown field, or if the fields contradict each other.
     """
     tokenizer = prompt.tokenizer
     audio = {**(config.get("audio_config") or {}), "audio_token_id": prompt.audio}
@@ -84,26 +84,28 @@ def random_network(
 def published_network(
     source: Published, *, audio: int, dtype: torch.dtype, lora: LoraConfig | None
 ) -> Phi4MultimodalForCausalLM:
-    """The network with its weights, read one by one, without those of vision.
+    """Load a network from published weights, without the weights of the vision tower.
 
     Args:
         source: The published model on disk.
-        audio: Id of the audio's token.
-        dtype: Of the weights.
-        lora: Adapter that is kept apart: the published one, or a new one where there is none; None:
-            a published one is added to the weights.
+        audio: Id of the token that speech embeddings replace.
+        dtype: Floating-point type of the weights.
+        lora: Trainable adapter. A published adapter is loaded; otherwise a new adapter is added.
+            None merges a published adapter into the weights.
 
     Raises:
-        ZooError: For weights that are missing or of another shape, and for another adapter.
+        ZooError: If a weight is missing or has another shape, or if the published adapter does not
+            match ``lora``.
     """
     cast("Phi4MultimodalAudioConfig", source.config.audio_config).audio_token_id = audio
     if (source.config.sliding_window or 0) >= source.config.max_position_embeddings:
-        source.config.sliding_window = (
-            None  # masks nothing, but creates caches that cannot be cropped
-        )
+        # Such a window masks nothing, but Transformers would create caches that cannot be cropped.
+        source.config.sliding_window = None
     with torch.device("meta"), no_init_weights():
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
-    weights, missing = {}, []
+
+    weights = {}
+    missing = []
     for name, expected in network.state_dict().items():
         if name == "lm_head.weight" and source.config.tie_word_embeddings:
             continue
@@ -116,7 +118,7 @@ def published_network(
                 f"{list(expected.shape)}."
             )
         else:
-            weights[name] = found.to(dtype, copy=True)  # no longer mapped from disk
+            weights[name] = found.to(dtype, copy=True)  # a copy releases the memory-mapped file
     if missing:
         raise ZooError(
             f"{source.name} lacks weights of a Phi-4-Multimodal: {shorten_list(missing)}."
@@ -129,16 +131,15 @@ def published_network(
 
 
 def speech_only(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalForCausalLM:
-    """The same network without vision tower and without the projection of audio beside images."""
+    """Remove the vision tower, and the audio projection for inputs with images."""
     extend: Any = network.model.embed_tokens_extend
     extend.image_embed = None
-    extend.audio_embed.up_proj_for_vision_speech = (
-        extend.audio_embed.down_proj_for_vision_speech
-    ) = None
+    extend.audio_embed.up_proj_for_vision_speech = None
+    extend.audio_embed.down_proj_for_vision_speech = None
     return network
 
 
 def audio_part(network: Phi4MultimodalForCausalLM) -> Phi4MultimodalAudioEmbedding:
-    """Audio encoder and projection."""
+    """The module with the audio encoder and the projection."""
     part: Phi4MultimodalAudioEmbedding = network.model.embed_tokens_extend.audio_embed
     return part

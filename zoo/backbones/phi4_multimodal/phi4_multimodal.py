@@ -1,6 +1,7 @@
-"""Phi-4-Multimodal (Abouelenin et al., 2025) as StreamUni uses it: speech and text, without vision.
+"""Phi-4-Multimodal (Abouelenin et al., 2025) as in StreamUni, for speech and text only.
 
-A small network of the same class is trained from scratch.
+The backbone loads published weights, or creates a small network of the same class for training from
+scratch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,8 +33,14 @@ from zoo.types import Samples
 
 
 class Phi4Multimodal(ChainOfThought):
-    """``config`` has fields of ``Phi4MultimodalConfig``; ``lora`` of weights by name is their
-    speech adapter.
+    """Phi-4-Multimodal as a backbone that transcribes, then translates.
+
+    The audio encoder computes one speech embedding per 80 ms. The constructor arguments are
+    documented in ``ChainOfThought``; ``config`` contains fields of ``Phi4MultimodalConfig``, and
+    ``lora`` is the published speech adapter if ``name`` has an adapter.
+
+    Attributes:
+        model: The network, with audio encoder, projector and causal LM.
     """
 
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
@@ -43,9 +50,11 @@ class Phi4Multimodal(ChainOfThought):
     model: Phi4MultimodalForCausalLM
 
     def build(self) -> None:
-        """Read tokenizer and weights, or initialise them.
+        """Load tokenizer and weights, or initialise the weights randomly.
 
-        Raises ZooError on what is missing or differs.
+        Raises:
+            ZooError: If tokenizer, configuration or a weight is missing, if a weight has another
+                shape, or if the tokenizer does not match the network.
         """
         hub.check(NOUN, self.tokenizer_source)
         self.tokenizer = load_part(
@@ -57,11 +66,13 @@ class Phi4Multimodal(ChainOfThought):
         check_tokenizer(
             self.tokenizer, self.tokenizer_source, scores=self.model.config.vocab_size, tokens={}
         )
-        self.model.config._attn_implementation = ATTENTION  # of text; the audio encoder has its own
+        # Applies to the causal LM; the audio encoder has an attention implementation of its own.
+        self.model.config._attn_implementation = ATTENTION
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
 
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
+        """Load published weights if ``name`` is set; otherwise initialise a network randomly."""
         if self.name is not None:
             return published_network(
                 published(self.name), audio=prompt.audio, dtype=self.dtype, lora=self.lora
@@ -75,69 +86,91 @@ class Phi4Multimodal(ChainOfThought):
 
     @property
     def decoder(self) -> Phi4MultimodalForCausalLM:
-        """The network itself: its ``model`` runs text."""
+        """The network itself, whose ``model`` contains the layers of the causal LM."""
         return self.model
 
     @staticmethod
     def prepared(frames: Tensor) -> Tensor:
-        """The encoder takes frames as they are."""
+        """Return the frames (F, bins) unchanged, because the encoder normalises its input."""
         return frames
 
     @staticmethod
     def embeddings(features: int) -> int:
-        """One per 8 feature frames, the last one perhaps of fewer."""
+        """Number of speech embeddings: one embedding per 8 feature frames, rounded up."""
         return -(-features // FEATURES_PER_EMBEDDING)
 
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(F, bins) each to (``embeddings(F)``, hidden) of the last and of the middle layer."""
+        """Encode features of several streams independently of each other.
+
+        Args:
+            features: Encoder input (F, bins) of each stream.
+
+        Returns:
+            Hidden states (``embeddings(F)``, hidden) of the last layer and of the middle layer,
+            each as a list with one tensor per stream.
+        """
         return encode(audio_part(self.model).encoder, features)
 
     def project(self, hidden: Tensor) -> Tensor:
-        """(..., hidden) to (..., width of the LLM)."""
+        """Project hidden states (..., hidden) of the last encoder layer to (..., LLM width)."""
         return project(audio_part(self.model), hidden)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """``encoder``, ``projector``, ``decoder`` and, apart from it, ``lora``."""
-        audio, text = audio_part(self.model), self.model.model
-        own = [*text.embed_tokens.parameters(), *text.norm.parameters()]
-        own += [
+        """Parameters of ``encoder``, ``projector`` and ``decoder``, and of ``lora`` if it is set.
+
+        The parameters of an adapter belong to ``lora``, not to ``decoder``.
+        """
+        audio = audio_part(self.model)
+        text = self.model.model
+        decoder = [*text.embed_tokens.parameters(), *text.norm.parameters()]
+        decoder += [
             parameter
             for name, parameter in text.layers.named_parameters()
             if not adapters.is_adapter(name)
         ]
-        own += (
-            [] if self.model.config.tie_word_embeddings else list(self.model.lm_head.parameters())
-        )
+        if not self.model.config.tie_word_embeddings:
+            decoder += list(self.model.lm_head.parameters())
         parts: dict[str, Iterable[nn.Parameter]] = {
             "encoder": list(audio.encoder.parameters()),
             "projector": [
                 *audio.up_proj_for_speech.parameters(),
                 *audio.down_proj_for_speech.parameters(),
             ],
-            "decoder": own,
+            "decoder": decoder,
         }
-        return parts if self.lora is None else {**parts, "lora": adapters.parameters(text.layers)}
+        if self.lora is not None:
+            parts["lora"] = adapters.parameters(text.layers)
+        return parts
 
     @torch.no_grad()
     def fit_features(self, samples: Iterable[Tensor]) -> None:
-        """Estimate mean and deviation of each bin from waves (n,) of the training audio.
+        """Estimate the mean and the standard deviation of each mel bin from training audio.
 
-        A pretrained network has its own statistics; then nothing is changed.
+        A pretrained network keeps its own statistics.
+
+        Args:
+            samples: Waves (n,) of the training audio.
+
+        Raises:
+            ZooError: If ``samples`` contains no feature frame.
         """
         if self.name is not None:
             return
-        count, total, squares = 0, torch.zeros(1), torch.zeros(1)
+
+        count = 0
+        total = torch.zeros(1)
+        total_squares = torch.zeros(1)
         for wave in samples:
             frames = self.spectrogram.compute(self.spectrogram.open(), wave.cpu(), 0).double()
-            count, total, squares = (
-                count + len(frames),
-                total + frames.sum(0),
-                squares + frames.square().sum(0),
-            )
+            count = count + len(frames)
+            total = total + frames.sum(0)  # (bins,)
+            total_squares = total_squares + frames.square().sum(0)
         if count == 0:
             raise ZooError("There is no audio to fit the features of Phi-4-Multimodal to.")
+
         mean = total / count
-        spread = (squares / count - mean.square()).clamp_min(1e-4).sqrt()
-        normal = audio_part(self.model).encoder.encoder_embedding
-        normal.global_mean.copy_(mean)
-        normal.global_invstd.copy_(1 / spread)
+        variance = (total_squares / count - mean.square()).clamp_min(1e-4)
+        standard_deviation = variance.sqrt()
+        normalisation = audio_part(self.model).encoder.encoder_embedding
+        normalisation.global_mean.copy_(mean)
+        normalisation.global_invstd.copy_(1 / standard_deviation)

@@ -1,4 +1,4 @@
-"""Qwen2.5-Omni's audio encoder on recordings of different lengths."""
+"""The audio encoder of Qwen2.5-Omni for a batch of recordings of different lengths."""
 
 from collections.abc import Sequence
 
@@ -10,31 +10,38 @@ from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniAu
 def encode(
     tower: Qwen2_5OmniAudioEncoder, features: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Encode recordings in one pass of the class, in blocks of 2 x ``n_window`` frames that do not
-    interact.
+    """Encode all recordings in one pass.
+
+    The encoder attends within blocks of 2 x ``n_window`` feature frames. A block never contains
+    frames of two recordings.
 
     Args:
         tower: The audio encoder.
-        features: (4 n, bins) each.
+        features: Feature frames (4 n, bins) of each recording.
 
     Returns:
-        (n, width) each before the projection, of the last and of a middle layer.
+        Hidden states (n, width) of the last layer and of a middle layer, before the projection,
+        each as a list with one tensor per recording.
     """
     lengths = torch.tensor([len(frames) for frames in features], device=features[0].device)
-    hidden = tower(
-        torch.cat(list(features)).T, feature_lens=lengths, output_hidden_states=True
-    ).hidden_states
-    tokens = (lengths // 4).tolist()
-    middle = hidden[len(tower.layers) // 2 + 1]  # the first is the input of the first layer
-    return list(_pooled(hidden[-1]).split(tokens)), list(_pooled(middle).split(tokens))
+    all_frames = torch.cat(list(features)).T  # (bins, frames of all recordings)
+    outputs = tower(all_frames, feature_lens=lengths, output_hidden_states=True)
+    hidden = outputs.hidden_states  # hidden[i + 1] is the output of layer i
+    last = _pool_pairs(hidden[-1])  # (tokens of all recordings, width)
+    middle = _pool_pairs(hidden[len(tower.layers) // 2 + 1])
+    tokens = (lengths // 4).tolist()  # of each recording
+    return list(last.split(tokens)), list(middle.split(tokens))
 
 
 def project(tower: Qwen2_5OmniAudioEncoder, hidden: Tensor) -> Tensor:
-    """(..., width) of the last layer to (..., width of the language model)."""
+    """Project hidden states (..., width) of the last layer to (..., LLM width)."""
     projected: Tensor = tower.proj(tower.ln_post(hidden))
     return projected
 
 
-def _pooled(hidden: Tensor) -> Tensor:
-    """The mean of each pair of frames; a recording has a whole number of pairs."""
+def _pool_pairs(hidden: Tensor) -> Tensor:
+    """Average consecutive pairs: (2 n, width) to (n, width).
+
+    No pair spans two recordings, because the number of frames of each recording is even.
+    """
     return hidden.unflatten(0, (-1, 2)).mean(dim=1)

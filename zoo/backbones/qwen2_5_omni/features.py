@@ -1,4 +1,7 @@
-"""Features of Qwen2.5-Omni: Whisper's spectrogram in whole tokens of 40 ms."""
+"""Feature frames of Qwen2.5-Omni: Whisper's spectrogram, padded to whole tokens of 40 ms.
+
+A token is the audio of one speech embedding: 4 frames of 10 ms.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -9,26 +12,40 @@ from zoo.backbones.common.audio.spectrogram import HOP, CentredSpectrogram
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Samples
 
-SPAN_SECONDS = 300  # of the published feature extractor
+SPAN_SECONDS = 300  # longest audio of the published feature extractor
 FRAMES_PER_TOKEN = 4
 TOKEN: Samples = FRAMES_PER_TOKEN * HOP  # 40 ms
-RANGE = 8.0  # powers of ten below the maximum; lower energies are clamped
+RANGE = 8.0  # powers of ten between the largest energy and the smallest energy after clamping
 
 
 class TokenSpectrogram(CentredSpectrogram):
     """Whisper's spectrogram, padded with silence to whole tokens of 40 ms.
 
-    Two more frames follow. They may cover half a window of the audio, and count for the maximum
-    only.
+    Two more frames follow the last token. Their windows may cover the end of the audio. The two
+    frames contribute to the maximum in ``clamped`` and are then removed.
     """
 
     def __init__(self, bins: int) -> None:
+        """Create the filterbank.
+
+        Args:
+            bins: Number of mel bins.
+        """
         super().__init__(bins, SPAN_SECONDS * SAMPLE_RATE)
 
     def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
-        """(n,) kept samples to (4 x ceil(n / 640) + 2, bins).
+        """Compute the feature frames of the kept audio.
 
-        Raises ZooError for more than 300 s.
+        Args:
+            known: Cache with frames of earlier calls for the same stream.
+            wave: Kept audio samples (n,).
+            start: Stream position of the first kept sample.
+
+        Returns:
+            Log energies (4 x ceil(n / 640) + 2, bins).
+
+        Raises:
+            ZooError: If ``wave`` is longer than 300 s.
         """
         if wave.numel() > self.span:
             raise ZooError(
@@ -37,14 +54,17 @@ class TokenSpectrogram(CentredSpectrogram):
                 "history that forgets."
             )
         frames = super().compute(known, wave, start)
-        whole = FRAMES_PER_TOKEN * -(-wave.numel() // TOKEN) + self.MIRRORED
-        return F.pad(frames, (0, 0, 0, whole - frames.shape[0]), value=self.SILENT)
+        tokens = -(-wave.numel() // TOKEN)  # rounded up
+        padded_length = FRAMES_PER_TOKEN * tokens + self.MIRRORED
+        return F.pad(frames, (0, 0, 0, padded_length - frames.shape[0]), value=self.SILENT)
 
 
 def clamped(frames: Tensor) -> Tensor:
-    """(4 n + 2, bins) of a ``TokenSpectrogram`` to the encoder's input, (4 n, bins).
+    """Clamp and scale frames (4 n + 2, bins) of a ``TokenSpectrogram`` to encoder input (4 n, bins).
 
-    Energies are clamped to 8 below the maximum, so a louder sound later changes earlier frames.
+    Log energies are clamped to at least the maximum minus 8. A loud sound therefore changes earlier
+    frames too. The scaling is Whisper's.
     """
     floor = frames.max() - RANGE
-    return (torch.maximum(frames, floor)[: -CentredSpectrogram.MIRRORED] + 4.0) / 4.0
+    clamped_frames = torch.maximum(frames, floor)[: -CentredSpectrogram.MIRRORED]
+    return (clamped_frames + 4.0) / 4.0

@@ -1,4 +1,7 @@
-"""Transformers' Qwen2.5-Omni thinker with an empty vision tower."""
+"""The Qwen2.5-Omni thinker of Transformers, without the layers of its vision tower.
+
+The thinker is the part of Qwen2.5-Omni that generates text; the talker generates speech.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,11 +28,11 @@ from zoo.backbones.common.pretrained.loading import (
     quiet,
 )
 
-TARGETS = (  # of a new adapter
+TARGETS = (  # regular expression of the layers that a new adapter changes
     r"model\.(language_model\.)?layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"
 )
 
-UNSEEN: Mapping[str, Any] = {  # the smallest vision tower that the class makes
+UNSEEN: Mapping[str, Any] = {  # smallest vision tower that the class accepts; it is never used
     "depth": 0,
     "hidden_size": 4,
     "intermediate_size": 4,
@@ -42,18 +45,18 @@ UNSEEN: Mapping[str, Any] = {  # the smallest vision tower that the class makes
 def random_network(
     config: Mapping[str, Any], prompt: Prompt, *, embedding_std: float | None, dtype: torch.dtype
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
-    """A randomly initialised network.
+    """Create a randomly initialised thinker.
 
     Args:
-        config: Fields of ``Qwen2_5OmniThinkerConfig``; those of tokens are the prompt's and its
-            tokenizer's.
-        prompt: Of the backbone.
-        embedding_std: Standard deviation of the embeddings (None: the config's
-            ``initializer_range``).
-        dtype: Of the weights.
+        config: Fields of ``Qwen2_5OmniThinkerConfig``. Token ids and vocabulary size are taken from
+            ``prompt`` and its tokenizer instead.
+        prompt: Prompt of the backbone.
+        embedding_std: Standard deviation of the token embeddings. None uses ``initializer_range``
+            of the configuration.
+        dtype: Floating-point type of the weights.
 
     Raises:
-        ZooError: Where the fields do not fit together.
+        ZooError: If ``config`` has an unknown field, or if the fields contradict each other.
     """
     network = loading.random_network(
         Qwen2_5OmniThinkerForConditionalGeneration,
@@ -70,21 +73,23 @@ def random_network(
 def pretrained_network(
     name: str, *, dtype: torch.dtype, lora: LoraConfig | None = None
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
-    """The thinker of a folder or of the hub, without its talker and the blocks of its vision tower.
+    """Load a pretrained thinker, without the talker and without the layers of the vision tower.
 
     Args:
         name: Hub id or folder.
-        dtype: Of the weights.
-        lora: Adapter that is kept apart: the one in the folder, or a new one where there is none;
-            None: one in the folder is added to the weights.
+        dtype: Floating-point type of the weights.
+        lora: Trainable adapter. An adapter in the folder is loaded; otherwise a new adapter is
+            added. None merges an adapter in the folder into the weights.
 
     Raises:
-        ZooError: For what is missing or differs.
+        ZooError: If ``name`` is not a Qwen2.5-Omni, if a weight is missing or has another shape, or
+            if the adapter in the folder does not match ``lora``.
     """
     model_type(name, wanted=("qwen2_5_omni", "qwen2_5_omni_thinker"), noun="Qwen2.5-Omni")
     with quiet():
         config: Any = load_part("thinker", Qwen2_5OmniThinkerConfig.from_pretrained, name)
-        config.vision_config.depth, config.vision_config.fullatt_block_indexes = 0, []
+        config.vision_config.depth = 0
+        config.vision_config.fullatt_block_indexes = []
         network = load_network(
             Qwen2_5OmniThinkerForConditionalGeneration, name, dtype, config=config
         )
@@ -95,31 +100,33 @@ def pretrained_network(
 def with_grouped_attention(
     network: Qwen2_5OmniThinkerForConditionalGeneration,
 ) -> Qwen2_5OmniThinkerForConditionalGeneration:
-    """The same network with recordable attention in its text part."""
+    """Switch the causal LM to an attention implementation that can record weights."""
     text_part(network).set_attn_implementation(ATTENTION)
     return network
 
 
 def text_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
-    """The module that returns hidden states of text; in older versions of Transformers, ``model``
-    itself.
-    """
+    """The causal LM without its output layer."""
+    # Older versions of Transformers have no submodule ``language_model``.
     return getattr(network.model, "language_model", network.model)
 
 
 def audio_part(network: Qwen2_5OmniThinkerForConditionalGeneration) -> Any:
-    """The audio encoder; in older versions of Transformers beside ``model``."""
+    """The audio encoder."""
+    # In older versions of Transformers the encoder is a submodule of the thinker, not of ``model``.
     return getattr(network.model, "audio_tower", None) or network.get_submodule("audio_tower")
 
 
 def _settings(config: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
-    """Fields of the thinker's config: widths that fit one another, and ids of tokens.
+    """Complete the fields of the thinker's configuration with consistent widths and token ids.
 
-    Tokens that never occur get the padding's id.
+    The configuration requires ids of tokens that never occur in a prompt; these ids are set to the
+    id of the padding token.
     """
     tokenizer = prompt.tokenizer
     unused = tokenizer.pad_token_id
-    text, audio = dict(config.get("text_config") or {}), dict(config.get("audio_config") or {})
+    text = dict(config.get("text_config") or {})
+    audio = dict(config.get("audio_config") or {})
     check_fields("backbone.config", config, Qwen2_5OmniThinkerConfig)
     check_fields("backbone.config.text_config", text, Qwen2_5OmniTextConfig)
     check_fields("backbone.config.audio_config", audio, Qwen2_5OmniAudioEncoderConfig)
@@ -130,13 +137,12 @@ def _settings(config: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
         "pad_token_id": unused,
     }
     width = text.get("hidden_size")
-    names = ("audio_start", "audio_end", "vision_start", "vision_end", "user")
+    unused_tokens = ("audio_start", "audio_end", "vision_start", "vision_end", "user")
     return {
-        "tie_word_embeddings": text.get(
-            "tie_word_embeddings", True
-        ),  # of the class that holds both
+        # The thinker, not the causal LM, owns both token embeddings and output layer.
+        "tie_word_embeddings": text.get("tie_word_embeddings", True),
         **config,
-        **{f"{name}_token_id": unused for name in names},
+        **{f"{token}_token_id": unused for token in unused_tokens},
         "audio_token_index": prompt.audio,
         "image_token_index": unused,
         "video_token_index": unused,

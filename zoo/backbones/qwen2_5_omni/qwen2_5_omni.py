@@ -1,7 +1,7 @@
-"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as StreamUni uses it: speech and text, without
-vision.
+"""The thinker of Qwen2.5-Omni (Xu et al., 2025) as in StreamUni, for speech and text only.
 
-A small network of the same class is trained from scratch.
+The thinker is the part of Qwen2.5-Omni that generates text. The backbone loads published weights,
+or creates a small network of the same class for training from scratch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from zoo.backbones.qwen2_5_omni.network import (
 )
 from zoo.types import Samples
 
-CHATML = Template(  # the system prompt is that of Qwen's own examples of speech translation
+CHATML = Template(  # with the system prompt of Qwen's examples of speech translation
     user=(
         "<|im_start|>system\nYou are a speech translation model.<|im_end|>\n"
         "<|im_start|>user\n<|audio_bos|>"
@@ -44,26 +44,39 @@ CHATML = Template(  # the system prompt is that of Qwen's own examples of speech
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """The causal LM of a thinker."""
+    """The causal LM of a thinker, with the interface that ``ChainOfThought.decoder`` requires.
+
+    Attributes:
+        thinker: The network that contains the causal LM.
+    """
 
     thinker: Qwen2_5OmniThinkerForConditionalGeneration
 
     @property
     def model(self) -> Any:
+        """The causal LM without its output layer; returns hidden states (batch, n, width)."""
         return text_part(self.thinker)
 
     def get_input_embeddings(self) -> nn.Module:
-        """Ids to (..., width)."""
+        """The layer that embeds token ids (...) as (..., width)."""
         embeddings: nn.Module = self.model.embed_tokens
         return embeddings
 
     def get_output_embeddings(self) -> nn.Module:
-        """Hidden states to (..., vocabulary) scores."""
+        """The layer that converts hidden states (..., width) to logits (..., vocabulary)."""
         return self.thinker.lm_head
 
 
 class Qwen25Omni(ChainOfThought):
-    """``config`` has fields of ``Qwen2_5OmniThinkerConfig``."""
+    """The thinker of Qwen2.5-Omni as a backbone that transcribes, then translates.
+
+    The audio encoder computes one speech embedding per 40 ms, in blocks that do not attend to each
+    other. The constructor arguments are documented in ``ChainOfThought``; ``config`` contains fields
+    of ``Qwen2_5OmniThinkerConfig``.
+
+    Attributes:
+        model: The thinker, with audio encoder, projector and causal LM.
+    """
 
     frame_samples: Samples = TOKEN  # 40 ms
     noun = "Qwen2.5-Omni"
@@ -73,9 +86,11 @@ class Qwen25Omni(ChainOfThought):
     model: Qwen2_5OmniThinkerForConditionalGeneration
 
     def build(self) -> None:
-        """Read tokenizer and weights, or initialise them.
+        """Load tokenizer and weights, or initialise the weights randomly.
 
-        Raises ZooError on what is missing or differs.
+        Raises:
+            ZooError: If tokenizer, configuration or a weight is missing, if a weight has another
+                shape, or if the tokenizer does not match the network.
         """
         if self.name is not None:
             self.model = pretrained_network(self.name, dtype=self.dtype, lora=self.lora)
@@ -84,13 +99,14 @@ class Qwen25Omni(ChainOfThought):
                 "tokenizer", AutoTokenizer.from_pretrained, self.tokenizer_source
             )
         if self.name is None:
-            self.model = self._random()
-        self._check()
+            self.model = self._random_network()
+        self._check_tokenizer()
         self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
 
-    def _random(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
+    def _random_network(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
+        """Create a randomly initialised thinker, with a new adapter if ``lora`` is set."""
         prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         network = random_network(
             self.config, prompt, embedding_std=self.embedding_std, dtype=self.dtype
@@ -99,45 +115,63 @@ class Qwen25Omni(ChainOfThought):
             adapters.inject(network, self.lora, TARGETS)
         return network
 
-    def _check(self) -> None:
-        """Raise ZooError unless the tokenizer is the network's."""
-        config = self.model.config
-        tokens = {self.template.audio: config.audio_token_index}
-        scores = self.model.lm_head.out_features
-        check_tokenizer(self.tokenizer, self.tokenizer_source, scores=scores, tokens=tokens)
+    def _check_tokenizer(self) -> None:
+        """Raise ZooError if the tokenizer has other token ids than the network."""
+        audio_token = {self.template.audio: self.model.config.audio_token_index}
+        vocabulary_size = self.model.lm_head.out_features
+        check_tokenizer(
+            self.tokenizer, self.tokenizer_source, scores=vocabulary_size, tokens=audio_token
+        )
 
     @property
     def _tower(self) -> Any:
+        """The audio encoder."""
         return audio_part(self.model)
 
     @property
     def decoder(self) -> TextPart:
-        """The text-only part of the thinker."""
+        """The causal LM of the thinker."""
         return TextPart(self.model)
 
     @staticmethod
     def prepared(frames: Tensor) -> Tensor:
-        """(4 n + 2, bins) to (4 n, bins), at most 8 powers of ten below the maximum."""
+        """Convert frames (4 n + 2, bins) to encoder input (4 n, bins), see ``clamped``."""
         return clamped(frames)
 
     @staticmethod
     def embeddings(features: int) -> int:
-        """One per 4 feature frames."""
+        """Number of speech embeddings: one embedding per 4 feature frames."""
         return features // FRAMES_PER_TOKEN
 
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(4 n, bins) each to (n, width of the encoder) of the last and of a middle layer."""
+        """Encode features of several streams independently of each other.
+
+        Args:
+            features: Encoder input (4 n, bins) of each stream.
+
+        Returns:
+            Hidden states (n, encoder width) of the last layer and of a middle layer, each as a list
+            with one tensor per stream.
+        """
         return encoder.encode(self._tower, features)
 
     def project(self, hidden: Tensor) -> Tensor:
-        """(..., width of the encoder) to (..., width of the LLM)."""
+        """Project hidden states (..., encoder width) of the last layer to (..., LLM width)."""
         return encoder.project(self._tower, hidden)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """``encoder``, ``projector``, ``decoder`` and, apart from it, ``lora``."""
-        tower, thinker = self._tower, self.model
-        texts = (text_part(thinker), thinker.lm_head)  # which may be tied
-        own = {parameter: name for part in texts for name, parameter in part.named_parameters()}
+        """Parameters of ``encoder``, ``projector`` and ``decoder``, and of ``lora`` if it is set.
+
+        The parameters of an adapter belong to ``lora``, not to ``decoder``.
+        """
+        tower = self._tower
+        thinker = self.model
+        # Keyed by parameter, so that tied weights of embeddings and output layer appear once.
+        decoder_names = {
+            parameter: name
+            for module in (text_part(thinker), thinker.lm_head)
+            for name, parameter in module.named_parameters()
+        }
         parts: dict[str, Iterable[nn.Parameter]] = {
             "encoder": [
                 *tower.conv1.parameters(),
@@ -146,7 +180,11 @@ class Qwen25Omni(ChainOfThought):
             ],
             "projector": [*tower.ln_post.parameters(), *tower.proj.parameters()],
             "decoder": [
-                parameter for parameter, name in own.items() if not adapters.is_adapter(name)
+                parameter
+                for parameter, name in decoder_names.items()
+                if not adapters.is_adapter(name)
             ],
         }
-        return parts if self.lora is None else {**parts, "lora": adapters.parameters(thinker)}
+        if self.lora is not None:
+            parts["lora"] = adapters.parameters(thinker)
+        return parts
