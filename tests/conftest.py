@@ -1,4 +1,4 @@
-"""Options for the seed and the order of tests, and the same process state at the start of each test.
+"""Options for the seed and the order of tests; the same process state at the start of each test.
 
 A test must not depend on what ran before it, on a seed that it does not set, or on the number of
 threads: ``pytest --seed 1 --shuffle`` with ``OMP_NUM_THREADS=2`` checks that.

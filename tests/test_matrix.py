@@ -34,7 +34,8 @@ LANGUAGES = {  # others: en-de; Chinese is counted in characters, and Whisper tr
     },
     "whisper": ["source_language=zh", "target_language=zh"],
 }
-OPTIONS = {  # so that a few seconds are enough for chunks to be counted and audio and text to be forgotten
+# So that chunks are counted, and audio and text are dropped, within a few seconds.
+OPTIONS = {
     "wait_k": ["policy.k=2"],
     "transcript_wait_k": ["policy.k=1", "policy.max_seconds=2"],
     "edatt": ["policy.alpha=0.3"],
@@ -62,7 +63,10 @@ def choices(noun: str) -> dict[str, type]:
 
 
 def verdict(backbone: type[Backbone], policy: type[Policy], history: type[History]) -> str:
-    """``bound``, or the needs of which part are not met. Binding asks the classes: nothing is built or loaded."""
+    """``bound``, or the needs of which part are not met.
+
+    Binding asks the classes: nothing is built or loaded.
+    """
     try:
         bind(backbone, policy, history)  # type: ignore[arg-type]
     except ZooError:
@@ -126,7 +130,10 @@ def pairs(triple: Triple) -> set[tuple[str, str]]:
 
 
 def covering(triples: list[Triple]) -> list[Triple]:
-    """Few of ``triples`` that together have every pair which one of them has: each has most of what is missing."""
+    """A small subset of ``triples`` with every pair that occurs in any of them.
+
+    Greedy: each triple in turn has the most missing pairs.
+    """
     missing = {pair for triple in triples for pair in pairs(triple)}
     chosen = []
     while missing:
@@ -196,7 +203,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Overrides]:
 
 @pytest.fixture(scope="module")
 def sources() -> Sources:
-    """The first seconds of two talks in chunks of so many samples; the last segment of each ends with its talk."""
+    """The first seconds of two talks in chunks of so many samples.
+
+    The last segment of each ends with its talk.
+    """
     talks = list(zip(build(compose("evaluate").data).talks("tst", limit=2), LENGTHS, strict=True))
     waves = [audio.load(talk.file, start=talk.offset, duration=length) for talk, length in talks]
     spans = [

@@ -1,7 +1,7 @@
 """Size and inheritance, read from the source: short files, short functions, shallow classes.
 
-Code lines are those that hold code: no blank lines, no comments, no docstrings. The listed offenders
-may only become fewer: whoever mends one removes its line.
+Code lines are those that hold code: no blank lines, no comments, no docstrings. The listed
+offenders may only become fewer: whoever fixes one removes its line.
 """
 
 import ast
@@ -139,7 +139,10 @@ def test_inheritance_is_shallow() -> None:
 
 
 def test_docstrings_comments_and_blank_lines_are_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = 'def f():\n    """First.\n\n    Last.\n    """\n    # why\n\n    x = """a\n    b"""\n    return x\n'
+    text = (
+        'def f():\n    """First.\n\n    Last.\n    """\n    # why\n\n'
+        '    x = """a\n    b"""\n    return x\n'
+    )
     monkeypatch.setitem(sources(), "example.py", text)
     assert code_lines("example.py") == {1, 8, 9, 10}
 

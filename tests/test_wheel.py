@@ -1,4 +1,4 @@
-"""The wheel holds the package with its configuration, and its commands work from an empty folder."""
+"""The wheel holds the package with its configuration; its commands work from an empty folder."""
 
 import os
 import shutil

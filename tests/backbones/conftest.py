@@ -17,7 +17,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """The folder of a tiny checkpoint by its kind and options (tests/fixtures/tiny_checkpoints.py)."""
+    """The folder of a tiny checkpoint by kind and options (tests/fixtures/tiny_checkpoints.py)."""
     root = tmp_path_factory.mktemp("checkpoints")
 
     def folder(kind: str, **options: Any) -> Path:

@@ -78,7 +78,10 @@ def test_a_transcript_is_in_the_source_language_and_has_no_prefix(folders: Folde
         (
             "en",
             "de",
-            r"translates into English only, not en-de; choose target_language=en for a transcript\.$",
+            (
+                r"translates into English only, not en-de; "
+                r"choose target_language=en for a transcript\.$"
+            ),
         ),
         (
             "de",

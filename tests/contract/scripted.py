@@ -1,9 +1,9 @@
 """Rule-based backbones for tests: audio consists of numbered words, each translated by a rule.
 
-A frame has 512 samples (32 ms) and a word four frames. The integer part of a sample is the number of
-the word, its fraction the frame within the word. Word 0 is silence; words from 50 on end a sentence.
-Word 7 is translated as " w7en" with tokens 14 and 15. The translation of an incomplete word is wrong
-and different for each number of frames.
+A frame has 512 samples (32 ms) and a word four frames. The integer part of a sample is the number
+of the word, its fraction the frame within the word. Word 0 is silence; words from 50 on end a
+sentence. Word 7 is translated as " w7en" with tokens 14 and 15. The translation of an incomplete
+word is wrong and different for each number of frames.
 """
 
 from collections.abc import Sequence

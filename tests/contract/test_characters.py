@@ -27,7 +27,7 @@ def character(word: int) -> str:
 
 
 class Characters(Scripted):
-    """Three tokens per word, its bytes; an incomplete word is wrong, often in its last byte only."""
+    """Three tokens per word, its bytes; an incomplete word is wrong, often only its last byte."""
 
     def answer(
         self, session: Session, request: Request, needs: frozenset[Capability]

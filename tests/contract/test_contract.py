@@ -154,7 +154,8 @@ def test_speech_contains_each_written_word_once() -> None:
 
 
 def test_alignatt_waits_until_a_word_lies_f_frames_back() -> None:
-    # Word i ends in frame 4 i - 1; it is written with the first chunk (3 frames) that ends f or more frames later.
+    # Word i ends in frame 4 i - 1; it is written with the first chunk (3 frames) that ends
+    # f or more frames later.
     for f, expected in (
         (1, frames(6, 9, 15, 18, 21, 27, 28)),
         (4, frames(9, 12, 18, 21, 24, 28, 28)),
@@ -205,7 +206,8 @@ def test_wait_k_reads_k_chunks_then_writes_a_word_per_chunk() -> None:
 def test_streamuni_truncates_and_decodes_the_tail_again() -> None:
     system = build(policy=TranscriptWaitK(k=1), chunk_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
     instance = run(system, [1, 51, 2, 3, 4, 5])
-    # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail "2 3" gives word 2.
+    # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail
+    # "2 3" gives word 2.
     assert instance.text == written([1, 51, 2, 3, 4, 5])
     assert instance.chunk_indices == (0, 1, 1, 2, 2, 2)
     kinds = [
@@ -228,13 +230,14 @@ def test_streamuni_drops_silence_and_the_silent_tail_of_the_last_chunk() -> None
 def test_a_pause_flushes_the_segment_and_what_follows_begins_afresh() -> None:
     system = build(policy=AlignAtt(frames=6), history=pauses())
     instance = run(system, [1, 2, 3, 0, 4, 5])
-    # The pause begins at frame 12 and is received with the chunk that ends at 15; f = 6 alone would wait until 18.
+    # The pause begins at frame 12 and is received with the chunk that ends at 15; f = 6 alone
+    # would wait until 18.
     assert instance.delays == pytest.approx(frames(12, 15, 15, 24, 24))
 
 
 def test_a_flush_opens_the_policy_anew() -> None:
     system = build(policy=WaitK(k=3), history=pauses(), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
-    # Chunk 3 is a pause: flushed, and none of it counts among the next segment's three chunks, 4 to 6.
+    # Chunk 3 is a pause: flushed, and not counted among the next segment's three chunks, 4 to 6.
     assert run(system, [1, 2, 0, 3, 4, 5, 6]).delays == pytest.approx(
         frames(12, 12, 24, 28, 28, 28)
     )
@@ -255,7 +258,8 @@ def test_a_policy_may_request_again_during_a_flush() -> None:
     session = system.open("talk")
     first, second = speak([1, 51, 2, 0]).split(system.chunk_samples)
     assert system.step([session], [SpeechChunk(first)])[0].text == ""
-    # The pause at frame 13 flushes "1 51. 2": cut at frame 8, where "1 51." was complete; then word 2 alone.
+    # The pause at frame 13 flushes "1 51. 2": cut at frame 8, where "1 51." was complete; then
+    # word 2 alone.
     assert system.step([session], [SpeechChunk(second)])[0].text == written([1, 51, 2])
     assert session.audio_start == 15 * FRAME  # of the pause, only what may be padding is left
     assert session.prefix_ids.numel() == 0

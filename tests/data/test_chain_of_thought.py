@@ -29,7 +29,7 @@ WHOLE = {"mixture": {"non_streaming": 1.0}, **SEGMENT}
 
 
 def segment(offset: float, name: str) -> Segment:
-    """Three source words in three seconds; the second word of the translation stands for the last of them."""
+    """Three source words in three seconds; translation word 2 is aligned with the last of them."""
     texts = (f"{name}0", f"{name}1,", f"{name}2.")
     words = tuple(
         Word(text, offset + place, offset + place + 1) for place, text in enumerate(texts)
@@ -122,7 +122,7 @@ def test_the_papers_thoughts_begin_with_their_sentence_and_end_anywhere() -> Non
 
 
 def test_every_sentence_and_every_end_in_it_come_as_often() -> None:
-    """A length is drawn first, and more of the prefixes that have it belong to the longer sentence."""
+    """A length is drawn first, and the longer sentence has more prefixes of that length."""
     targets = TALK.segments[0].targets
     spans = {1.0: 0.8, 4.0: 3.2}
     segments = tuple(

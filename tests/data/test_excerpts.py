@@ -18,7 +18,10 @@ GERMAN = language("de")
 
 
 def segment(offset: float, name: str) -> Segment:
-    """Three seconds, three source words; the translation has the last one second and a particle of the first last."""
+    """Three seconds, three source words.
+
+    The translation has the last source word in second place and ends with a particle of the first.
+    """
     words = tuple(Word(f"{name}{place}", offset + place, offset + place + 1) for place in range(3))
     target = Target(
         f"{name}A {name}C {name}B {name}D",

@@ -53,7 +53,8 @@ def test_words_fall_into_the_chunk_in_which_their_source_ends() -> None:
     turns = chunked_words(
         [segment(((0,), (1,), (2,), (3,)))], "de", start=0.5, chunks=2, chunk_seconds=1.0
     )
-    # ends 1.0, 1.5, 2.0, 3.0 are 0.5, 1.0, 1.5, 2.5 after the start: the second falls on the border, the last outside
+    # ends 1.0, 1.5, 2.0, 3.0 are 0.5, 1.0, 1.5, 2.5 after the start: the second is on the border,
+    # the last outside
     assert turns == [["t0"], ["t1", "t2"]]
 
 

@@ -1,4 +1,4 @@
-"""The backbone of docs/add_a_backbone.md trains, is exported and streams from outside the repository."""
+"""The backbone of docs/add_a_backbone.md trains, exports, streams from outside the repository."""
 
 import os
 import subprocess

@@ -36,14 +36,17 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> Iterator[tuple[str, str, str]]:
-    """(page, entry point, what follows it) of every command on every page; longer lines may end in a backslash."""
+    """(page, entry point, rest of the line) of every command on every page.
+
+    Longer lines may end in a backslash.
+    """
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
         yield from ((page.name, name, rest) for name, rest in COMMAND.findall(text))
 
 
 def overrides(rest: str) -> list[str]:
-    """The overrides of a command line, with the first choice of each sweep and any value for a placeholder."""
+    """The overrides of a command line: the first choice of each sweep, a value per placeholder."""
     words = shlex.split(PLACEHOLDER.sub("placeholder", rest).replace("...", ""))
     given = [word for word in words if "=" in word and not word.startswith("-")]
     swept = "-m" in words or "--multirun" in words
@@ -51,7 +54,7 @@ def overrides(rest: str) -> list[str]:
 
 
 def mentioned() -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(page, entry point, overrides) of every inline ``key=value ...`` whose first key the configuration knows."""
+    """(page, entry point, overrides) of each inline ``key=value ...`` with a known first key."""
     roots = {name: {*compose(name), "experiment"} for name in ("evaluate", "train")}
     for page in PAGES:
         for span in re.findall(r"`(\+?[a-z_]+[\w.]*=[^`\n]+)`", page.read_text(encoding="utf-8")):

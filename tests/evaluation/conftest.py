@@ -70,7 +70,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Two talks of 4 s of noise, two segments each, as en-de of a MuST-C folder; the split is tst-COMMON."""
+    """Two talks of 4 s of noise, two segments each: en-de of a MuST-C folder, tst-COMMON."""
     split = tmp_path / "corpus" / "en-de" / "data" / "tst-COMMON"
     (split / "txt").mkdir(parents=True)
     (split / "wav").mkdir()

@@ -1,4 +1,6 @@
-"""Mistakes of a person: one sentence that names the thing and the choices, exit code 2, nothing left and nothing lost.
+"""Mistakes of a person: one sentence names the value and the choices, and the exit code is 2.
+
+No file is left behind and no file is lost.
 
 And odd audio that is legal: it gives a result.
 """
@@ -17,14 +19,29 @@ from tests.evaluation.conftest import Evaluate, Result
 
 ROOT = Path(__file__).resolve().parents[2]
 MISTAKES = {
-    "evaluation.talk=1": "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,",
-    "+evaluation.talk=1": "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,",
-    "nonsense=1": "Unknown key 'nonsense'; choose one of: data, backbone, policy, history, synthesizer, system,",
-    "backbone.window.sise=1": "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,",
-    "+backbone.encoder.depth=1": "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,",
-    "system=nonsense": "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,",
+    "evaluation.talk=1": (
+        "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,"
+    ),
+    "+evaluation.talk=1": (
+        "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,"
+    ),
+    "nonsense=1": (
+        "Unknown key 'nonsense'; choose one of: data, backbone, policy, history, synthesizer, "
+        "system,"
+    ),
+    "backbone.window.sise=1": (
+        "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,"
+    ),
+    "+backbone.encoder.depth=1": (
+        "Unknown key 'backbone.encoder.depth'; choose one of: backbone.encoder.conv_channels,"
+    ),
+    "system=nonsense": (
+        "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,"
+    ),
     "data=nonsense": "Unknown data 'nonsense'; choose one of: aligned, minitalks, mustc",
-    "experiment=nonsense": "Unknown experiment 'nonsense'; choose one of: benchmark, cascade_minitalks, demo,",
+    "experiment=nonsense": (
+        "Unknown experiment 'nonsense'; choose one of: benchmark, cascade_minitalks, demo,"
+    ),
     "nonsense": "Cannot read 'nonsense' (missing EQUAL at '<EOF>'); write key=value",
     "evaluation.knob_values=[1": "Cannot read 'evaluation.knob_values=[1'",
     "target_language=xx": "Unknown language 'xx'; choose one of: ar, ca, cs, de,",
@@ -33,32 +50,46 @@ MISTAKES = {
     "target_language=es": "it has no folder en-es/data",
     "evaluation.split=nonsense": "has no split 'nonsense'; it has: tst-COMMON.",
     "evaluation.view=words": "evaluation.view must be one of talks, segments, not 'words'.",
-    "evaluation.convention=fast": "evaluation.convention must be one of queue, cumulative, chunk, not 'fast'.",
-    "evaluation.resegmentation=none": "evaluation.resegmentation must be one of mwer, soft, not 'none'.",
+    "evaluation.convention=fast": (
+        "evaluation.convention must be one of queue, cumulative, chunk, not 'fast'."
+    ),
+    "evaluation.resegmentation=none": (
+        "evaluation.resegmentation must be one of mwer, soft, not 'none'."
+    ),
     "evaluation.batch_size=0": "evaluation.batch_size must be at least 1, not 0.",
     "evaluation.batch_size=x": "evaluation.batch_size must be a whole number, not 'x'.",
     "evaluation.talks=0": "evaluation.talks must be at least 1, not 0.",
     "evaluation.talks=abc": "evaluation.talks must be a whole number or null, not 'abc'.",
     "evaluation.upper_bound=2": "evaluation.upper_bound must be true or false, not 2.",
     "evaluation.utmos=3": "evaluation.utmos must be text or null, not 3.",
-    "evaluation.recogniser=whisper": "evaluation.recogniser must be a Recogniser or null, not 'whisper'.",
+    "evaluation.recogniser=whisper": (
+        "evaluation.recogniser must be a Recogniser or null, not 'whisper'."
+    ),
     "recogniser=nonsense": "Unknown recogniser 'nonsense'; choose one of: minitalks, named.",
     "evaluation.oracle_k=[0]": "evaluation.oracle_k must be at least 1, not 0.",
     "evaluation.knob_values=[0]": "Knob m must be a whole number of at least 1, not 0.",
     "evaluation.knob_values=[-1]": "Knob m must be a whole number of at least 1, not -1.",
     "evaluation.knob_values=[1.5]": "Knob m must be a whole number of at least 1, not 1.5.",
     "evaluation.knob_values=[]": "evaluation.knob_values is empty",
-    "evaluation.knob_values=[x]": "evaluation.knob_values must be a list (a number each) or null, not ['x'].",
+    "evaluation.knob_values=[x]": (
+        "evaluation.knob_values must be a list (a number each) or null, not ['x']."
+    ),
     "system.knob=null evaluation.knob_values=[1]": "System 'infinisst' has no latency knob",
-    "system.latency_multiplier=0": "needs chunk_seconds above 0 and a latency_multiplier of at least 1",
+    "system.latency_multiplier=0": (
+        "needs chunk_seconds above 0 and a latency_multiplier of at least 1"
+    ),
     "compare=3": 'compare must look like {name: ["key=value"], other: []}, not 3.',
     "compare={}": "compare must look like",
     "compare={a:b}": "compare must look like",
     'compare={a:["nonsense=1"]}': "Unknown key 'nonsense'; choose one of: data,",
     "compare={a:[system=nonsense]}": "Cannot read",
     'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
-    'compare={a:["seed=1"],b:[]}': "compare.a sets seed, which all systems share; set it outside of compare.",
-    'compare={a:["evaluation.rules=simuleval"]}': "compare.a sets evaluation, which all systems share",
+    'compare={a:["seed=1"],b:[]}': (
+        "compare.a sets seed, which all systems share; set it outside of compare."
+    ),
+    'compare={a:["evaluation.rules=simuleval"]}': (
+        "compare.a sets evaluation, which all systems share"
+    ),
     "threads=0": "threads must be a whole number of at least 1, not 0.",
     "threads=many": "threads must be a whole number of at least 1, not 'many'.",
     "seed=4294967296": "seed must be at most 4294967295, not 4294967296.",
@@ -67,33 +98,59 @@ MISTAKES = {
     "seed=x": "seed must be a whole number of at least 0, not 'x'.",
     "device=nonsense": "Unknown device 'nonsense'; choose one of: auto, cpu",
     "device=meta": "Unknown device 'meta'; choose one of: auto, cpu",
-    "logger.mode=nonsense": "logger.mode must be one of online, offline, disabled or null, not 'nonsense'.",
-    "backbone.checkpoint=/nowhere": "There is no trained InfiniSST in /nowhere (no model.safetensors); train one",
+    "logger.mode=nonsense": (
+        "logger.mode must be one of online, offline, disabled or null, not 'nonsense'."
+    ),
+    "backbone.checkpoint=/nowhere": (
+        "There is no trained InfiniSST in /nowhere (no model.safetensors); train one"
+    ),
     "backbone.tokenizer=/nowhere": "No tokenizer could be loaded from /nowhere",
     "backbone.encoder.hidden=32": "does not fit the network",
     "convention=fast": "Unknown convention 'fast'; choose one of: paper, released.",
     "convention=released": "has no single token '<sp_patch>', which backbone.template needs",
-    "backbone.template=qwen": "Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean.",
-    'backbone.template.instruction="{latency}" backbone.template.latency="<m{multiplier}>"': "no latency token for m =",
-    "backbone.template.instruction='{speaker}'": "{multiplier} and {latency} in it and no other braces",
-    "backbone.search.repetition=never": "backbone.search.repetition must be one of text, prompt, not 'never'.",
-    "backbone.search.lookback=-1": "The search needs a lookback of at least 0 target ids (or null), not -1.",
+    "backbone.template=qwen": (
+        "Unknown template 'qwen'; choose one of: llama, released, offline, chatml, lean."
+    ),
+    'backbone.template.instruction="{latency}" backbone.template.latency="<m{multiplier}>"': (
+        "no latency token for m ="
+    ),
+    "backbone.template.instruction='{speaker}'": (
+        "{multiplier} and {latency} in it and no other braces"
+    ),
+    "backbone.search.repetition=never": (
+        "backbone.search.repetition must be one of text, prompt, not 'never'."
+    ),
+    "backbone.search.lookback=-1": (
+        "The search needs a lookback of at least 0 target ids (or null), not -1."
+    ),
     "backbone.search.suppress=(": "Cannot read 'backbone.search.suppress=('",
     "backbone.search.suppress=[Unsinn]": "No token contains 'Unsinn', so it cannot be suppressed",
-    "backbone.window.keep_instruction=1": "backbone.window.keep_instruction must be true or false, not 1.",
+    "backbone.window.keep_instruction=1": (
+        "backbone.window.keep_instruction must be true or false, not 1."
+    ),
     "policy.min_start=-1": "Policy TurnTaking needs a min_start of at least 0 seconds, not -1.",
     "data.root=null": "data=mustc needs data.root, the folder of your MuST-C download",
     "data.root=/nowhere": "MuST-C is not in /nowhere: it has no folder en-de/data",
-    "system=null": "Unknown system 'null'; choose one of: alignatt, edatt, infinisst, local_agreement,",
-    "experiment=infinisst_minitalks": "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no",
+    "system=null": (
+        "Unknown system 'null'; choose one of: alignatt, edatt, infinisst, local_agreement,"
+    ),
+    "experiment=infinisst_minitalks": (
+        "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no"
+    ),
     "target_language=${nonsense}": "Interpolation key 'nonsense' not found",
-    "hydra.run.dir=/proc/simulzoo": "Cannot write to the run folder /proc/simulzoo: No such file or directory",
+    "hydra.run.dir=/proc/simulzoo": (
+        "Cannot write to the run folder /proc/simulzoo: No such file or directory"
+    ),
 }
 UNFIT = {
-    "policy=alignatt": "Policy AlignAtt needs alignment, prefix, which backbone InfiniSST does not expose; policy "
-    "choices that fit it: turn_taking.",
-    "history=recent_words": "History RecentWords needs alignment, audio_trimming, which backbone InfiniSST does "
-    "not expose; history choices that fit it: keep_all.",
+    "policy=alignatt": (
+        "Policy AlignAtt needs alignment, prefix, which backbone InfiniSST does not expose; "
+        "policy choices that fit it: turn_taking."
+    ),
+    "history=recent_words": (
+        "History RecentWords needs alignment, audio_trimming, which backbone InfiniSST does not "
+        "expose; history choices that fit it: keep_all."
+    ),
 }
 
 

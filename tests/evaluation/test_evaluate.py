@@ -153,8 +153,11 @@ def test_segments_one_by_one(evaluate: Evaluate, mustc: list[str], here: Path) -
 
 
 def test_systems_side_by_side(evaluate: Evaluate, mustc: list[str], here: Path) -> None:
-    """``compare``: each entry is this configuration with its overrides on top, named after its key."""
-    entries = 'compare={short:["backbone.search.tokens_per_chunk=1"],long:["backbone.search.tokens_per_chunk=9"]}'
+    """``compare``: each entry is this configuration plus its overrides, named after its key."""
+    entries = (
+        'compare={short:["backbone.search.tokens_per_chunk=1"],'
+        'long:["backbone.search.tokens_per_chunk=9"]}'
+    )
     options = ["evaluation.knob_values=[1]", "evaluation.upper_bound=false"]
     done = evaluate(*mustc, *options, entries, "hydra.run.dir=run")
     assert done.code == 0, done.err

@@ -67,7 +67,7 @@ def row_of(done: Result, folder: Path) -> dict[str, Any]:
 
 
 def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Path) -> None:
-    """StreamLAAL by hand: a segment's mean stops at the first word written when its source has ended."""
+    """StreamLAAL by hand: a segment's mean stops at the first word after its source's end."""
     done = evaluate(
         *REPLAY, *LONG_FORM, "system.name=theirs", "data.name=two", "hydra.run.dir=run", tiny=False
     )
@@ -101,7 +101,7 @@ def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Pat
 
 
 def test_sentences_with_their_own_references(evaluate: Evaluate, files: Path) -> None:
-    """Without segments each stream is one sentence, as in SimulEval; ``references`` may replace it."""
+    """Without segments each stream is one sentence, as in SimulEval, or as in ``references``."""
     row = row_of(evaluate(*REPLAY, "data=recorded", "hydra.run.dir=own", tiny=False), files / "own")
     assert {"AL", "LAAL", "AP", "DAL", "ATD", "YAAL", "StreamLAAL"} <= set(row["scores"])
     assert row["scores"]["BLEU"] == pytest.approx(100)
@@ -194,19 +194,24 @@ MISTAKES = {
     "system.log=segments.yaml": "segments.yaml, line 1, is not JSON",
     "system.format=omnisteval": "is this an OmniSTEval instances.resegmented.jsonl?",
     "system.format=simulstream": "theirs.log has no line with metadata; is this a simulstream log?",
-    "system.format=csv": "system.format must be one of simuleval, omnisteval, simulstream, not 'csv'.",
+    "system.format=csv": (
+        "system.format must be one of simuleval, omnisteval, simulstream, not 'csv'."
+    ),
     "target_language=zh": "theirs.log: talk 'ted_2' has",
     "data.segments=none.yaml": "There is no file none.yaml.",
     "data.segments=references.txt": "is not a list of segments with offset, duration and wav.",
     "data.references=null": "data.segments needs data.references",
     "data.references=segments2.yaml": "There is no file segments2.yaml.",
     "data.segments=null": "theirs.log has 2 streams but references.txt has 3 lines.",
-    "data.segments=fewer.yaml data.references=fewer.txt": "Talk 'ted_2' of 'replay' has no reference; there are some "
-    "for: ted_1.",
+    "data.segments=fewer.yaml data.references=fewer.txt": (
+        "Talk 'ted_2' of 'replay' has no reference; there are some for: ted_1."
+    ),
     "system.log=fewer.log": "The log of 'replay' has no talk 'ted_1'; it has: ted_2.",
     "system.log=twice.log": "twice.log has index 0 twice: two runs were written to one log.",
     "system.log=same.log": "The log of 'replay' has talk 'ted_2' twice",
-    "evaluation.rules=nonsense": "Unknown counting rules 'nonsense'; choose one of: zoo, simuleval, omnisteval,",
+    "evaluation.rules=nonsense": (
+        "Unknown counting rules 'nonsense'; choose one of: zoo, simuleval, omnisteval,"
+    ),
     "backbone.search.beams=4": "backbone",
 }
 

@@ -1,4 +1,4 @@
-"""A scripted system with speech output and a scripted recogniser: rows, scores and flags by hand."""
+"""A scripted system with speech output, a scripted recogniser: rows, scores and flags by hand."""
 
 import json
 import re

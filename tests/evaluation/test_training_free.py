@@ -9,7 +9,8 @@ from tests.evaluation.conftest import Evaluate
 from tests.fixtures.tiny_models import Overrides, tiny_models
 
 SHORT = ("logger=csv", "threads=1", "backbone.max_tokens=8")
-SYSTEMS = {  # every backbone once, every system at least once; what it names as knob, and a value of it
+# Every backbone once, every system at least once: the system, its knob and a value of the knob.
+SYSTEMS = {
     "lst": ("streamatt", "f", 2),
     "offline_minitalks": ("wait_k", "k", 1),
     "seamless_m4t": ("alignatt", "f", 2),
@@ -22,11 +23,21 @@ ALL_VOICED = {
     "local_agreement": ["history.threshold=0"],
 }  # the corpus is noise
 MISFITS = {
-    "system=streamatt backbone=infinisst_minitalks": "Policy AlignAtt needs alignment, prefix, which",
-    "system=wait_k backbone=infinisst_minitalks": "Policy WaitK needs prefix, which backbone InfiniSST does not expose",
-    "system=infinisst history=recent_words": "History RecentWords needs alignment, audio_trimming, which backbone",
-    "system=streamatt policy=turn_taking": "Policy TurnTaking needs turns, which backbone Wav2Text does not expose",
-    "system=wait_k backbone=lst policy.count=words": "Policy WaitK needs transcript, which backbone LST does not",
+    "system=streamatt backbone=infinisst_minitalks": (
+        "Policy AlignAtt needs alignment, prefix, which"
+    ),
+    "system=wait_k backbone=infinisst_minitalks": (
+        "Policy WaitK needs prefix, which backbone InfiniSST does not expose"
+    ),
+    "system=infinisst history=recent_words": (
+        "History RecentWords needs alignment, audio_trimming, which backbone"
+    ),
+    "system=streamatt policy=turn_taking": (
+        "Policy TurnTaking needs turns, which backbone Wav2Text does not expose"
+    ),
+    "system=wait_k backbone=lst policy.count=words": (
+        "Policy WaitK needs transcript, which backbone LST does not"
+    ),
     "system=alignatt policy.frames=0": "AlignAtt needs frames of at least 1, not 0.",
 }
 

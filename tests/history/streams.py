@@ -28,7 +28,9 @@ def session(
 def answered(
     tokens: str, attended: Sequence[int], *, prefix: int = 0, frames: int = 20
 ) -> Hypothesis:
-    """``tokens``: "w" where a word begins, "." where it goes on, "!" and "?" for the same that end a sentence.
+    """A hypothesis of the given tokens.
+
+    ``tokens``: "w" begins a word, "." continues it, "!" and "?" do the same and end a sentence.
 
     prefix: tokens before the write. attended: the frame each token attends to.
     """

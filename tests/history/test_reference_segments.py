@@ -43,7 +43,7 @@ def test_the_first_segment(
 def heard_spans(
     spans: list[tuple[Samples, Samples]], total: int, chunk: int
 ) -> list[tuple[Samples, Samples]]:
-    """(begin, end) in samples of the audio of each flush, as the system goes about it; the rest of the stream last."""
+    """(begin, end) in samples of the audio of each flush; the rest of the stream comes last."""
     stream, found = session(segments=spans), []
     for samples in torch.zeros(total).split(chunk):
         stream.receive(SpeechChunk(samples))

@@ -35,7 +35,7 @@ def window_seconds(windows: int) -> float:
 
 
 def activity(**settings: Any) -> VoiceActivity:
-    """Segments of 4 to 8 windows, a pause of one, no padding; a sample is a probability of speech."""
+    """Segments of 4 to 8 windows, a pause of one, no padding; samples are speech probabilities."""
     defaults = {
         "min_seconds": window_seconds(4),
         "max_seconds": window_seconds(8),

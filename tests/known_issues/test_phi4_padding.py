@@ -1,6 +1,9 @@
-"""Phi-4-Multimodal's class adds its padding mask to attention scores as a number (1 or 0): padding is heard.
+"""Phi-4-Multimodal's class adds its padding mask to attention scores as a number (1 or 0).
 
-Seen in transformers 5.23. Nothing is padded here, so a batch cannot change what a stream hears or says.
+Padding is therefore attended to.
+
+Seen in transformers 5.23. Nothing is padded here, so a batch cannot change which audio a stream
+attends to or which tokens it decodes.
 """
 
 from pathlib import Path

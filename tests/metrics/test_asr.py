@@ -45,7 +45,7 @@ class Table:
 
 
 def spoken_talk(*stretches: tuple[float, str], target: Language = DE) -> Instance:
-    """A stretch per (delay, text): half a second per word, at the level of the word's number in the talk."""
+    """A waveform per (delay, text): 0.5 s per word; level: the word's number in the talk."""
     speech: list[SpeechOutput] = []
     number = 0
     for delay, text in stretches:
@@ -68,7 +68,7 @@ def spoken_talk(*stretches: tuple[float, str], target: Language = DE) -> Instanc
 
 
 def lengths(instance: Instance, longest: float, target: Language = DE) -> list[float]:
-    """Seconds of each piece; together they are all speech, in order, and begin and end with some."""
+    """Seconds of each piece; together, in order, all speech; speech at both ends of each."""
     waves = split_speech(instance, language=target, longest=longest)
     together = torch.cat(waves)
     assert torch.equal(

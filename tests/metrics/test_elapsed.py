@@ -9,7 +9,8 @@ def test_fbk_rule() -> None:
 
 
 def test_fbk_rule_takes_the_lag_after_clamping() -> None:
-    # first: 3 - 3 = 0 with delay 2 - 3 -> 0, so no lag is left; then 0 + 5 - 3. Unclamped it would be 1 + 5 - 3.
+    # first: 3 - 3 = 0 with delay 2 - 3 -> 0, so no lag is left; then 0 + 5 - 3.
+    # Unclamped it would be 1 + 5 - 3.
     assert fbk_elapsed([2, 5], [3, 3], [3, 3]) == [0, 2]
 
 

@@ -61,7 +61,8 @@ def timing(*times: float, source: float = 4.0, reference: int = 4, end: float = 
         (DAL(), timing(4, 4, 4, 4), 4.0),
         # source tokens end at .3 .6 | .9 1.2; pairs (.6,.3) (.6,.6) (1.2,.9)
         (ATD(), timing(0.6, 0.6, 1.2), 0.2),
-        # two written when one source token was received: the third is paired with the second source token
+        # two written when one source token was received: the third is paired with the second
+        # source token
         (ATD(), timing(0.3, 0.3, 0.6), 0.0),
         # 2.7 s are nine tokens, not nine and a rest
         (ATD(), timing(2.7), 2.4),

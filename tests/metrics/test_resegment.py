@@ -68,7 +68,8 @@ def test_case_counts_unless_the_rules_fold_it() -> None:
 
 
 def test_folding_touches_ascii_only() -> None:
-    # mweralign 1.4.1 folds bytes: it takes O for o but not Ö for ö. If it did, Öde went to the first
+    # mweralign 1.4.1 folds bytes: it takes O for o but not Ö for ö. If it folded Ö, Öde would go to
+    # the first
     assert words("x Öde y", ["x öde", "Öde y"], "simulstream") == ["x", "Öde y"]
     assert words("x Ode y", ["x ode", "Ode y"], "simulstream") == ["x Ode", "y"]
 

@@ -40,7 +40,8 @@ def stream(*pieces: Sequence[float], source: float = 4.0, talk: str = "talk") ->
     return Instance(0, talk, source, " ".join(units), units, delays, made, speech=tuple(speech))
 
 
-# 1.0-1.5, waits, 2.0-3.5 (the third is there at 3.0 but must wait), 3.5-4.0, waits, 5.0-5.25; the source ends at 4.0
+# 1.0-1.5, waits, 2.0-3.5 (the third is there at 3.0 but must wait), 3.5-4.0, waits, 5.0-5.25;
+# the source ends at 4.0
 TALK = stream((1.0, 0.5), (2.0, 1.5), (3.0, 0.5), (5.0, 0.25))
 NO_GAP = stream((1.0, 1.0), (2.0, 1.0))
 
@@ -74,13 +75,16 @@ def test_hand_computed(metric: type[SpeechMetric], case: Instance, value: float)
 @pytest.mark.parametrize(
     ("case", "value"),
     [
-        # chunks of 0.6 s are two tokens each; source tokens end at .3 .6 | .9 1.2; the tokens end at .9 1.2 | 1.5 1.8
+        # chunks of 0.6 s are two tokens each; source tokens end at .3 .6 | .9 1.2; the tokens end
+        # at .9 1.2 | 1.5 1.8
         (stream((0.6, 0.6), (1.2, 0.6)), 0.6),
-        # 0.7 s are two tokens and a rest of 0.1: ends .9 1.2 1.3; the rest is paired with the last source token
+        # 0.7 s are two tokens and a rest of 0.1: ends .9 1.2 1.3; the rest is paired with the last
+        # source token
         (stream((0.6, 0.7)), (0.6 + 0.6 + 0.7) / 3),
         # the same delay is one chunk: 0.2 + 0.4 s are two tokens, not four
         (stream((0.6, 0.2), (0.6, 0.4)), 0.6),
-        # three tokens written when one source token was received: the fourth is paired with the second
+        # three tokens written when one source token was received: the fourth is paired with
+        # the second
         (stream((0.3, 0.9), (0.6, 0.3)), (0.3 + 0.6 + 0.9 + 0.9) / 4),
     ],
 )
@@ -91,7 +95,7 @@ def test_token_delay_of_speech(case: Instance, value: float) -> None:
 
 
 def test_token_delay_of_speech_with_compute() -> None:
-    """0.2 s of compute over the two tokens of the first chunk, none for the second: ends 1.0 1.4 | 1.7 2.0."""
+    """0.2 s of compute over the tokens of chunk 1, none for chunk 2: ends 1.0 1.4 | 1.7 2.0."""
     metric = SpeechATD()
     metric.update(SpeechTiming.of(stream((0.6, 0.6, 0.8), (1.2, 0.6, 1.4)), aware=True))
     assert float(metric.compute()) == pytest.approx((0.7 + 0.8 + 0.8 + 0.8) / 4)

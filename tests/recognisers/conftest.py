@@ -18,7 +18,7 @@ from zoo.backbones.ctc.spelling import character_tokenizer
 
 
 def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
-    """A wav2vec 2.0 for CTC of frames of 20 ms; with ``group_norm``, padding must not be encoded."""
+    """A wav2vec 2.0 for CTC, 20 ms frames; with ``group_norm``, padding must not be encoded."""
     return _written(
         folder,
         Wav2Vec2ForCTC,

@@ -1,4 +1,4 @@
-"""Recognisers by name: words of the network, alone and in a batch, and errors for missing models."""
+"""Recognisers by name: words of the network, single and batched, and errors for missing models."""
 
 import json
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""The page: self-contained, escaped, complete; with a Chromium installed, it runs without errors."""
+"""The page: self-contained, escaped, complete; if Chromium is installed, it runs without errors."""
 
 import base64
 import io
@@ -236,7 +236,8 @@ def test_missing_audio_is_a_sentence_and_leaves_no_page(
 
 
 def test_lag_is_the_delay_behind_an_even_pace(stream: ReportStream) -> None:
-    # segment 1: 2 s for 2 units, due at 0.5 and 1.5; segment 2: 2 s for max(2 written, 1 reference), due at 3 and 4
+    # segment 1: 2 s for 2 units, due at 0.5 and 1.5; segment 2: 2 s for max(2 written,
+    # 1 reference), due at 3 and 4
     assert lags(stream) == pytest.approx([1.5, 0.5, 1.0, 1.0])
 
 
@@ -348,7 +349,8 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
 
 SPEAKING = """<script>
 addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
-addEventListener("securitypolicyviolation", (event) => document.body.setAttribute("data-refused", event.blockedURI));
+addEventListener("securitypolicyviolation", (event) =>
+  document.body.setAttribute("data-refused", event.blockedURI));
 addEventListener("load", async () => {
   const heard = [];
   const note = () => document.querySelector("#sound-note").textContent;
@@ -356,7 +358,8 @@ addEventListener("load", async () => {
   for (const side of ["source", "target", "both"]) {
     document.querySelector(`input[name="sound"][value="${side}"]`).click();
     await new Promise((done) => setTimeout(done, 300));
-    heard.push(`${side} ${document.querySelector("#time").textContent} ${note() ? "missing" : "there"}`);
+    const time = document.querySelector("#time").textContent;
+    heard.push(`${side} ${time} ${note() ? "missing" : "there"}`);
   }
   document.body.setAttribute("data-heard", heard.join(", "));
 });
@@ -390,7 +393,8 @@ def test_speech_is_played_and_drawn_in_a_browser(tmp_path: Path, speaking: Repor
     ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert not re.search("<body[^>]*data-(failed|refused)", dom)
-    # A click on the first piece goes to 2 s, and there the position stays; the mix is the file that was taken away.
+    # A click on the first piece goes to 2 s, and the position stays there; the mix is the deleted
+    # file.
     assert (
         'data-heard="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"'
         in dom

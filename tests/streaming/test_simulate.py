@@ -23,7 +23,7 @@ class Stream:
 
 
 class Script:
-    """A system that writes ``texts[talk][i]`` after chunk i and takes ``compute`` seconds per step."""
+    """A system that writes ``texts[talk][i]`` after chunk i and takes ``compute`` s per step."""
 
     def __init__(
         self,

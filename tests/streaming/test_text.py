@@ -22,7 +22,7 @@ def utf8(ids: list[int]) -> str:
 
 
 def byte_fallback(ids: list[int]) -> str:
-    """Sentencepiece's byte fallback: every byte of a character that is not whole prints a mark of its own."""
+    """Sentencepiece's byte fallback: each byte of an incomplete character prints its own mark."""
     text = ""
     while ids:
         for size in range(len(ids), 0, -1):

@@ -24,7 +24,9 @@ TALK = [3, 7, 51, 4, 9, 60]
 
 
 class Speaker(Scripted):
-    """Speaks a state s as s % 3 + 1 units of the number s; a unit lasts s % 2 + 1 frames of 4 samples, all equal s.
+    """Speaks a state s as s % 3 + 1 units of the number s.
+
+    A unit lasts s % 2 + 1 frames of 4 samples, all equal to s.
 
     Attention is on the token's own state (or, ``predicting``, on the one before).
     """

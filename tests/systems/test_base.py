@@ -210,7 +210,7 @@ def test_a_hypothesis_that_does_not_continue_the_prefix_is_an_error() -> None:
 
 
 def test_reading_neither_begins_a_text_nor_loses_its_context() -> None:
-    """A transcript answers with no prefix of its own; READ after it must not start the text afresh."""
+    """A transcript request has no prefix of its own; READ after it must not restart the text."""
 
     class Alternating(Policy):
         """Writes on every other chunk; asks for a transcript on the others."""

@@ -41,7 +41,8 @@ def test_a_policy_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
         bind(TurnTaker(), AlignAtt(frames=2), KeepAll())
     sentence, choices = str(refusal.value).removesuffix(".").split(": ")
     assert sentence == (
-        "Policy AlignAtt needs alignment, prefix, which backbone TurnTaker does not expose; policy choices that fit it"
+        "Policy AlignAtt needs alignment, prefix, which backbone TurnTaker does not expose; "
+        "policy choices that fit it"
     )
     assert "turn_taking" in choices.split(", ")
     assert not {"alignatt", "base", "local_agreement", "wait_k"} & set(choices.split(", "))
@@ -51,7 +52,8 @@ def test_a_history_that_does_not_fit_is_refused_with_the_ones_that_do() -> None:
     with pytest.raises(ZooError) as refusal:
         bind(TurnTaker(), TurnTaking(), RecentWords(words=2))
     assert str(refusal.value) == (
-        "History RecentWords needs alignment, audio_trimming, which backbone TurnTaker does not expose; "
+        "History RecentWords needs alignment, audio_trimming, which backbone TurnTaker "
+        "does not expose; "
         "history choices that fit it: keep_all."
     )
 

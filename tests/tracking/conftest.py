@@ -66,7 +66,8 @@ def _read_records(folder: Path) -> list[Any]:
     import wandb
     from wandb.proto.wandb_internal_pb2 import Record
 
-    wandb.teardown()  # its service writes a moment after finish() returns, and at the latest when the process ends
+    # its service writes a moment after finish() returns, and at the latest when the process ends
+    wandb.teardown()
     (file,) = folder.rglob("*.wandb")
     data, records, partial = file.read_bytes(), [], b""
     block, offset = (

@@ -1,4 +1,7 @@
-"""Real command lines: a multirun, two launches in one second, two processes by Lightning and by torchrun."""
+"""Real command lines: a multirun, two launches in one second, two processes.
+
+The two processes are started by Lightning and by torchrun.
+"""
 
 import json
 import os
@@ -36,13 +39,16 @@ class Model(BoringModel):
 
 def work(cfg):
     multirun = HydraConfig.get().mode is RunMode.MULTIRUN
-    run = open_run(Path(HydraConfig.get().runtime.output_dir), kind="train", multirun=multirun, resume=cfg.resume)
-    config, overrides = OmegaConf.to_container(cfg, resolve=True), list(HydraConfig.get().overrides.task)
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    run = open_run(folder, kind="train", multirun=multirun, resume=cfg.resume)
+    config = OmegaConf.to_container(cfg, resolve=True)
+    overrides = list(HydraConfig.get().overrides.task)
     settings = hydra.utils.instantiate(cfg.logger)
     with track(run, config=config, overrides=overrides, settings=settings) as tracker:
         if cfg.devices:
             lightning.Trainer(
-                accelerator="cpu", devices=cfg.devices, strategy="ddp", max_steps=2, limit_val_batches=0,
+                accelerator="cpu", devices=cfg.devices, strategy="ddp", max_steps=2,
+                limit_val_batches=0,
                 log_every_n_steps=1, logger=tracker.loggers(),
                 callbacks=[RunIdentity(run), ModelCheckpoint(dirpath=run.folder / "checkpoints")],
                 default_root_dir=run.folder, enable_progress_bar=False, enable_model_summary=False,

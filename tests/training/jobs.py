@@ -1,4 +1,4 @@
-"""Small trainings as processes: run to their end or killed on the way, and the losses that they logged."""
+"""Small trainings as processes: run to their end or killed before it, and their logged losses."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""ZeRO-2 on CPU processes takes the steps of a plain run on one, also when it is killed and resumed."""
+"""ZeRO-2 on CPU processes takes the steps of a plain single run, also when killed and resumed."""
 
 import os
 import pickle

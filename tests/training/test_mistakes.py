@@ -23,23 +23,35 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGES = "training.curriculum.stages"
 SAMPLING = "training.objectives.{}.sampling"
 SETTINGS = {
-    f"{STAGES}.translating.objective=nope": "Unknown objective of stage 'translating' 'nope'; choose one of: frame_l",
+    f"{STAGES}.translating.objective=nope": (
+        "Unknown objective of stage 'translating' 'nope'; choose one of: frame_l"
+    ),
     f"{STAGES}.hearing.chunks=[]": "chunks and multipliers of at least 1",
     f"{STAGES}.hearing.batch_seconds=0": "batch_seconds above 0",
     "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
-    f"{SAMPLING.format('trajectories')}.encoded=true": "Stage 'translating' samples encoded audio, which needs a "
-    "frozen encoder; these stages train it: hearing.",
-    f"{SAMPLING.format('trajectories')}.utterances=1.5": "utterances of robust segments is a share, from 0 to 1, not",
-    f"+{STAGES}.hearing.sampling={{_target_: zoo.data.excerpts.ExcerptConfig}}": "Stage 'hearing' has ExcerptConfig as "
-    "its sampling, but its objective frame_labels takes RobustSegmentConfig.",
+    f"{SAMPLING.format('trajectories')}.encoded=true": (
+        "Stage 'translating' samples encoded audio, which needs a frozen encoder; these stages "
+        "train it: hearing."
+    ),
+    f"{SAMPLING.format('trajectories')}.utterances=1.5": (
+        "utterances of robust segments is a share, from 0 to 1, not"
+    ),
+    f"+{STAGES}.hearing.sampling={{_target_: zoo.data.excerpts.ExcerptConfig}}": (
+        "Stage 'hearing' has ExcerptConfig as its sampling, but its objective frame_labels takes "
+        "RobustSegmentConfig."
+    ),
     "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
 }
 EXCERPTS = {
-    f"+{STAGES}.alone.sampling={{_target_: zoo.data.clips.ClipConfig}}": "Stage 'alone' has ClipConfig as its "
-    "sampling, but its objective offline takes ExcerptConfig.",
+    f"+{STAGES}.alone.sampling={{_target_: zoo.data.clips.ClipConfig}}": (
+        "Stage 'alone' has ClipConfig as its sampling, but its objective offline takes "
+        "ExcerptConfig."
+    ),
     f"{SAMPLING.format('offline')}.single=2": "single of excerpts is a share, from 0",
-    f"{STAGES}.short.trains=[encoder,decoder]": "Stage 'short' samples encoded audio, which needs a frozen encoder",
+    f"{STAGES}.short.trains=[encoder,decoder]": (
+        "Stage 'short' samples encoded audio, which needs a frozen encoder"
+    ),
 }
 JOBS = {
     "export_dtype=int3": "Unknown export_dtype 'int3'; choose one of: float32, bfloat16.",

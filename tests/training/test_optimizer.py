@@ -10,7 +10,7 @@ RATES = [0.1, 0.1, 0.0, 0.0, 0.1]  # of the second group; the first one always m
 
 
 def trained(kind: type[AdamW], rests: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both parameters after random steps; with ``rests``, zero gradients instead of None at rate 0."""
+    """Both parameters after random steps; ``rests``: zero gradients, not None, at rate 0."""
     first, second = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2))
     optimizer = kind([{"params": [first]}, {"params": [second]}], lr=0.1, weight_decay=0.1)
     random = torch.Generator().manual_seed(0)

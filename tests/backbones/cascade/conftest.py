@@ -17,8 +17,14 @@ from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 TEXTS = (
-    "Julia spent the money. Is it a long way to the sea? The sea is far away; we go there by train.",
-    "Julia hat das Geld ausgegeben. Ist es weit bis zum Meer? Das Meer ist weit weg; wir fahren mit dem Zug.",
+    (
+        "Julia spent the money. Is it a long way to the sea? "
+        "The sea is far away; we go there by train."
+    ),
+    (
+        "Julia hat das Geld ausgegeben. Ist es weit bis zum Meer? "
+        "Das Meer ist weit weg; wir fahren mit dem Zug."
+    ),
     "Translate the English text to German based on the given German translation.",
 )
 WORDS = ("Julia", "spent", "the", "money", "we", "go", "there", "by", "train")

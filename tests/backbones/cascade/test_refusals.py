@@ -25,7 +25,8 @@ def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
     ]
     with pytest.raises(
         ZooError,
-        match=r"^SpeechToText cannot .* does not expose transcript; .* of a family that does: ctc, ",
+        match=r"^SpeechToText cannot .* does not expose transcript; "
+        r".* of a family that does: ctc, ",
     ):
         build(compose("evaluate", given).system)
 
@@ -58,7 +59,7 @@ def test_no_alignment_is_returned() -> None:
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(ZooError, match=message):
-        Cascade(**({"transcriber": Ears(), "name": "somewhere"} | options))  # type: ignore[arg-type]
+        Cascade(**({"transcriber": Ears(), "name": ("somewhere")} | options))  # type: ignore[arg-type]
 
 
 def test_another_kind_of_model_is_refused(make: Make, tmp_path: Path) -> None:

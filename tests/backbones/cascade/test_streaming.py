@@ -1,4 +1,4 @@
-"""Whole streams with every compatible policy, alone and as a batch, and with a Whisper transcriber."""
+"""Whole streams with every compatible policy, single and batched, and a Whisper transcriber."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -54,8 +54,11 @@ def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
     assert set(told) == {
         (
             (
-                "<|user|>Translate the English text to German based on the given German translation. English text: "
-                f"Julia spent the money.. German translation: {' '.join(TARGET[:given])}<|end|><|assistant|>"
+                "<|user|>Translate the English text to German "
+                "based on the given German translation. "
+                "English text: "
+                f"Julia spent the money.. German translation: {' '.join(TARGET[:given])}"
+                "<|end|><|assistant|>"
                 f"{' '.join(TARGET[given:])}<|end|>"
             ),
             f"{' '.join(TARGET[:given])}{' '.join(TARGET[given:])}<|end|>",

@@ -17,7 +17,7 @@ Script = dict[tuple[int, ...], list[float]]
 
 
 class Table:
-    """A continuation whose next token depends on the last two of a row: ``script`` has their scores.
+    """A continuation whose next token depends on a row's last two: ``script`` has the scores.
 
     What is kept of a token is its id and the row's first, so that rows cannot be confused.
     """
@@ -121,7 +121,7 @@ def test_a_beam_overtakes_the_greedy_answer() -> None:
 
 @pytest.mark.parametrize("beams", [1, 2])
 def test_suppressed_ids_are_never_generated_at_all_or_first(beams: int) -> None:
-    """The end would come at once, and 1 after that; each stream has rules of its own for the first id."""
+    """The end would come at once, then 1; each stream has its own rules for the first id."""
     scores = [9.0, 5.0, 4.0, 0.0]
     script: Script = {(): scores} | {(token,): scores for token in range(4)}
     script |= {(before, token): scores for before in range(4) for token in range(4)}

@@ -1,4 +1,4 @@
-"""CTC: batches equal single streams, no repeated prefix, saved weights, the loss by hand, errors."""
+"""CTC: batches equal single streams, no repeated prefix, saved weights, loss by hand, errors."""
 
 import math
 from pathlib import Path

@@ -1,7 +1,7 @@
 """InfiniSST's decoding written out plainly, with nothing of the zoo: an oracle.
 
-One position at a time, keys kept without rotation as in the paper and rotated anew at every step, every beam with all
-its keys, every continuation of every beam looked at.
+One position at a time, keys kept without rotation as in the paper and rotated anew at every
+step, every beam with all its keys, every continuation of every beam scored.
 """
 
 import torch
@@ -23,7 +23,7 @@ def turned(x: Tensor, position: int | Tensor, base: float = 10_000.0) -> Tensor:
 
 
 class PlainDecoder:
-    """The instruction's keys and those of the newest positions, concatenated; rotation on top of them."""
+    """Keys of the instruction and of the newest positions, concatenated and then rotated."""
 
     def __init__(self, model: PreTrainedModel, instruction: int) -> None:
         self.model = model
@@ -75,8 +75,9 @@ class PlainDecoder:
 class PlainSearch:
     """Beam search with repetition controls; nothing is cut off before it has been scored.
 
-    A beam is (score, ids, decoder, log-probabilities of its next id). penalty: factor on the log-probability of ids
-    already written. ngram: none of this size twice (0: off). Both count what was written in earlier turns.
+    A beam is (score, ids, decoder, log-probabilities of its next id). penalty: factor on the
+    log-probability of ids already written. ngram: no ngram of this size occurs twice (0: off).
+    Both count the ids of earlier turns.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class PlainSearch:
         self.ngram = ngram
 
     def answer(self, decoder: PlainDecoder, log_probs: Tensor, earlier: list[int]) -> list[int]:
-        """Ids of the best answer, its end included where it has one; ``log_probs`` are those after the prompt."""
+        """Ids of the best answer, including its end if any; ``log_probs`` follow the prompt."""
         running, finished = [(0.0, [], decoder, log_probs)], []
         while True:
             continued = []
@@ -142,7 +143,7 @@ class PlainSearch:
 
 
 class PlainStream:
-    """A talk, turn by turn. window: positions kept besides the instruction; unit: tokens or turns."""
+    """A talk, by turns. window: positions kept besides the instruction; unit: tokens or turns."""
 
     def __init__(
         self, decoder: PlainDecoder, search: PlainSearch, *, window: int, unit: str
@@ -180,7 +181,11 @@ class PlainStream:
         return self.decoder.feed(embedding)
 
     def slide(self) -> None:
-        """tokens: the newest ``window``. turns: once all is more than ``window``, the oldest until the rest fits."""
+        """Drop old positions, by unit.
+
+        tokens: the newest ``window`` stay. turns: once there are more than ``window`` positions,
+        the oldest turns go until the rest fits.
+        """
         if not self.written:
             return
         if self.unit == "turns" and len(self.written) > self.window:

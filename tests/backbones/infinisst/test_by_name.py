@@ -1,4 +1,7 @@
-"""Decoders as the hub has them (Llama 3.1, Qwen2.5, Qwen3), tiny and random, loaded by name from conf/backbone."""
+"""Decoders as published on the hub (Llama 3.1, Qwen2.5, Qwen3), loaded by name from conf/backbone.
+
+They are tiny and randomly initialised.
+"""
 
 import importlib.util
 import json
@@ -135,7 +138,7 @@ def frequencies(kind: str) -> Tensor:
 
 
 def plain_decoder(kind: str, backbone: InfiniSST) -> object:
-    """``plain.PlainDecoder`` with the kind's frequencies and, for Qwen3, norms on queries and keys."""
+    """``plain.PlainDecoder`` with the kind's frequencies; for Qwen3, normed queries and keys."""
     spec = importlib.util.spec_from_file_location("plain", Path(__file__).with_name("plain.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -236,7 +239,11 @@ def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
 
 @pytest.mark.parametrize("kind", ["gpt2", "phi3", "glm", "gemma2"])
 def test_networks_of_another_style_are_refused(kind: str) -> None:
-    """No rotary positions; one matrix for queries, keys and values; half a head rotated; soft-capped scores."""
+    """Decoders that are not supported.
+
+    No rotary positions; one matrix for queries, keys and values; half a head rotated; soft-capped
+    scores.
+    """
     fields = {name: value for name, value in SMALL.items() if kind != "gpt2"} | {"model_type": kind}
     fields |= (
         {"n_embd": 16, "n_head": 2, "n_layer": 1}

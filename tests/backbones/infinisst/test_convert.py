@@ -1,4 +1,4 @@
-"""A tiny file in the layout of the authors' checkpoints: converted, it computes what their network computes from it.
+"""A tiny file in the layout of the authors' checkpoints: converted, it computes the same outputs.
 
 Their network is written out below from its tensors, without any module of ours or of Transformers.
 """
@@ -33,7 +33,8 @@ CHUNK = 15_360
 SPEECH = "model.speech_encoder."
 W2V = "model.speech_encoder.speech_encoder."
 SYSTEM = (
-    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
+    "Cutting Knowledge Date: December 2023\n"
     "Today Date: 26 Jul 2024\n\n"
     "Translate the following speech from English to German with latency <latency_{}>.<|eot_id|>"
 )
@@ -111,7 +112,7 @@ def released_weights(vocabulary: int) -> Weights:
 
 
 class Network:
-    """The released network in double precision, one stream; ``angles`` is the type of rotary angles."""
+    """The released network in double precision, one stream; ``angles``: type of rotary angles."""
 
     def __init__(self, weights: Weights, angles: torch.dtype) -> None:
         self.weights = {name: tensor.double() for name, tensor in weights.items()}
@@ -226,7 +227,8 @@ def llm(tokenizer_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("llm") / "base"
     shutil.copytree(tokenizer_folder, folder)
     LlamaConfig(
-        vocab_size=300,  # more than the tokenizer has, as in some models: the released code cuts the rest off
+        # more than the tokenizer has, as in some models: the released code cuts the rest off
+        vocab_size=300,
         hidden_size=WIDTH,
         intermediate_size=LLM_FF,
         num_hidden_layers=LLM_LAYERS,
@@ -287,7 +289,9 @@ TURNS = {
     1: ["", "Guten Tag", "", "meine", "Damen und", "Herren!"],
     2: ["Guten", "", "Tag, alle zusammen."],
 }
-ANGLES = [  # the file's frequencies are in single precision; in the released code's bfloat16 that makes no difference
+# The file's frequencies are in single precision; in the released code's bfloat16 that makes no
+# difference.
+ANGLES = [
     ("exact", torch.float64, 1e-5),
     ("bfloat16", torch.bfloat16, 1e-10),
 ]
@@ -430,7 +434,10 @@ MISTAKES: dict[str, tuple[Callable[[Weights], object], str]] = {
     ),
     "another shape": (
         lambda weights: weights | {"model.layers.0.mlp.up_proj.weight": torch.ones(23, WIDTH)},
-        r"model.layers.0.mlp.up_proj.weight in .* has shape \[23, 16\], not \[24, 16\]; was it trained from another",
+        (
+            r"model.layers.0.mlp.up_proj.weight in .* has shape \[23, 16\], not \[24, 16\]; "
+            r"was it trained from another"
+        ),
     ),
     "no latency": (
         lambda weights: weights | {"model.embed_tokens.weight": torch.ones(267, WIDTH)},

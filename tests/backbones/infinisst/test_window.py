@@ -73,7 +73,9 @@ def our_turn(
 
 
 def released_rest(kept: int, rest: int, ends: list[int], size: int) -> int:
-    """How many of the newest positions the released code keeps. kept, rest: now, with and without the instruction.
+    """How many of the newest positions the released code keeps.
+
+    kept, rest: positions now, with and without the instruction.
 
     ends: positions read when each turn ended, those of dropped turns too.
     """

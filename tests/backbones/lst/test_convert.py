@@ -1,4 +1,4 @@
-"""A tiny file in the layout of the authors' "Offline" checkpoints: converted, it is their network from its tensors.
+"""A tiny file in the layout of the authors' "Offline" checkpoints, converted, equals their network.
 
 Their network is written out in tests/backbones/infinisst/test_convert.py.
 """
@@ -20,7 +20,8 @@ from zoo.streaming.session import Session
 from zoo.types import Capability, Request
 
 PROMPT = (
-    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
+    "Cutting Knowledge Date: December 2023\n"
     "Today Date: 26 Jul 2024\n\nTranslate the following speech from English to German.<|eot_id|>"
     "<|start_header_id|>user<|end_header_id|>\n\n{}<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
 )

@@ -1,4 +1,4 @@
-"""Tokens and attention of LST equal Transformers on the whole dialogue; batches equal single streams."""
+"""Tokens and attention of LST equal Transformers on the whole dialogue; batches equal streams."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ CLOSE = {"rtol": 0, "atol": 2e-6}  # the language model's norms compute in float
 
 
 def dialogue(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Tensor, slice]:
-    """(1, positions, width): instruction, speech and text, embedded one by one; where the speech stands."""
+    """(1, positions, width): instruction, speech and text embeddings; and the speech positions."""
     hidden = backbone.encoder(audio.double()[None], backbone.block_chunks).hidden
     speech = backbone.adapter(hidden)[0]
     prompt = backbone.prompt.tokenizer(
@@ -45,7 +45,9 @@ def dialogue(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Tensor, sli
 
 
 def transformers_own(backbone: LST, audio: Tensor, text: list[int]) -> tuple[Tensor, Tensor]:
-    """Next-token log-probabilities (text + 1, vocabulary) and attention (text + 1, heads, speech) of all layers.
+    """Next-token log-probabilities and attention of all layers.
+
+    Shapes: (text + 1, vocabulary) and (text + 1, heads, speech).
 
     Rows: the position before the text, then the text's.
     """
@@ -231,7 +233,7 @@ def test_one_chunk_of_everything_is_the_offline_answer(
 
 
 def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> None:
-    """With blocks of one chunk, later audio changes no embedding of the first chunk; else it does."""
+    """With blocks of one chunk, later audio changes no embedding of the first chunk; else some."""
     for block_chunks, alike in ((1, True), (0, False)):
         backbone = make(block_chunks=block_chunks)
         first, second = live(backbone, seconds=3.0), live(backbone, seconds=3.0)
@@ -246,7 +248,7 @@ def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> N
 def test_a_last_piece_is_filled_up_or_left_out(
     make: Make, live: Live, left_pad: int, embeddings: int
 ) -> None:
-    """Released code (0): 2 n + 1300 samples give 11 frames, of which four each make an embedding."""
+    """Released code (0): 2 n + 1300 samples give 11 frames; four frames make an embedding."""
     encoder = replace(make().encoder_config, left_pad=left_pad)
     backbone = make(encoder=encoder)
     session = live(backbone, seconds=1.0)

@@ -73,7 +73,8 @@ def test_the_loss_of_a_batch_is_that_of_its_excerpts_alone(
         )
         text = [*text, backbone.prompt.end_of_turn]
         before = backbone.tokenizer(
-            "<|begin_of_text|>Translate the following speech from English to German.<|eot_id|><|user|>",
+            "<|begin_of_text|>Translate the following speech from English to German.<|eot_id|>"
+            "<|user|>",
             add_special_tokens=False,
         )["input_ids"]
         between = backbone.tokenizer("<|eot_id|><|assistant|>", add_special_tokens=False)[
@@ -125,7 +126,7 @@ def test_frames_of_an_encoder_that_has_been_run(make: Make, excerpts: list[Excer
 
 
 def test_an_encoder_without_left_pad_cannot_be_trained(make: Make) -> None:
-    """Its last frames of an excerpt make no embedding, so positions of the dialogue would stay empty."""
+    """An excerpt's last frames make no embedding, so positions of the dialogue would stay empty."""
     backbone = make()
     backbone.encoder_config = replace(backbone.encoder_config, left_pad=0)
     with pytest.raises(ZooError, match="left_pad=0"):

@@ -1,4 +1,4 @@
-"""An adapter in the text part: where it goes, what is trained, and that nothing is lost on the way to disk."""
+"""An adapter in the text part: its place, its trained weights, and saving it without loss."""
 
 import json
 from collections.abc import Callable

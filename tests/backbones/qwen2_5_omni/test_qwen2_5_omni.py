@@ -72,8 +72,10 @@ def test_2d_positions_are_its_positions(backbone: Qwen25Omni) -> None:
 def test_the_chat_format_is_qwens(backbone: Qwen25Omni) -> None:
     text = (
         "<|im_start|>system\nYou are a speech translation model.<|im_end|>\n"
-        "<|im_start|>user\n<|audio_bos|><|AUDIO|><|AUDIO|><|audio_eos|>Transcribe the audio to text, and then "
-        "translate the audio to German. Use <sep> as a separator between the original transcript and the translation."
+        "<|im_start|>user\n<|audio_bos|><|AUDIO|><|AUDIO|><|audio_eos|>"
+        "Transcribe the audio to text, and then "
+        "translate the audio to German. "
+        "Use <sep> as a separator between the original transcript and the translation."
         "<|im_end|>\n<|im_start|>assistant\n"
     )
     ids = backbone.tokenizer(text, add_special_tokens=False)["input_ids"]

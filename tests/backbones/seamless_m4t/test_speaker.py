@@ -1,4 +1,7 @@
-"""Units and waves by Transformers' own modules: attention of the query that predicts a unit, limits, no leaks."""
+"""Units and waves by Transformers' own modules.
+
+Attention of the query that predicts a unit, limits, no leaks.
+"""
 
 from dataclasses import replace
 from typing import Any

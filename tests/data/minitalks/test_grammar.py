@@ -1,4 +1,4 @@
-"""The built-in grammar: golden translations by construct, and the measured properties of the language."""
+"""The built-in grammar: expected translations by construct, measured properties of the language."""
 
 import random
 
@@ -354,7 +354,10 @@ def test_lookahead_share_is_at_least_fifteen_percent(sentences: list[Sentence]) 
 
 
 def test_lookahead_statistics_by_hand() -> None:
-    """Der[0; needs 2] König hat[2] gebaut: one of five words looks two ahead, guessed in 2 of 2.5 chunk phases."""
+    """Der[0; needs 2] König hat[2] gebaut: one of five words depends on the word two ahead.
+
+    That word is guessed in 2 of 2.5 chunk phases.
+    """
     made = realise(SentencePlan(Clause(np("the young king"), verb("schlafen"), "past")))
     target = made.targets["de"]
     assert target.words == ("Der", "junge", "König", "hat", "geschlafen.")

@@ -101,7 +101,7 @@ def test_refusals(speaker: Speaker) -> None:
 
 def test_pitch_range_zero_is_monotonous(speaker: Speaker) -> None:
     def sway(pitch_range: int) -> float:
-        """Spread of the period (samples) over the vowels: autocorrelation peaks of 40 ms windows."""
+        """Spread of the period (samples) over the vowels: autocorrelation peaks, 40 ms windows."""
         text = ["Anna,", "Maria,", "Paul", "und", "Julia?"]
         spoken = speaker.speak(
             text, voice="de", rate=165, pitch=60, seed=1, pitch_range=pitch_range

@@ -20,7 +20,7 @@ def embedded(backbone: InfiniSST, ids: list[int]) -> Tensor:
 
 
 def alone(backbone: InfiniSST, ids: list[int]) -> tuple[Tensor, Tensor]:
-    """Transformers on the whole sequence: log-probabilities of the next id, keys and values of all."""
+    """Transformers on the whole sequence: log-probabilities of the next id, all keys and values."""
     cache = DynamicCache()
     logits = backbone.decoder(torch.tensor([ids]), past_key_values=cache, use_cache=True).logits[
         0, -1
@@ -31,7 +31,7 @@ def alone(backbone: InfiniSST, ids: list[int]) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> None:
-    """Streams of different age, random places and ids, more steps than there was room for at first."""
+    """Streams of different age, random places and ids, more steps than the first cache size."""
     backbone, chance = make(), random.Random(0)
     heard = [[chance.randrange(8, 264) for _ in range(size)] for size in (3, 9)]
     encoder = EncoderState(torch.zeros(0), torch.zeros(0))

@@ -39,7 +39,7 @@ def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
 def transformers_own(
     backbone: ChainOfThought, audio: Tensor, said: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """Next-token scores (1 + n, vocabulary) and attention (layers, 1 + n, heads, speech) of n ids."""
+    """Next-token scores (1 + n, vocabulary) and attention (layers, 1 + n, heads, speech), n ids."""
     prompt, speech = opening(backbone, audio)
     embeddings = torch.cat(
         [prompt, backbone.model.get_input_embeddings()(torch.tensor(said, dtype=torch.long))]
@@ -96,7 +96,7 @@ def passes(backbone: ChainOfThought) -> Iterator[list[int]]:
 def test_words_are_those_of_a_plain_loop(
     make: Make, live: Live, separated: bool, fast: bool, prefix: list[int]
 ) -> None:
-    """Audio grows, so that there are drafts; the separator is one token, or a space and five bytes."""
+    """Audio grows, so drafts exist; the separator is one token, or a space and five bytes."""
     lengths, longest = set[int](), 0
     for seed in range(2):
         backbone = make(seed=seed, separated=separated, draft=fast, reuse=fast, max_tokens=9)
@@ -126,7 +126,7 @@ def test_words_are_those_of_a_plain_loop(
 
 @torch.inference_mode()
 def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Live) -> None:
-    """A confirmed draft takes one pass and decoding continues from it; changed text takes more steps."""
+    """A confirmed draft takes one pass and decoding continues from it; changed text takes more."""
     backbone = make(separated=False)
     separator, ids = backbone.prompt.separator, [70, 71, 72]
     session = live(backbone, seconds=2.0)
@@ -159,7 +159,7 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
 
 @torch.inference_mode()
 def test_audio_is_transcribed_once_per_chunk(make: Make, live: Live) -> None:
-    """A translation reuses its own transcript, feeds another one again, and is empty without frames."""
+    """A translation reuses its own transcript, feeds any other one, and is empty without frames."""
     backbone = make()
     session = live(backbone, seconds=1.0, prefix=PREFIX)
     with passes(backbone) as sizes:

@@ -13,7 +13,7 @@ CLOSE = {"rtol": 0, "atol": 2e-6}  # the norms compute in float32
 
 
 def alone(backbone: ChainOfThought, embeddings: Tensor, ids: list[int]) -> tuple[Tensor, Tensor]:
-    """Transformers on the whole sequence: scores of the next id, keys and values of all positions."""
+    """Transformers on the whole sequence: scores of the next id, all keys and values."""
     tokens = backbone.model.get_input_embeddings()(torch.tensor(ids, dtype=torch.long))
     cache = DynamicCache()
     output = backbone.model(

@@ -64,7 +64,7 @@ def qwen(folder: Path, **options: Any) -> ChainOfThought:
 
 
 def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
-    """Next-token scores (vocabulary,) and layer 1 attention (1 + n, speech) of the class's forward."""
+    """Next-token scores (vocabulary,), layer 1 attention (1 + n, speech) of the class's forward."""
     features = backbone.prepared(
         backbone.spectrogram.compute(backbone.spectrogram.open(), audio, 0)
     ).double()

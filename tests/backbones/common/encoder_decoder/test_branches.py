@@ -1,4 +1,7 @@
-"""Against ``generate`` of Transformers, with and without a forced prefix; branches, ragged batches, rows."""
+"""``generate`` of Transformers as reference, with and without a forced prefix.
+
+Also branches, ragged batches and rows.
+"""
 
 from collections.abc import Callable
 from typing import Any

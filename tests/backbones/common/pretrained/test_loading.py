@@ -119,7 +119,7 @@ def reference(kind: str, folder: Path) -> tuple[Any, Any]:
 
 @torch.inference_mode()
 def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tensor, list[int]]:
-    """Encoder memory (frames, width) and tokens of ``generate``, by the published feature extractor."""
+    """Encoder memory (frames, width), tokens of ``generate``; published feature extractor."""
     model, extractor = reference(kind, folder)
     features = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     features["input_features"] = features["input_features"].double()

@@ -90,15 +90,16 @@ def released_tokenizer(tmp_path_factory: pytest.TempPathFactory):
 
 def test_the_released_dialogue_marks_the_multiplier_with_a_token(released_tokenizer) -> None:
     assert RELEASED_TOKENS == [
-        "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<latency_1>", "<|eot_id|>", "<latency_2>",
-        "<sp_patch>",
+        "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<latency_1>",
+        "<|eot_id|>", "<latency_2>", "<sp_patch>",
     ]  # fmt: skip
     prompt = Prompt(tokenizer=released_tokenizer, template=TEMPLATES["released"])
     ids = prompt.instruction(source=language("en"), target=language("zh"), multiplier=2)
     latency = released_tokenizer.convert_tokens_to_ids("<latency_2>")
     assert ids.count(latency) == 1
     assert released_tokenizer.decode(ids).endswith(
-        "Today Date: 26 Jul 2024\n\nTranslate the following speech from English to Chinese with latency "
+        "Today Date: 26 Jul 2024\n\nTranslate the following speech from English to Chinese "
+        "with latency "
         "<latency_2>.<|eot_id|>"
     )
     assert prompt.turn(1).count(released_tokenizer.convert_tokens_to_ids("<sp_patch>")) == 12

@@ -67,7 +67,10 @@ def test_a_word_that_begins_within_a_piece_belongs_to_the_one_before() -> None:
 
 
 def cut(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """The text, cut in front of each token that begins a word; half characters and unknown ids begin none."""
+    """The text, cut in front of each token that begins a word.
+
+    Half characters and unknown ids begin no word.
+    """
     chinese = language("zh")
     assert chinese.words(TEXT) == WORDS
     vocabulary = UnspacedWords(tokenizer, chinese)

@@ -128,7 +128,10 @@ def test_the_backbone_starts_from_them_in_its_own_type(make: Make, tmp_path: Pat
     [
         (
             {"hidden_size": 24},
-            r"feature_projection\.projection\.weight has shape \[24, 8\], the encoder needs \[16, 8\]",
+            (
+                r"feature_projection\.projection\.weight has shape \[24, 8\], "
+                r"the encoder needs \[16, 8\]"
+            ),
         ),
         ({"num_hidden_layers": 3}, r"same layers: encoder\.layers\.2\..* more"),
         ({"num_hidden_layers": 1}, r"same layers: encoder\.layers\.1\..* more"),

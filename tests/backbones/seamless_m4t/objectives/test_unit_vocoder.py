@@ -71,7 +71,7 @@ def test_each_loss_falls_along_its_gradient_and_trains_its_part(
 def test_units_of_silence_become_quieter_and_units_of_sound_louder(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
-    """The vocoder is a gain per unit; the clip is silent in its first half and a buzz in its second."""
+    """The vocoder is a gain per unit; the clip is silent in its first half, then a buzz."""
     vocoder = speaking.speaker.vocoder
     with torch.no_grad():
         vocoder.unit_embedding.weight.fill_(0.5)
