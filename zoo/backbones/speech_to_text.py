@@ -1,4 +1,7 @@
-"""Speech2Text, fairseq's small models of MuST-C (Wang et al., 2020), by hub id or folder."""
+"""Speech2Text (Wang et al., 2020): fairseq's small speech translation models.
+
+The weights are read from the Hugging Face hub or from a folder.
+"""
 
 from collections.abc import Sequence
 
@@ -27,14 +30,17 @@ from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Task
 
-SUBSAMPLING = 4  # features per frame, by two convolutions of stride 2
+SUBSAMPLING = 4  # feature frames per encoder frame: two convolutions of stride 2
 
 
 class SpeechToText(EncoderDecoder):
-    """A model of one language pair, or of several, whose target language is a token.
+    """An encoder-decoder that translates or transcribes speech, by a small Speech2Text model.
 
-    The defaults of alignment and search are those of FBK-fairseq's AlignAtt for such models: layer
-    3, mean of its heads, without the last frame; beam 5.
+    A model supports one language pair or several target languages. With several target languages,
+    the decoder input begins with a token of the target language.
+
+    The defaults are AlignAtt's in FBK-fairseq for these models. The alignment averages the heads of
+    decoder layer 3 and leaves out the last encoder frame. The search has 5 beams.
     """
 
     frame_samples = SUBSAMPLING * HOP  # 40 ms
@@ -51,11 +57,11 @@ class SpeechToText(EncoderDecoder):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: Hub id (facebook/s2t-small-mustc-en-de-st) or folder.
-            alignment: See ``EncoderDecoder``.
-            search: See ``EncoderDecoder``.
-            max_tokens: See ``EncoderDecoder``.
-            dtype: Of weights and activations.
+            name: Hub id (facebook/s2t-small-mustc-en-de-st) or folder of the model.
+            alignment: Which cross-attention aligns target tokens with encoder frames.
+            search: Settings of greedy or beam search.
+            max_tokens: Largest number of new token ids per answer, the end included.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         self.name = name
@@ -63,7 +69,10 @@ class SpeechToText(EncoderDecoder):
     def build(self) -> None:
         """Read network, tokenizer and feature extractor.
 
-        Raises ZooError on what is missing or differs.
+        Raises:
+            ZooError: If a file is missing or unreadable, the model is not a Speech2Text, the
+                feature extractor or the tokenizer does not fit the network, or the encoder does not
+                have two subsampling layers.
         """
         model_type(self.name, wanted=("speech_to_text",), noun="Speech2Text")
         extractor = load_part(
@@ -84,51 +93,73 @@ class SpeechToText(EncoderDecoder):
             self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=known
         )
         self.spectrogram = Filterbank(extractor.num_mel_bins)
-        normal = extractor.do_ceptral_normalize
+        normalise = extractor.do_ceptral_normalize
         self.normalisation = {
-            "mean": normal and extractor.normalize_means,
-            "deviation": normal and extractor.normalize_vars,
+            "mean": normalise and extractor.normalize_means,
+            "deviation": normalise and extractor.normalize_vars,
         }
         self.start = int(network.config.decoder_start_token_id)
         self.encoder = encoder
         self.decoder = Decoder(network.model.decoder, network.lm_head)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state. Raises ZooError for a target language that the model does not write."""
+        """Return an empty state for a new stream.
+
+        Raises ZooError if the model does not support the session's target language.
+        """
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Start, and the target language's token where the model has some."""
+        """Return the control ids before the text: start, and the target language if it is a token.
+
+        Args:
+            session: Stream whose target language is used.
+            task: Ignored, since a model has one task.
+
+        Raises:
+            ZooError: If the model does not support the session's target language.
+        """
         languages = self.tokenizer.lang_code_to_id
-        if languages and session.target_language.code not in languages:
+        if not languages:
+            return [self.start]
+        if session.target_language.code not in languages:
             raise ZooError(
                 f"{self.name} does not write {session.target_language.name}; choose "
                 f"target_language from: {', '.join(sorted(languages))}."
             )
-        return [self.start, languages[session.target_language.code]] if languages else [self.start]
+        return [self.start, languages[session.target_language.code]]
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """See ``EncoderDecoder``: ``ceil(n / 640)`` frames of each wave (n,) or one less; none
-        below 25 ms.
+        """Encode the kept audio of streams; the layers after the convolutions run on one batch.
+
+        Args:
+            sessions: The streams.
+            waves: Audio of each stream, (n,) samples at 16 kHz.
+
+        Returns:
+            Encoder output of each stream, (frames, width), in frames of 40 ms. A wave of n samples
+            has ``ceil(n / 640)`` frames or one frame less. A wave shorter than 25 ms has no frames.
         """
+        encoder = self.encoder
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
-        long_enough = [frames for frames in hidden if len(frames)]
-        if not long_enough:
+        non_empty = [index for index, frames in enumerate(hidden) if len(frames)]
+        if not non_empty:
             return hidden
-        memories = iter(
-            run_layers(
-                self.encoder.layers, self.encoder.layer_norm, self.encoder.config, long_enough
-            )
-        )
-        return [next(memories) if len(frames) else frames for frames in hidden]
+
+        batch = [hidden[index] for index in non_empty]
+        outputs = run_layers(encoder.layers, encoder.layer_norm, encoder.config, batch)
+        for index, output in zip(non_empty, outputs, strict=True):
+            hidden[index] = output
+        return hidden
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
-        """(frames, width) with positions.
+        """Apply the convolutions to a wave (n,) and add position embeddings: (frames, width).
 
-        Not batched: convolutions reach over the ends of each stream.
+        Streams are convolved one by one, since the convolutions of a padded batch would mix the end
+        of a stream with its padding.
         """
         encoder = self.encoder
         features = self.spectrogram.compute(
@@ -137,7 +168,8 @@ class SpeechToText(EncoderDecoder):
         device = encoder.layer_norm.weight.device
         if not len(features):
             return features.new_zeros(0, encoder.config.d_model, dtype=self.dtype, device=device)
-        normal = standardised(features, **self.normalisation).to(device, self.dtype)
-        hidden = encoder.conv(normal[None]) * encoder.embed_scale
-        everywhere = hidden.new_zeros(hidden.shape[:2]).long()
-        return (hidden + encoder.embed_positions(everywhere))[0]
+
+        normalised = standardised(features, **self.normalisation).to(device, self.dtype)
+        hidden = encoder.conv(normalised[None]) * encoder.embed_scale  # (1, frames, width)
+        padding_mask = hidden.new_zeros(hidden.shape[:2]).long()  # (1, frames): no padding
+        return (hidden + encoder.embed_positions(padding_mask))[0]

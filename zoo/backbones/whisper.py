@@ -1,7 +1,11 @@
-"""Whisper (Radford et al., 2023) by hub id or folder: transcribes, and translates into English."""
+"""Whisper (Radford et al., 2023): transcription, and translation into English.
+
+The weights are read from the Hugging Face hub or from a folder.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any, ClassVar
 
 import torch
@@ -27,19 +31,32 @@ from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Samples, Task
 
-SPAN_SECONDS = 30  # the encoder's input: at most, and as it was trained exactly
+SPAN_SECONDS = 30  # longest input of the encoder; in training, every input had this length
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
-FEATURES_PER_FRAME = 2
+FEATURES_PER_FRAME = 2  # spectrogram frames per encoder frame: the second convolution has stride 2
 
+# The defaults of SimulStreaming
 ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, average="last")
 
 
 class Whisper(EncoderDecoder):
-    """Whisper translates its languages into English; with equal source and target language it
-    transcribes.
+    """An encoder-decoder that transcribes speech or translates it into English.
 
-    The defaults of alignment and search are SimulStreaming's: greedy; per head a z-score over
-    tokens and a median filter of 7 frames, then the mean.
+    The backbone transcribes if source and target language are equal. Otherwise, the target language
+    must be English.
+
+    The default search is greedy, as in SimulStreaming. The default alignment is SimulStreaming's,
+    too: each head's cross-attention is z-scored over the tokens and median-filtered over 7 encoder
+    frames; then the heads are averaged.
+
+    Attributes:
+        start: Id of the token that begins every decoder input.
+        end: Id of the token that ends a text.
+        languages: Ids of the language tokens, by token (``<|en|>``).
+        tasks: Ids of the task tokens, by task (``transcribe``, ``translate``).
+        without_timestamps: Id of the token that switches timestamps off; None if the model has no
+            such token.
+        multilingual: Whether the model supports languages other than English.
     """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
@@ -58,15 +75,17 @@ class Whisper(EncoderDecoder):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: Hub id (openai/whisper-large-v3) or folder.
-            pad_to_30_seconds: Whether the kept audio is padded with silence, as in training.
-                Otherwise only the kept audio is encoded, which is faster but not what the model was
-                trained on.
-            alignment: See ``EncoderDecoder``. With heads=null: the model's own alignment heads, or
-                all heads of the upper half of its layers where it lists none, as in OpenAI's code.
-            search: See ``EncoderDecoder``.
-            max_tokens: See ``EncoderDecoder``.
-            dtype: Of weights and activations.
+            name: Hub id (openai/whisper-large-v3) or folder of the model.
+            pad_to_30_seconds: Whether the kept audio is padded with silence to 30 s, as in
+                training. Without padding, encoding is faster, but the encoder receives shorter
+                inputs than in training.
+            alignment: Which cross-attention aligns target tokens with encoder frames. heads=null
+                selects the alignment heads that the model's generation_config.json lists. If the
+                file lists no alignment heads, heads=null selects all heads of the upper half of the
+                decoder's layers, as in OpenAI's code.
+            search: Settings of greedy or beam search.
+            max_tokens: Largest number of new token ids per answer, the end included.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         self.name = name
@@ -75,7 +94,9 @@ class Whisper(EncoderDecoder):
     def build(self) -> None:
         """Read network, tokenizer and feature extractor.
 
-        Raises ZooError on what is missing or differs.
+        Raises:
+            ZooError: If a file is missing or unreadable, the model is not a Whisper, or the feature
+                extractor or the tokenizer does not fit the network.
         """
         model_type(self.name, wanted=("whisper",), noun="Whisper")
         extractor = load_part(
@@ -96,66 +117,81 @@ class Whisper(EncoderDecoder):
         )
 
     def _configure(self, generation: Any) -> None:
-        """Take ids, suppressed ids and alignment heads from generation_config.json.
+        """Take control ids, suppressed ids and alignment heads from the generation config.
+
+        Args:
+            generation: Contents of the model's generation_config.json.
 
         Raises:
-            ZooError: Where it lists no languages and tasks of a multilingual model.
+            ZooError: If the model is multilingual and the file lists no languages or no tasks.
         """
-        self.start, self.end = int(generation.decoder_start_token_id), int(generation.eos_token_id)
-        facts = generation.to_dict()
-        self.languages: dict[str, int] = facts.get("lang_to_id") or {}
-        self.tasks: dict[str, int] = facts.get("task_to_id") or {}
-        self.without_timestamps: int | None = facts.get("no_timestamps_token_id")
-        self.multilingual = bool(facts.get("is_multilingual", self.languages))
+        self.start = int(generation.decoder_start_token_id)
+        self.end = int(generation.eos_token_id)
+        fields = generation.to_dict()
+        self.languages: dict[str, int] = fields.get("lang_to_id") or {}
+        self.tasks: dict[str, int] = fields.get("task_to_id") or {}
+        self.without_timestamps: int | None = fields.get("no_timestamps_token_id")
+        self.multilingual = bool(fields.get("is_multilingual", self.languages))
         if self.multilingual and not (self.languages and self.tasks):
             raise ZooError(
                 f"The generation_config.json of {self.name} lists no languages and tasks "
                 "(lang_to_id, task_to_id); take it from the Whisper on the hub that this one "
                 "comes from."
             )
-        self.never = list(facts.get("suppress_tokens") or [])
-        self.never_first = list(facts.get("begin_suppress_tokens") or [])
+        self.never = list(fields.get("suppress_tokens") or [])
+        self.never_first = list(fields.get("begin_suppress_tokens") or [])
+
         if self.alignment.heads is None:
-            depth, heads = self.decoder.depth, self.decoder.heads
-            upper = [[layer, head] for layer in range(depth // 2, depth) for head in range(heads)]
-            self.alignment = replace(self.alignment, heads=facts.get("alignment_heads") or upper)
+            upper_layers = range(self.decoder.depth // 2, self.decoder.depth)
+            upper_heads = [
+                [layer, head] for layer in upper_layers for head in range(self.decoder.heads)
+            ]
+            heads = fields.get("alignment_heads") or upper_heads
+            self.alignment = replace(self.alignment, heads=heads)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state.
+        """Return an empty state for a new stream.
 
-        Raises ZooError for a language direction that the model does not support.
+        Raises ZooError if the model does not support the session's languages.
         """
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Start, source language, task, no timestamps; an English-only model takes neither language
-        nor task.
+        """Return the control ids before the text: start, source language, task, no timestamps.
+
+        An English-only model has no tokens of languages and tasks.
+
+        Args:
+            session: Stream whose languages are used.
+            task: Whether the text is a translation or a transcript.
+
+        Raises:
+            ZooError: If the model does not support the session's languages.
         """
-        transcribed = (
+        is_transcript = (
             task is Task.TRANSCRIPTION or session.source_language == session.target_language
         )
-        self._check(session, translated=not transcribed)
-        control = (
-            [self.languages[f"<|{session.source_language.code}|>"]] if self.multilingual else []
-        )
-        control += (
-            [self.tasks["transcribe" if transcribed else "translate"]] if self.multilingual else []
-        )
-        return [
-            self.start,
-            *control,
-            *([] if self.without_timestamps is None else [self.without_timestamps]),
-        ]
+        self._check_languages(session, is_translation=not is_transcript)
 
-    def _check(self, session: Session, *, translated: bool) -> None:
-        source, target = session.source_language.code, session.target_language.code
+        ids = [self.start]
+        if self.multilingual:
+            ids.append(self.languages[f"<|{session.source_language.code}|>"])
+            ids.append(self.tasks["transcribe" if is_transcript else "translate"])
+        if self.without_timestamps is not None:
+            ids.append(self.without_timestamps)
+        return ids
+
+    def _check_languages(self, session: Session, *, is_translation: bool) -> None:
+        """Raise ZooError unless the model supports the session's languages."""
+        source = session.source_language.code
+        target = session.target_language.code
         if not self.multilingual and (source, target) != ("en", "en"):
             raise ZooError(
                 f"{self.name} supports English only, not {source}-{target}; choose "
                 "source_language=en and target_language=en, or a multilingual Whisper."
             )
-        if translated and target != "en":
+        if is_translation and target != "en":
             choice = (
                 f" or target_language={source} for a transcript"
                 if source != "en"
@@ -173,11 +209,21 @@ class Whisper(EncoderDecoder):
             )
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """See ``EncoderDecoder``: 1500 frames of each wave (n,), or its own ``ceil(n / 320)``
-        without padding.
+        """Encode the kept audio of streams.
+
+        Padded waves are encoded as one batch. Without padding, only the layers after the
+        convolutions are batched.
+
+        Args:
+            sessions: The streams.
+            waves: Audio of each stream, (n,) samples at 16 kHz.
+
+        Returns:
+            Encoder output of each stream, (frames, width), in frames of 20 ms. A padded wave has
+            1500 frames; a wave of n samples without padding has ``ceil(n / 320)`` frames.
 
         Raises:
-            ZooError: For waves of more than 30 s.
+            ZooError: If a wave is longer than 30 s.
         """
         inputs = [
             self._features(session, wave) for session, wave in zip(sessions, waves, strict=True)
@@ -188,23 +234,31 @@ class Whisper(EncoderDecoder):
         return run_layers(self.encoder.layers, self.encoder.layer_norm, self.encoder.config, hidden)
 
     def _features(self, session: Session, wave: Tensor) -> Tensor:
-        """(features, bins), the encoder's input."""
+        """Log-mel frames of one wave (n,), padded or cut to the encoder's input: (frames, bins)."""
         if len(wave) > SPAN:
             raise ZooError(
                 f"Whisper encodes at most {SPAN_SECONDS} s at once, but "
                 f"{len(wave) / SAMPLE_RATE:g} s are kept; choose a history that forgets; its "
                 f"max_seconds must leave room for one chunk within {SPAN_SECONDS} s."
             )
-        span = SPAN if self.pad_to_30_seconds else len(wave) + -len(wave) % self.frame_samples
+        if self.pad_to_30_seconds:
+            span = SPAN
+        else:
+            frames = ceil(len(wave) / self.frame_samples)
+            span = frames * self.frame_samples
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )
         return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
 
     def _convolve(self, features: Tensor) -> Tensor:
-        """(frames, width) with positions.
+        """Apply the convolutions and add position embeddings: (features, bins) to (frames, width).
 
-        Not batched: convolutions reach over the ends of each stream.
+        Streams are convolved one by one, since the convolutions of a padded batch would mix the end
+        of a stream with its padding.
         """
-        hidden = F.gelu(self.encoder.conv2(F.gelu(self.encoder.conv1(features.T[None]))))[0].T
+        channels = features.T[None]  # (1, bins, features)
+        channels = F.gelu(self.encoder.conv1(channels))  # (1, width, features)
+        channels = F.gelu(self.encoder.conv2(channels))  # (1, width, frames)
+        hidden = channels[0].T  # (frames, width)
         return hidden + self.encoder.embed_positions.weight[: len(hidden)]

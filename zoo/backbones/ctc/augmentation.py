@@ -1,4 +1,4 @@
-"""Augmentation of speech: changes that speakers, rooms and vocoders may make."""
+"""Augmentation of training speech with random gain, a spectral change and noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,21 +9,25 @@ from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Samples
 
-FFT: Samples = 512
-HOP: Samples = 128
+FFT: Samples = 512  # length of the window and of the transform
+HOP: Samples = 128  # overlapping windows: the inverse transform is exact for unchanged spectra
 
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """Random gain, then a spectral change and white noise, each with its own chance.
+    """A random augmentation of a waveform: gain, spectral change and white noise.
+
+    The gain is always applied. The spectral change and the noise are each applied with probability
+    ``share``, independently of one another. The spectral change removes a frequency band and
+    rotates the phases of the short-time spectrum. Because the windows overlap, the rotation also
+    blurs the magnitudes.
 
     Attributes:
-        share: Chance of the spectral change, and of the noise.
-        gain: Decibels, up or down.
-        noise: White noise, decibels below the speech: least and most.
-        notch: Hertz: the widest band that is removed.
-        phases: Radians: the largest spread of random rotations of the phases of a short-time
-            spectrum; windows overlap, so that magnitudes are blurred, too.
+        share: Probability of the spectral change, and probability of the noise.
+        gain: Largest gain, positive or negative, in decibels.
+        noise: Lowest and highest signal-to-noise ratio of the white noise, in decibels.
+        notch: Largest width of the removed frequency band, in hertz.
+        phases: Largest standard deviation of the phase rotations, in radians.
     """
 
     share: float = 0.4
@@ -32,29 +36,40 @@ class Augmentation:
     notch: float = 800.0
     phases: float = 1.5
 
-    def __call__(self, samples: Tensor, random: np.random.Generator) -> Tensor:
-        """(n,) to (n,)."""
-        samples = samples * 10 ** (random.uniform(-self.gain, self.gain) / 20)
-        if random.random() < self.share:
-            samples = self._change_spectrum(samples, random)
-        if random.random() < self.share:
-            decibels = -random.uniform(self.noise[0], self.noise[1])
+    def __call__(self, samples: Tensor, generator: np.random.Generator) -> Tensor:
+        """Augment a waveform.
+
+        Args:
+            samples: Speech, (n,) samples at 16 kHz.
+            generator: Source of all random choices.
+
+        Returns:
+            The augmented speech, (n,).
+        """
+        samples = samples * 10 ** (generator.uniform(-self.gain, self.gain) / 20)
+        if generator.random() < self.share:
+            samples = self._change_spectrum(samples, generator)
+        if generator.random() < self.share:
+            decibels = -generator.uniform(self.noise[0], self.noise[1])
             level = samples.square().mean().sqrt() * 10 ** (decibels / 20)
-            noise = random.standard_normal(len(samples), dtype=np.float32)
+            noise = generator.standard_normal(len(samples), dtype=np.float32)
             samples = samples + level * torch.from_numpy(noise)
         return samples
 
-    def _change_spectrum(self, samples: Tensor, random: np.random.Generator) -> Tensor:
-        """(n,) without a band of its short-time spectrum and with phases rotated at random."""
+    def _change_spectrum(self, samples: Tensor, generator: np.random.Generator) -> Tensor:
+        """Remove a random frequency band and rotate the phases at random: (n,) to (n,)."""
         window = torch.hann_window(FFT)
         spectrum = torch.stft(samples, FFT, HOP, window=window, return_complex=True)
 
-        begin = random.uniform(0, SAMPLE_RATE / 2)
-        band = (begin, begin + random.uniform(0, self.notch))
-        low, high = (round(hertz * FFT / SAMPLE_RATE) for hertz in band)
-        spectrum[low:high] = 0
+        # spectrum: (bins, frames); the band is in hertz
+        band_start = generator.uniform(0, SAMPLE_RATE / 2)
+        band_end = band_start + generator.uniform(0, self.notch)
+        first_bin = round(band_start * FFT / SAMPLE_RATE)
+        end_bin = round(band_end * FFT / SAMPLE_RATE)
+        spectrum[first_bin:end_bin] = 0
 
-        angles = torch.from_numpy(random.standard_normal(tuple(spectrum.shape), dtype=np.float32))
-        angles = angles * random.uniform(0, self.phases)
+        shape = tuple(spectrum.shape)
+        angles = torch.from_numpy(generator.standard_normal(shape, dtype=np.float32))
+        angles = angles * generator.uniform(0, self.phases)
         spectrum = spectrum * torch.polar(torch.ones_like(angles), angles)
         return torch.istft(spectrum, FFT, HOP, window=window, length=len(samples))

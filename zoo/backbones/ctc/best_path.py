@@ -1,4 +1,7 @@
-"""The best path of waves through a CTC network; waves of a batch do not interact."""
+"""Best-path decoding of waves by a CTC network (Graves et al., 2006, section 3.2).
+
+The waves of a batch do not influence one another.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,55 +12,75 @@ from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Samples
 
-SHORTEST: Samples = 1600  # shorter waves are padded with zeros for the convolutions
+SHORTEST: Samples = (
+    1600  # 100 ms: shorter waves are zero-padded, since the convolutions need some input
+)
 
 
 def best_paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
-    """The likeliest label of every frame, blanks and repetitions included.
+    """Return the most probable label of every frame, blanks and repetitions included.
 
-    Waves are one batch if the network masks padding, as its extractor's ``return_attention_mask``
-    states; otherwise they are computed one by one.
+    If the network masks padding, all waves are one batch. Otherwise, each wave is a batch of its
+    own. ``extractor.return_attention_mask`` states whether the network masks padding.
 
     Args:
-        network: A model for CTC.
-        extractor: Its feature extractor.
-        waves: (n,) samples each.
+        network: CTC model of Transformers.
+        extractor: Feature extractor of the network.
+        waves: Audio, (n,) samples at 16 kHz each.
 
     Returns:
-        (frames,) int64 of each wave.
+        Best path of each wave, (frames,) int64.
     """
-    together = len(waves) if extractor.return_attention_mask else 1
+    batch_size = len(waves) if extractor.return_attention_mask else 1
     paths: list[Tensor] = []
-    for start in range(0, len(waves), together):
-        paths += _paths(network, extractor, waves[start : start + together])
+    for start in range(0, len(waves), batch_size):
+        paths += _paths(network, extractor, waves[start : start + batch_size])
     return paths
 
 
 def _paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
-    given = features(extractor, waves)
+    """Return the best path of each wave of a batch, (frames,) int64."""
+    inputs = features(extractor, waves)
     name = network.main_input_name
-    values = given[name].to(network.device, network.dtype)
-    mask = given["attention_mask"].to(network.device) if "attention_mask" in given else None
-    path = network(**{name: values}, attention_mask=mask).logits.argmax(dim=-1)
+    values = inputs[name].to(network.device, network.dtype)
+    mask = inputs["attention_mask"].to(network.device) if "attention_mask" in inputs else None
+    paths = network(**{name: values}, attention_mask=mask).logits.argmax(dim=-1)  # (batch, frames)
     if mask is None:
-        return list(path)
-    lengths = frames(network, mask.sum(dim=1), path.shape[1])
-    return [row[:length] for row, length in zip(path, lengths.tolist(), strict=True)]
+        return list(paths)
+    lengths = frames(network, mask.sum(dim=1), paths.shape[1])
+    return [path[:length] for path, length in zip(paths, lengths.tolist(), strict=True)]
 
 
 def frames(network: Any, lengths: Tensor, most: int) -> Tensor:
-    """(batch,) frames of rows with so many inputs, where the longest has ``most``."""
+    """Return the number of output frames of each row of a batch.
+
+    Args:
+        network: CTC model of Transformers.
+        lengths: (batch,) number of inputs of each row, without padding.
+        most: Number of output frames of the longest row.
+
+    Returns:
+        (batch,) number of output frames of each row.
+    """
     if hasattr(network, "_get_feat_extract_output_lengths"):
         return torch.as_tensor(network._get_feat_extract_output_lengths(lengths))
     return (lengths * most / lengths.max()).ceil().long()
 
 
 def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
-    """Inputs of a network from waves (n,), padded with zeros to the longest, or to the 30 s of a
-    Whisper.
+    """Compute the inputs of a network.
+
+    Args:
+        extractor: Feature extractor of Transformers.
+        waves: Audio, (n,) samples at 16 kHz each.
+        options: Further arguments of the feature extractor.
+
+    Returns:
+        Inputs of the network, padded to the longest wave. A Whisper feature extractor pads all
+        waves to 30 s.
     """
-    filled = [F.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
-    arrays = [wave.cpu().float().numpy() for wave in filled]
+    padded = [F.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
+    arrays = [wave.cpu().float().numpy() for wave in padded]
     padding = "max_length" if hasattr(extractor, "n_samples") else True
     return extractor(
         arrays, sampling_rate=SAMPLE_RATE, padding=padding, return_tensors="pt", **options

@@ -1,4 +1,7 @@
-"""A recogniser of Transformers with a CTC head (Graves et al., 2006) on log-mel filterbanks."""
+"""Speech recognition by a Transformers encoder with a CTC head (Graves et al., 2006).
+
+The input features are log-mel filterbanks.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +36,8 @@ from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
-WINDOW: Samples = 400  # of a spectrum of SeamlessM4TFeatureExtractor
-HOP: Samples = 160
+WINDOW: Samples = 400  # 25 ms: window of a spectrum of SeamlessM4TFeatureExtractor
+HOP: Samples = 160  # 10 ms: from one window to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,10 @@ class CTCOutput:
     """Output of the network on a batch.
 
     Attributes:
-        lengths: (B,) frames that are no padding.
-        logits: (B, frames, tokens).
-        hidden: (B, frames, width) before the first layer, then after each layer.
+        lengths: (B,) number of frames of each row, without padding.
+        logits: (B, frames, tokens) unnormalised scores of the tokens, the blank included.
+        hidden: Hidden states before the first layer, then after each layer: (B, frames, width)
+            each.
     """
 
     lengths: Tensor
@@ -53,10 +57,12 @@ class CTCOutput:
 
 
 class CTC(Backbone):
-    """Transcribes by letters; source and target language are the same.
+    """A speech recogniser that predicts one letter or a blank per frame.
 
-    The input are log energies of mel bands, two spectra of 10 ms per frame. The written prefix is
-    not forced: an answer is the best path of all kept audio, after as many tokens as were written.
+    Source and target language are equal. A frame stacks two filterbank spectra of 10 ms.
+
+    A CTC head cannot be forced to continue a written prefix. For each request, the backbone decodes
+    the best path of all kept audio and drops as many letters from its front as the prefix has.
     """
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -78,19 +84,21 @@ class CTC(Backbone):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: Hub id or folder of a Wav2Vec2-BERT for CTC, or of another network on the same
-                filterbanks; None: randomly initialised by ``config``.
-            config: Fields of Transformers' ``Wav2Vec2BertConfig``.
-            letters: Tokens of a randomly initialised network, in lower case.
-            dtype: Of weights and activations.
+            name: Hub id or folder of a CTC model on SeamlessM4T's filterbanks, such as a
+                Wav2Vec2-BERT; None creates a randomly initialised Wav2Vec2-BERT from ``config``.
+            config: Fields of Transformers' ``Wav2Vec2BertConfig`` for a randomly initialised
+                network.
+            letters: Lower-case letters that a randomly initialised network predicts.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
 
         Raises:
-            ZooError: For repeated or upper-case letters and unknown fields.
+            ZooError: If ``config`` has unknown fields. For a randomly initialised network, also if
+                ``letters`` is empty, or has repeated or upper-case letters.
         """
         super().__init__()
-        if name is None and (
-            not letters or len(set(letters)) < len(letters) or letters != letters.lower()
-        ):
+        are_distinct = len(set(letters)) == len(letters)
+        are_lower_case = letters == letters.lower()
+        if name is None and not (letters and are_distinct and are_lower_case):
             raise ZooError(
                 f"backbone.letters are different letters in lower case, not {letters!r}."
             )
@@ -102,14 +110,21 @@ class CTC(Backbone):
 
     @classmethod
     def evaluation_command(cls, overrides: Sequence[str], folder: str) -> str:
-        """Transcription of the synthesised speech of another system."""
+        """Return a command that transcribes another system's synthesised speech.
+
+        Args:
+            overrides: Ignored; overrides of the training run.
+            folder: Folder of the trained weights.
+        """
         weights = f"recogniser.{cls.weights_key}={folder}"
         return f"python evaluate.py system=wait_k synthesizer=espeak {weights}"
 
     def load(self) -> None:
-        """Read or create the network.
+        """Read network, tokenizer and feature extractor, or create them.
 
-        Raises ZooError for what is missing, damaged or of another kind.
+        Raises:
+            ZooError: If a file is missing or unreadable, the feature extractor computes other
+                features than filterbanks, or the tokenizer has no token between words.
         """
         tokenizer: Any
         if self.name is None:
@@ -136,18 +151,26 @@ class CTC(Backbone):
                 f"{self.name} has no filterbank features or no token between words, so it does not "
                 "fit as CTC."
             )
-        # the fastest on CPU at these lengths, in training by far
+        # On CPU, eager attention is the fastest for clips of a few seconds, above all in training
         self.network.set_attn_implementation("eager")
         self.spelling = Spelling(tokenizer)
         self.eval()
 
     @property
     def span(self) -> tuple[Samples, Samples]:
-        """Receptive field of a frame before attention, and samples from one frame to the next."""
-        return WINDOW + (self.extractor.stride - 1) * HOP, self.extractor.stride * HOP
+        """Width of a frame's features, and distance from one frame to the next, in samples."""
+        stride = self.extractor.stride
+        width = WINDOW + (stride - 1) * HOP
+        hop = stride * HOP
+        return width, hop
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write weights, tokenizer and feature extractor as Transformers lays them out."""
+        """Write weights, tokenizer and feature extractor in the file layout of Transformers.
+
+        Args:
+            folder: Folder to write to.
+            dtype: Data type of the written parameters; None keeps the data type of each parameter.
+        """
         save_pretrained(self.network, folder, dtype)
         self.spelling.tokenizer.save_pretrained(folder)
         self.extractor.save_pretrained(folder)
@@ -156,58 +179,75 @@ class CTC(Backbone):
     def decode(
         self, sessions: Sequence[Session], requests: Sequence[Request], needs: frozenset[Capability]
     ) -> list[Hypothesis]:
-        """Transcripts of the visible audio; a translation has the same words."""
+        """Transcribe the audio of each stream.
+
+        Args:
+            sessions: The streams.
+            requests: Request of each stream. A translation continues the written prefix; a
+                transcript has no prefix.
+            needs: Ignored, since a hypothesis always has all fields that a CTC head computes.
+
+        Returns:
+            Hypothesis of each stream.
+        """
         waves = [
-            session.visible_audio(one.audio_end)
-            for session, one in zip(sessions, requests, strict=True)
+            session.visible_audio(request.audio_end)
+            for session, request in zip(sessions, requests, strict=True)
         ]
         paths = best_paths(self.network, self.extractor, waves)
-        answers = []
+        hypotheses = []
         for session, request, path in zip(sessions, requests, paths, strict=True):
             ids = self.spelling.collapsed(path.cpu())
-            prefix = 0 if request.task is Task.TRANSCRIPTION else session.prefix_ids.numel()
-            answers.append(self._hypothesis(ids, session.prefix_ids[:prefix]))
-        return answers
+            is_transcript = request.task is Task.TRANSCRIPTION
+            prefix = session.prefix_ids[:0] if is_transcript else session.prefix_ids
+            hypotheses.append(self._hypothesis(ids, prefix))
+        return hypotheses
 
     def _hypothesis(self, ids: Tensor, prefix: Tensor) -> Hypothesis:
-        new = ids[prefix.numel() :]
-        whole = torch.cat([prefix.to(ids), new])
-        starts = whole == self.spelling.space
-        starts[:1] = True
+        """Make a hypothesis of the letters of all kept audio.
+
+        Args:
+            ids: (n,) letters and spaces of all kept audio.
+            prefix: (p,) letters and spaces written before.
+        """
+        new_ids = ids[prefix.numel() :]
+        text_ids = torch.cat([prefix.to(ids), new_ids])
+        word_starts = text_ids == self.spelling.space  # a space belongs to the word after it
+        word_starts[:1] = True
         return Hypothesis(
-            token_ids=new,
-            word_starts=starts,
+            token_ids=new_ids,
+            word_starts=word_starts,
             prefix_length=prefix.numel(),
             finished=True,
             transcript=self.spelling.text(ids.tolist()),
         )
 
     def text(self, token_ids: list[int]) -> str:
-        """Letters, and a space between words."""
+        """Convert letter ids into a text with a space between words."""
         return self.spelling.text(token_ids)
 
     def forward(self, values: Tensor, mask: Tensor) -> CTCOutput:
         """Run the network on a batch.
 
         Args:
-            values: (B, frames, bands) of its feature extractor.
-            mask: (B, frames), 1 inside, 0 in padding.
+            values: (B, frames, bands) filterbank features from the feature extractor.
+            mask: (B, frames) 1 for frames, 0 for padding.
         """
         output = self.network.base_model(values, attention_mask=mask, output_hidden_states=True)
         logits = self.network.lm_head(self.network.dropout(output.last_hidden_state))
         return CTCOutput(mask.sum(dim=1), logits, output.hidden_states)
 
     def loss(self, output: CTCOutput, labels: Tensor, counts: Tensor) -> Tensor:
-        """CTC loss per letter.
+        """Compute the CTC loss (Graves et al., 2006, section 4) per letter, in nats.
 
         Args:
-            output: Of ``forward``.
-            labels: Letters of all rows, one after the other.
-            counts: (B,) letters of each row.
+            output: Output of ``forward`` on the batch.
+            labels: (letters of all rows,) concatenated letter ids of the rows.
+            counts: (B,) number of letters of each row.
         """
-        scores = at_least_float32(output.logits).log_softmax(dim=-1)
+        log_probs = at_least_float32(output.logits).log_softmax(dim=-1)  # (B, frames, tokens)
         total = F.ctc_loss(
-            scores.transpose(0, 1),
+            log_probs.transpose(0, 1),
             labels,
             output.lengths,
             counts,

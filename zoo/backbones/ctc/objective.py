@@ -1,4 +1,7 @@
-"""CTC of the letters of target speech (Graves et al., 2006) and its phonemes frame by frame."""
+"""Training objective of CTC recognisers: CTC on letters, cross-entropy on frame phonemes.
+
+CTC is described by Graves et al. (2006).
+"""
 
 import math
 from collections.abc import Sequence
@@ -24,19 +27,21 @@ from zoo.errors import ZooError
 from zoo.objectives.base import Objective
 from zoo.types import SAMPLE_RATE, Samples
 
-PHONEMES = 1024  # classes of hashed phonemes: the set is unknown before all clips are synthesised
+# Phonemes are hashed into classes: the set of phonemes is unknown before all clips are synthesised
+PHONEMES = 1024
 
 
 @dataclass
 class RecognitionBatch(TensorBatch):
-    """Augmented speech with its letters and phonemes.
+    """A batch of augmented speech with letter labels and phoneme labels.
 
     Attributes:
-        values: (batch, frames, bands) filterbanks, see ``CTC.forward``.
-        mask: (batch, frames) 1 inside, 0 in padding.
-        letters: Labels of all rows, one row after the other.
-        counts: (batch,) how many letters each row has.
-        phonemes: (batch, frames) class of each frame, 0: no phoneme, IGNORED in padding.
+        values: (batch, frames, bands) filterbank features.
+        mask: (batch, frames) 1 for frames, 0 for padding.
+        letters: (letters of all rows,) concatenated letter ids of the rows.
+        counts: (batch,) number of letters of each row.
+        phonemes: (batch, frames) phoneme class of each frame: 0 for no phoneme, IGNORED for
+            padding.
     """
 
     values: Tensor
@@ -47,18 +52,20 @@ class RecognitionBatch(TensorBatch):
 
 
 class Recognition(Objective):
-    """CTC of the letters on the top layer plus cross-entropy of the phonemes on a middle layer.
+    """The objective that trains a CTC recogniser on synthesised speech.
 
-    The times of the phonemes are the synthesiser's. With CTC alone, the model predicts only blanks
-    for the first minutes of training.
+    The loss is a weighted sum of two terms. The CTC loss of the letters applies to the top layer.
+    The cross-entropy of the phonemes applies to a middle layer, frame by frame, with phoneme times
+    from the speech synthesiser. With the CTC loss alone, the model predicts only blanks for the
+    first minutes of training.
 
     Args:
-        letters: Weight of CTC.
-        phonemes: Weight of the cross-entropy.
-        phoneme_layer: Layer of the cross-entropy, from 1.
-        augmentation: How the speech is augmented.
-        seed: Of the augmentation.
-        sampling: The clips to train on.
+        letters: Weight of the CTC loss.
+        phonemes: Weight of the cross-entropy of the phonemes.
+        phoneme_layer: Layer whose output predicts the phonemes, counted from 1.
+        augmentation: Random augmentation of the speech.
+        seed: Seed of the augmentation.
+        sampling: Configuration of the clips to train on.
     """
 
     def __init__(
@@ -83,7 +90,17 @@ class Recognition(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take letters and features from the backbone; raises ZooError for another family."""
+        """Take spelling and feature extractor from the backbone; create the phoneme classifier.
+
+        Args:
+            talks: Ignored; the talks of the training set.
+            backbone: Loaded CTC recogniser.
+            samplers: Ignored; the samplers of the training clips.
+
+        Raises:
+            ZooError: If the backbone is no CTC recogniser, has no layer ``phoneme_layer``, or skips
+                layers at random (layerdrop).
+        """
         if not isinstance(backbone, CTC):
             raise ZooError(
                 f"The recognition objective trains CTC recognisers, not {type(backbone).__name__}."
@@ -104,13 +121,15 @@ class Recognition(Objective):
         self.head = nn.Linear(config.hidden_size, PHONEMES)
 
     def batch(self, examples: Sequence[Clip]) -> RecognitionBatch:
-        """Augmented speech, its letters and its phonemes; shorter clips are zero-padded."""
+        """Augment clips and collate them; shorter clips are zero-padded."""
         assert self._spelling is not None, "prepare comes first"
-        random = np.random.default_rng(
-            [self.seed, *(crc32(clip.excerpt.text.encode()) for clip in examples)]
-        )
+
+        # The same clips are augmented in the same way in every run and in every data worker
+        text_hashes = [crc32(clip.excerpt.text.encode()) for clip in examples]
+        generator = np.random.default_rng([self.seed, *text_hashes])
+        waves = [self.augmentation(clip.samples, generator).numpy() for clip in examples]
         features = self._extractor(
-            [self.augmentation(clip.samples, random).numpy() for clip in examples],
+            waves,
             sampling_rate=SAMPLE_RATE,
             pad_to_multiple_of=None,
             return_tensors="pt",
@@ -129,21 +148,29 @@ class Recognition(Objective):
         )
 
     def losses(self, backbone: Backbone, batch: RecognitionBatch) -> dict[str, Tensor]:
-        """``loss``, its terms ``letters`` and ``phonemes``, and ``phoneme_accuracy``.
+        """Compute the losses of a batch.
 
-        Letters: CTC in nats per letter; phonemes and their accuracy: per frame.
+        Args:
+            backbone: CTC recogniser that is trained.
+            batch: Collated clips.
+
+        Returns:
+            ``loss``, the weighted sum; ``letters``, the CTC loss in nats per letter; ``phonemes``,
+            the cross-entropy in nats per frame; and ``phoneme_accuracy``, the share of frames whose
+            phoneme is predicted.
         """
         assert isinstance(backbone, CTC), "prepare has checked it"
         output = backbone(batch.values, batch.mask)
         letters = backbone.loss(output, batch.letters, batch.counts)
 
-        labelled = batch.phonemes != IGNORED
-        labels = batch.phonemes[labelled]
-        logits = self.head(output.hidden[self.phoneme_layer])[labelled].float()
+        is_labelled = batch.phonemes != IGNORED  # (batch, frames)
+        labels = batch.phonemes[is_labelled]  # (labelled frames,)
+        logits = self.head(output.hidden[self.phoneme_layer])[is_labelled].float()
         phonemes = F.cross_entropy(logits, labels)
 
+        letter_weight, phoneme_weight = self.weights
         return {
-            "loss": self.weights[0] * letters + self.weights[1] * phonemes,
+            "loss": letter_weight * letters + phoneme_weight * phonemes,
             "letters": letters,
             "phonemes": phonemes,
             "phoneme_accuracy": (logits.argmax(-1) == labels).float().mean(),
@@ -153,20 +180,22 @@ class Recognition(Objective):
 def frame_phonemes(
     phonemes: Sequence[Word], samples: Samples, span: tuple[Samples, Samples]
 ) -> Tensor:
-    """The phoneme in the middle of each frame.
+    """Return the class of the phoneme in the middle of each frame.
 
     Args:
-        phonemes: With seconds from the first sample.
-        samples: Length of the wave.
-        span: Width and hop of a frame, see ``CTC.span``.
+        phonemes: Phonemes with start and end in seconds from the first sample.
+        samples: Number of samples of the wave.
+        span: Width of a frame, and distance from one frame to the next, in samples.
 
     Returns:
-        (frames,) int64 classes; 0 where there is no phoneme.
+        (frames,) int64 classes; 0 for frames without a phoneme.
     """
     width, hop = span
     labels = torch.zeros((samples - width) // hop + 1, dtype=torch.long)
     for phoneme in phonemes:
-        times = (phoneme.start * SAMPLE_RATE, phoneme.end * SAMPLE_RATE)
-        first, last = (max(0, math.ceil((time - width / 2) / hop)) for time in times)
-        labels[first:last] = 1 + crc32(phoneme.text.encode()) % (PHONEMES - 1)
+        # Frame i has its middle at sample i * hop + width / 2
+        first_frame = math.ceil((phoneme.start * SAMPLE_RATE - width / 2) / hop)
+        end_frame = math.ceil((phoneme.end * SAMPLE_RATE - width / 2) / hop)
+        phoneme_class = 1 + crc32(phoneme.text.encode()) % (PHONEMES - 1)
+        labels[max(0, first_frame) : max(0, end_frame)] = phoneme_class
     return labels

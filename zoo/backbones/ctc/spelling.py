@@ -1,4 +1,4 @@
-"""Texts as characters of a CTC head."""
+"""Conversion between texts and the character ids of a CTC head."""
 
 import json
 import tempfile
@@ -12,11 +12,15 @@ import torch
 from torch import Tensor
 from transformers import Wav2Vec2CTCTokenizer
 
-BLANK, UNKNOWN, SPACE = "<pad>", "<unk>", "|"  # as wav2vec 2.0 has them
+BLANK, UNKNOWN, SPACE = "<pad>", "<unk>", "|"  # tokens of wav2vec 2.0
 
 
 def character_tokenizer(letters: str) -> Wav2Vec2CTCTokenizer:
-    """A tokenizer with blank (0), unknown token, space between words and ``letters``."""
+    """Return a tokenizer of single characters.
+
+    The ids are: 0 for the blank, 1 for the unknown token, 2 for the space between words, then
+    ``letters``.
+    """
     vocabulary = {token: number for number, token in enumerate([BLANK, UNKNOWN, SPACE, *letters])}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.json"
@@ -33,49 +37,69 @@ def character_tokenizer(letters: str) -> Wav2Vec2CTCTokenizer:
 
 @dataclass(frozen=True)
 class Spelling:
-    """Ids of letters.
+    """A converter between texts and letter ids.
 
     Attributes:
-        tokenizer: Of a wav2vec 2.0.
-        blank: Id of a frame that begins no letter.
-        space: Id between two words.
+        tokenizer: Character tokenizer in the format of wav2vec 2.0.
+        blank: Id of the CTC blank.
+        space: Id of the space between two words.
     """
 
     tokenizer: Any
 
     @property
     def blank(self) -> int:
-        """Id of a frame that begins no letter."""
+        """Id of the CTC blank, the label of frames that emit no letter."""
         return int(self.tokenizer.pad_token_id)
 
     @property
     def space(self) -> int:
-        """The id between two words."""
+        """Id of the space between two words."""
         return int(self.tokenizer.word_delimiter_token_id)
 
     def plain(self, text: str) -> str:
-        """The text in lower case; characters without an id end a word."""
+        """Normalise a text for recognition.
+
+        The text is put in lower case. Each character without an id is replaced by a space, and
+        words are separated by single spaces.
+        """
         known = self.tokenizer.get_vocab()
-        return " ".join("".join(sign if sign in known else " " for sign in text.lower()).split())
+        characters = [character if character in known else " " for character in text.lower()]
+        words = "".join(characters).split()
+        return " ".join(words)
 
     def ids(self, text: str) -> Tensor:
-        """(n,) int64 of its letters, with spaces between words."""
+        """Convert a text into (n,) int64 ids of its letters, with spaces between words."""
         return torch.tensor(self.tokenizer(self.plain(text)).input_ids, dtype=torch.long)
 
     def collapsed(self, path: Tensor) -> Tensor:
-        """(n,) letters and single spaces between words of a path (frames,)."""
+        """Collapse a path to its letters (Graves et al., 2006, section 3.1).
+
+        Repetitions are merged, then blanks are removed. Spaces at the ends are removed, and several
+        spaces between two words become one space.
+
+        Args:
+            path: (frames,) label of each frame.
+
+        Returns:
+            (n,) int64 letters, with single spaces between words.
+        """
         labels = [label for label in torch.unique_consecutive(path).tolist() if label != self.blank]
         words = [
             list(word)
             for is_space, word in groupby(labels, key=lambda label: label == self.space)
             if not is_space
         ]
-        spaced = [label for word in words for label in (self.space, *word)]
-        return torch.tensor(spaced[1:], dtype=torch.long)
+        collapsed: list[int] = []
+        for word in words:
+            if collapsed:
+                collapsed.append(self.space)
+            collapsed += word
+        return torch.tensor(collapsed, dtype=torch.long)
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text of ids."""
-        pieces = self.tokenizer.convert_ids_to_tokens(list(ids))
+        """Convert letter ids into a text, without blanks and unknown tokens."""
+        tokens = self.tokenizer.convert_ids_to_tokens(list(ids))
         control = (BLANK, UNKNOWN, self.tokenizer.pad_token, self.tokenizer.unk_token)
         space = self.tokenizer.word_delimiter_token
-        return "".join(" " if piece == space else piece for piece in pieces if piece not in control)
+        return "".join(" " if token == space else token for token in tokens if token not in control)

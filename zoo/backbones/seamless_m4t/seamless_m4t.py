@@ -1,4 +1,7 @@
-"""SeamlessM4T (Barrault et al., 2023), both versions, speech to text, by hub id or folder."""
+"""SeamlessM4T (Barrault et al., 2023), versions 1 and 2, as a speech-to-text model.
+
+The weights are read from the Hugging Face hub or from a folder.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -36,18 +39,18 @@ NETWORKS = {
     "seamless_m4t": SeamlessM4TForSpeechToText,
     "seamless_m4t_v2": SeamlessM4Tv2ForSpeechToText,
 }
-# as simulstream's StreamAtt has them
+# The defaults of StreamAtt in simulstream
 ALIGNMENT = AlignmentConfig(layer=3, query="own", normalisation="z_score")
 SEARCH = SearchConfig(beams=5, no_repeat_ngram=5)
 MAX_TOKENS = 128
 
 
 class SeamlessM4T(EncoderDecoder):
-    """A SeamlessM4T of either version that writes; of a model that speaks, only these parts are
-    read.
+    """An encoder-decoder that translates or transcribes speech, by a SeamlessM4T.
 
-    The source language is not given to the model. A transcript is a translation into the source
-    language.
+    Only the speech encoder and the text decoder of the model are loaded. The model does not receive
+    the source language as an input. The decoder input begins with a token of the output language.
+    For a transcript, the output language is the source language.
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
@@ -66,11 +69,11 @@ class SeamlessM4T(EncoderDecoder):
 
         Args:
             name: Hub id (facebook/hf-seamless-m4t-medium, facebook/seamless-m4t-v2-large) or
-                folder.
-            alignment: See ``EncoderDecoder``.
-            search: See ``EncoderDecoder``.
-            max_tokens: See ``EncoderDecoder``.
-            dtype: Of weights and activations.
+                folder of the model.
+            alignment: Which cross-attention aligns target tokens with encoder frames.
+            search: Settings of greedy or beam search.
+            max_tokens: Largest number of new token ids per answer, the end included.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         self.name = name
@@ -78,7 +81,9 @@ class SeamlessM4T(EncoderDecoder):
     def build(self) -> None:
         """Read network, tokenizer and feature extractor.
 
-        Raises ZooError on what is missing or differs.
+        Raises:
+            ZooError: If a file is missing or unreadable, the model is not a SeamlessM4T, or the
+                feature extractor, the adaptor, the languages or the tokenizer do not fit.
         """
         version = model_type(self.name, wanted=tuple(NETWORKS), noun="SeamlessM4T")
         self.spectrogram = load_spectrogram(self.name)
@@ -95,17 +100,37 @@ class SeamlessM4T(EncoderDecoder):
         self.decoder = Decoder(network.text_decoder, network.lm_head)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state. Raises ZooError for a target language that the model does not write."""
+        """Return an empty state for a new stream.
+
+        Raises ZooError if the model does not write the session's target language.
+        """
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Start and the language of the text."""
-        transcribed = task is Task.TRANSCRIPTION
-        return self.languages.opening(
-            session.source_language if transcribed else session.target_language
-        )
+        """Return the control ids before the text: start, and the language of the text.
+
+        Args:
+            session: Stream whose languages are used.
+            task: Whether the text is a translation or a transcript.
+
+        Raises:
+            ZooError: If the model does not write the language of the text.
+        """
+        if task is Task.TRANSCRIPTION:
+            return self.languages.opening(session.source_language)
+        return self.languages.opening(session.target_language)
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """See ``EncoderDecoder`` and ``encoder.encode_waves``."""
+        """Encode the kept audio of streams.
+
+        Args:
+            sessions: The streams.
+            waves: Audio of each stream, (n,) samples at 16 kHz.
+
+        Returns:
+            Encoder output of each stream, (frames, width), in frames of 160 ms. A wave of n samples
+            has ``ceil(n / 2560)`` frames or one frame less. A wave shorter than 35 ms has no
+            frames.
+        """
         return encode_waves(self.encoder, self.spectrogram, sessions, waves)

@@ -1,4 +1,7 @@
-"""SeamlessM4T, first version, which writes and speaks: the published models and a small one."""
+"""SeamlessM4T v1 (Barrault et al., 2023) with speech output.
+
+The backbone loads a published model, or creates a small network that can be trained.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -42,10 +45,19 @@ from zoo.types import Capability, Hypothesis, Samples, Task
 
 
 class SeamlessM4TSpeech(EncoderDecoder):
-    """``SeamlessM4T`` with text-to-unit model and vocoder; it can be trained.
+    """An encoder-decoder that translates speech into text and text into speech.
+
+    The speech encoder and the text decoder are used as in ``SeamlessM4T``. A text-to-unit model
+    generates discrete speech units from the text decoder's states, and a vocoder converts units
+    into a waveform. All parts can be trained.
 
     Attributes:
-        codebook: Of a small model: the units of its target speech.
+        codebook: Codebook that maps target speech to units; None for a published model, which has
+            no codebook file.
+        tokenizer: Tokenizer of the text decoder.
+        encoder: Speech encoder.
+        decoder: Text decoder.
+        speaker: Text-to-unit model and vocoder.
     """
 
     exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
@@ -71,18 +83,23 @@ class SeamlessM4TSpeech(EncoderDecoder):
         """Configure the backbone; ``load`` reads weights.
 
         Args:
-            name: SeamlessM4T v1 of the hub (facebook/hf-seamless-m4t-medium or -large) or folder;
-                None: a randomly initialised network by ``config``.
-            config: Fields of Transformers' ``SeamlessM4TConfig``.
-            tokenizer: Folder or hub id; None: that of ``name``.
-            vocoder: Another model whose vocoder is used.
-            reader: Whether the text encoder is loaded as well.
-            voice: Number of the vocoder's speaker.
-            max_units: Most units of the speech of a text.
-            alignment: See ``EncoderDecoder``.
-            search: See ``EncoderDecoder``.
-            max_tokens: See ``EncoderDecoder``.
-            dtype: Of weights and activations.
+            name: Hub id (facebook/hf-seamless-m4t-medium) or folder of a SeamlessM4T v1; None
+                creates a randomly initialised network from ``config``.
+            config: Fields of Transformers' ``SeamlessM4TConfig`` for a randomly initialised
+                network.
+            tokenizer: Hub id or folder of the tokenizer; None reads the tokenizer of ``name``.
+            vocoder: Hub id or folder of a SeamlessM4T v1 whose vocoder replaces the vocoder of
+                ``name``; None keeps the vocoder of ``name``.
+            reader: Whether the text encoder is loaded, too.
+            voice: Index of the voice in the vocoder.
+            max_units: Largest number of units generated for a text.
+            alignment: Which cross-attention aligns target tokens with encoder frames.
+            search: Settings of greedy or beam search.
+            max_tokens: Largest number of new token ids per answer, the end included.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
+
+        Raises:
+            ZooError: If ``name`` is None and ``config`` or ``tokenizer`` is missing.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
         if name is None and (config is None or tokenizer is None):
@@ -104,15 +121,16 @@ class SeamlessM4TSpeech(EncoderDecoder):
 
     @property
     def unit_samples(self) -> Samples:
-        """Samples of a unit frame."""
+        """Number of samples per unit frame."""
         return self.speaker.unit_samples
 
     def build(self) -> None:
-        """Read or create network, tokenizer and features.
+        """Read or create the network; read tokenizer and feature extractor.
 
         Raises:
-            ZooError: On what is missing or does not fit, and for the second version, whose
-                text-to-unit model attends to no text.
+            ZooError: If a file is missing or unreadable, or the tokenizer, the adaptor, the vocoder
+                or the languages do not fit the network. Also if the model is a SeamlessM4T v2,
+                whose text-to-unit model has no cross-attention to the text.
         """
         network = self._network()
         check_adaptor(network.config, self.title)
@@ -141,7 +159,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
         self._whole = (network,)  # a tuple: its modules are registered under other names already
 
     def _network(self) -> Any:
-        """The network of Transformers; sets ``tokenizer`` and ``spectrogram``."""
+        """Load or create the Transformers network; set ``tokenizer`` and ``spectrogram``."""
         if self.name is not None:
             check_version(self.name)
         self.tokenizer = load_part(
@@ -152,14 +170,20 @@ class SeamlessM4TSpeech(EncoderDecoder):
             self.spectrogram = Filterbank(network.config.feature_projection_input_dim // STRIDE)
             return network
         self.spectrogram = load_spectrogram(self.name)
-        kind = SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech
-        return load_network(kind, self.name, self.dtype)
+        network_class = SeamlessM4TModel if self.with_reader else SeamlessM4TForSpeechToSpeech
+        return load_network(network_class, self.name, self.dtype)
 
     @classmethod
     def train_tokenizer(
         cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
     ) -> None:
-        """Byte pairs of the translations, with the tokens of both languages."""
+        """Train a byte-pair tokenizer on the translations and save it.
+
+        Args:
+            corpus: Translations, vocabulary size and languages.
+            folder: Folder that the tokenizer is written to.
+            arguments: Ignored; no constructor argument of the backbone changes the tokenizer.
+        """
         train_pieces(
             corpus.translations,
             size=corpus.size,
@@ -168,34 +192,61 @@ class SeamlessM4TSpeech(EncoderDecoder):
         ).save_pretrained(folder)
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
-        """Write network, tokenizer and feature extractor as Transformers lays them out, and the
-        codebook.
+        """Write the backbone to a folder that ``name`` can read.
+
+        Network, tokenizer and feature extractor have the file layout of Transformers. The codebook
+        is written beside them.
+
+        Args:
+            folder: Folder to write to.
+            dtype: Data type of the written parameters; None keeps the data type of each parameter.
         """
         save_network(self._whole[0], self.tokenizer, folder, dtype)
         if self.codebook is not None:
             self.codebook.save(folder)
 
     def open(self, session: Session) -> StreamState:
-        """An empty state. Raises ZooError for a target language that the model does not write."""
+        """Return an empty state for a new stream.
+
+        Raises ZooError if the model does not write the session's target language.
+        """
         self.opening(session, Task.TRANSLATION)
         return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
-        """Start and the language of the text."""
-        transcribed = task is Task.TRANSCRIPTION
-        return self.languages.opening(
-            session.source_language if transcribed else session.target_language
-        )
+        """Return the control ids before the text: start, and the language of the text.
+
+        Args:
+            session: Stream whose languages are used.
+            task: Whether the text is a translation or a transcript.
+
+        Raises:
+            ZooError: If the model does not write the language of the text.
+        """
+        if task is Task.TRANSCRIPTION:
+            return self.languages.opening(session.source_language)
+        return self.languages.opening(session.target_language)
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """See ``EncoderDecoder`` and ``encoder.encode_waves``."""
+        """Encode the kept audio of streams.
+
+        Args:
+            sessions: The streams.
+            waves: Audio of each stream, (n,) samples at 16 kHz.
+
+        Returns:
+            Encoder output of each stream, (frames, width), in frames of 160 ms. A wave of n samples
+            has ``ceil(n / 2560)`` frames or one frame less. A wave shorter than 35 ms has no
+            frames.
+        """
         return encode_waves(self.encoder, self.spectrogram, sessions, waves)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
-        """``encoder``, ``adaptor``, ``decoder``, ``t2u``, ``vocoder`` and, if it is loaded,
-        ``reader``.
+        """Return the parameters of each part, by the part's name.
 
-        The text embeddings, which reader and decoder share, are the decoder's.
+        The parts are ``encoder``, ``adaptor``, ``decoder``, ``t2u`` and ``vocoder``. If the text
+        encoder is loaded, there is also a part ``reader``. The text embeddings, which text encoder
+        and text decoder share, belong to ``decoder``.
         """
         adaptor = [*self.encoder.adapter.parameters(), *self.encoder.inner_layer_norm.parameters()]
         decoder = list(self.decoder.parameters())
@@ -206,15 +257,17 @@ class SeamlessM4TSpeech(EncoderDecoder):
             "t2u": list(self.speaker.t2u.parameters()),
             "vocoder": list(self.speaker.vocoder.parameters()),
         }
-        return parts | {"reader": _without(self.reader, decoder)} if self.with_reader else parts
+        if self.with_reader:
+            parts["reader"] = _without(self.reader, decoder)
+        return parts
 
     def collator(self) -> Collator:
-        """Makes training batches of excerpts."""
+        """Return the function that converts excerpts into training batches."""
         languages = self.languages
         openings = {
-            ours: [languages.start, languages.ids[code]]
-            for ours, code in CODES.items()
-            if code in languages.ids
+            zoo_code: [languages.start, languages.ids[seamless_code]]
+            for zoo_code, seamless_code in CODES.items()
+            if seamless_code in languages.ids
         }
         return Collator(
             tokenizer=self.tokenizer,
@@ -226,64 +279,131 @@ class SeamlessM4TSpeech(EncoderDecoder):
         )
 
     def forward(self, batch: SpeechBatch) -> dict[str, Tensor]:
-        """Teacher forcing: ``loss`` and ``token_accuracy`` of the translation, its end included."""
-        memory, inside = self.memories(batch.features, batch.lengths)
-        logits, labels = self.decoder.teacher_forced(batch.inputs, batch.labels, memory, inside)
+        """Compute the training loss by teacher forcing.
+
+        Args:
+            batch: Collated excerpts.
+
+        Returns:
+            ``loss`` in nats per token, and ``token_accuracy``. Both include the end token.
+        """
+        memory, mask = self.memories(batch.features, batch.lengths)
+        logits, labels = self.decoder.teacher_forced(batch.inputs, batch.labels, memory, mask)
         return {
             "loss": token_loss(logits, labels),
             "token_accuracy": token_accuracy(logits, labels),
         }
 
     def memories(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``encoder.encode_padded``."""
+        """Encode a padded batch.
+
+        Args:
+            features: Stacked filterbank features, (batch, F, 2 x bins).
+            lengths: Number of feature frames without padding of each row, (batch,).
+
+        Returns:
+            Encoder output, (batch, frames, width), and its mask, (batch, frames) int64: 1 for
+            frames, 0 for padding.
+        """
         return encode_padded(self.encoder, features, lengths, self.dtype)
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
-        """See ``encoder.encode_frames``; ``multiplier`` is ignored: there are no blocks."""
+        """Encode audio up to the adaptor.
+
+        Args:
+            samples: Audio, (batch, n) samples at 16 kHz.
+            multiplier: Ignored, since the encoder has no blocks.
+
+        Returns:
+            Output before the adaptor and output of the middle layer, (batch, n // 320, width) each.
+        """
         return encode_frames(self.encoder, self.spectrogram, samples, self.dtype)
 
     def fit_units(self, waves: Iterable[Tensor]) -> None:
-        """Learn the codebook from target speech, waves (n,); a trained vocoder keeps its units."""
+        """Fit the codebook to target speech.
+
+        The codebook is fitted only if the vocoder is randomly initialised: a trained vocoder fixes
+        the units.
+
+        Args:
+            waves: Target speech, (n,) samples at 16 kHz each.
+        """
         if self.name is None and self.vocoder_source is None:
             units = self.speaker.vocoder.config.unit_hifi_gan_vocab_size
             self.codebook = Codebook.fit(waves, units=units)
 
     def check_speech(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError for a language that it does not speak, and for a layer that it lacks."""
+        """Raise ZooError if the model does not speak ``language`` or has no layer ``layer``.
+
+        Args:
+            language: Language of the speech.
+            layer: Index of a layer of the text-to-unit decoder; None stands for all layers.
+        """
         self.speaker.check(language, layer=layer)
 
     def commit(self, session: Session, hypothesis: Hypothesis, tokens: int) -> None:
-        """Drop what was kept to end the text."""
+        """Drop the decoder cache of the last hypothesis, which ``_ends`` would continue."""
         session.backbone_state.branch = None
 
     @torch.inference_mode()
     def generate_units(
         self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
-        """Units of each stream's kept and written text: see ``Speaking``."""
-        languages = [write.session.target_language for write in writes]
+        """Generate the units of each stream's kept and newly written text.
+
+        Args:
+            writes: One request per stream, with the number of tokens to write.
+            layer: Index of the text-to-unit decoder layer whose cross-attention is returned; None
+                returns the mean over all layers.
+            close: Whether the text ends after the written tokens.
+
+        Returns:
+            Units of each stream, with cross-attention to the text.
+        """
+        languages = [request.session.target_language for request in writes]
         return self.speaker.units(self.fed(writes, close=close), languages, layer=layer)
 
     def fed(self, writes: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
-        """Input of the text-to-unit model, (opening + kept + written, width) each.
+        """Return the input of the text-to-unit model for each stream.
 
-        With ``close`` the decoder's state of an end follows.
+        Args:
+            writes: One request per stream, with the number of tokens to write.
+            close: Whether the decoder state of the end token is appended.
+
+        Returns:
+            Text decoder states, (control ids + kept tokens + written tokens, width) of each stream.
+            With ``close``, each stream has one more row.
         """
-        states = [_states(write) for write in writes]
+        states = [_states(request) for request in writes]
         if not close:
             return states
-        return [torch.cat(pair) for pair in zip(states, self._ends(writes), strict=True)]
+        end_states = self._ends(writes)
+        return [torch.cat(pair) for pair in zip(states, end_states, strict=True)]
 
     def _ends(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
-        """(1, width) each: the decoder's state of an end after the written tokens, in batches."""
+        """Feed an end token after the written tokens and return its decoder states.
+
+        Streams that were decoded in one batch share a decoder cache (``branch.texts``), so the end
+        token is fed once per cache.
+
+        Args:
+            writes: One request per stream, with the number of tokens to write.
+
+        Returns:
+            Decoder state of the end token of each stream, (1, width).
+        """
         ends: dict[int, Tensor] = {}
-        branches: list[Branch] = [write.session.backbone_state.branch for write in writes]
-        for texts in {id(branch.texts): branch.texts for branch in branches}.values():
+        branches: list[Branch] = [request.session.backbone_state.branch for request in writes]
+        distinct_texts = {id(branch.texts): branch.texts for branch in branches}
+        for texts in distinct_texts.values():
+            # Stream of the cache -> index of its request
             streams = {
                 branch.stream: index
                 for index, branch in enumerate(branches)
                 if branch.texts is texts
             }
+
+            # Cached positions before each stream's end token; empty for streams without a request
             places = [branches[0].places[:0]] * texts.streams
             for stream, index in streams.items():
                 places[stream] = branches[index].places[: writes[index].tokens]
@@ -294,20 +414,33 @@ class SeamlessM4TSpeech(EncoderDecoder):
 
     @torch.inference_mode()
     def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
-        """Speech of (n_i,) unit ids, in the voice of a language."""
+        """Synthesise speech from units.
+
+        Args:
+            units: Unit ids of each text, (n,).
+            language: Language of the speech.
+
+        Returns:
+            Waveform and unit durations of each text.
+        """
         return self.speaker.vocode(units, language)
 
 
-def _without(module: nn.Module, left_out: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    others = set(left_out)
-    return [parameter for parameter in module.parameters() if parameter not in others]
+def _without(module: nn.Module, excluded: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    """Return the parameters of ``module`` that are not in ``excluded``."""
+    excluded_parameters = set(excluded)
+    return [parameter for parameter in module.parameters() if parameter not in excluded_parameters]
 
 
-def _states(write: SpeechRequest) -> Tensor:
-    """(opening + prefix + tokens, width) of the text that is kept after the write."""
-    hypothesis = write.hypothesis
-    if hypothesis.decoder_states is None:
+def _states(request: SpeechRequest) -> Tensor:
+    """Decoder states up to the last written token.
+
+    Returns:
+        (control ids + prefix + written tokens, width).
+    """
+    hypothesis = request.hypothesis
+    states = hypothesis.decoder_states
+    if states is None:
         raise ValueError("The backbone answered without the states it was asked for.")
-    return hypothesis.decoder_states[
-        : len(hypothesis.decoder_states) - hypothesis.num_new_tokens + write.tokens
-    ]
+    not_written = hypothesis.num_new_tokens - request.tokens
+    return states[: len(states) - not_written]
