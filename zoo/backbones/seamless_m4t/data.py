@@ -1,4 +1,4 @@
-"""Training batches of SeamlessM4T from excerpts of talks; runs in a data worker."""
+"""Collation of excerpts of talks into training batches of SeamlessM4T, in data workers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,14 @@ from zoo.data.excerpts import Excerpt
 
 @dataclass(slots=True)
 class SpeechBatch(TensorBatch):
-    """Features and decoder rows.
+    """A batch of source speech and decoder ids.
 
     Attributes:
-        features: (B, F, 2 x bins), normalised over each row, zeros after its end.
-        lengths: (B,) feature frames of each row.
-        inputs: (B, T) decoder ids.
-        labels: (B, T), the id that each input predicts, or ``IGNORED``.
+        features: (B, F, 2 x bins) stacked filterbank features, normalised per row and padded with
+            zeros.
+        lengths: (B,) number of feature frames of each row, without padding.
+        inputs: (B, T) input ids of the text decoder.
+        labels: (B, T) id that the decoder predicts at each input, or ``IGNORED``.
     """
 
     features: Tensor
@@ -34,15 +35,15 @@ class SpeechBatch(TensorBatch):
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Excerpts to a batch.
+    """A function that converts excerpts into a batch.
 
     Attributes:
-        tokenizer: Of the text decoder.
-        spectrogram: Of the encoder.
-        opening: Decoder ids before a text, by language code.
-        end: Id that ends a text.
-        padding: Id after the end of shorter inputs.
-        stride: Feature frames side by side.
+        tokenizer: Tokenizer of the text decoder.
+        spectrogram: Filterbank of the encoder.
+        opening: Decoder ids before a text (start and language), by the zoo's language code.
+        end: Id of the token that ends a text.
+        padding: Id that pads shorter inputs.
+        stride: Number of filterbank frames stacked into a feature frame.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -53,7 +54,10 @@ class Collator:
     stride: int
 
     def __call__(self, excerpts: Sequence[Excerpt]) -> SpeechBatch:
-        """Given words are fed, but have no loss."""
+        """Collate excerpts.
+
+        Words before the excerpt's own translation are inputs of the decoder, but have no loss.
+        """
         features = [
             training_features(self.spectrogram, excerpt.samples(), self.stride)
             for excerpt in excerpts
@@ -69,7 +73,7 @@ class Collator:
         ]
         return SpeechBatch(
             features=pad_sequence(features, batch_first=True),
-            lengths=torch.tensor([len(one) for one in features]),
+            lengths=torch.tensor([len(row) for row in features]),
             inputs=pad_ids([inputs for inputs, _ in rows], self.padding),
             labels=pad_ids([labels for _, labels in rows], IGNORED),
         )

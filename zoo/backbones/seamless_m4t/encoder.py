@@ -1,5 +1,7 @@
-"""SeamlessM4T's speech encoder: features of waves, the conformer on batches of any lengths, the
-adaptor.
+"""SeamlessM4T's speech encoder, for streaming and for training.
+
+The encoder has three steps: filterbank features, a conformer on frames of 20 ms, and an adaptor
+that reduces the output to frames of 160 ms. Streams of different lengths are encoded as one batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,15 +25,19 @@ from zoo.backbones.common.pretrained.loading import (
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 
-STRIDE = 2  # feature frames side by side
-SUBSAMPLING = 8  # of the adaptor
-FRAME_SAMPLES = STRIDE * HOP  # 20 ms: of the conformer, before the adaptor
+STRIDE = 2  # filterbank frames stacked into a conformer frame
+SUBSAMPLING = 8  # conformer frames per frame of the adaptor
+FRAME_SAMPLES = STRIDE * HOP  # 20 ms: distance between conformer frames
 
 
 def load_spectrogram(name: str) -> Filterbank:
-    """The features of the feature extractor of ``name``.
+    """Return the filterbank of a model's feature extractor.
 
-    Raises ZooError where it is missing or differs.
+    Args:
+        name: Hub id or folder of the model.
+
+    Raises:
+        ZooError: If the feature extractor is missing, or its settings are not those of SeamlessM4T.
     """
     extractor = load_part("feature extractor", SeamlessM4TFeatureExtractor.from_pretrained, name)
     check_extractor(extractor, name, stride=STRIDE)
@@ -39,7 +45,12 @@ def load_spectrogram(name: str) -> Filterbank:
 
 
 def check_adaptor(config: object, name: str) -> None:
-    """Raise ZooError unless frames of the adaptor are 160 ms."""
+    """Raise ZooError unless the adaptor's frames are 160 ms apart.
+
+    Args:
+        config: Configuration of the network.
+        name: Name of the model in error messages.
+    """
     settings = ("add_adapter", "num_adapter_layers", "adaptor_stride", "adaptor_kernel_size")
     found = tuple(getattr(config, setting) for setting in settings)
     if found != (True, 1, SUBSAMPLING, SUBSAMPLING):
@@ -54,37 +65,49 @@ def encode_waves(
     """Encode the kept audio of streams as a batch.
 
     Args:
-        encoder: A SeamlessM4TSpeechEncoder.
-        spectrogram: Its features; ``session.backbone_state.features`` keeps those of earlier audio.
-        sessions: Of the streams.
-        waves: (n,) samples each.
+        encoder: SeamlessM4TSpeechEncoder of Transformers.
+        spectrogram: Filterbank of the encoder.
+        sessions: The streams; ``session.backbone_state.features`` caches features of earlier audio.
+        waves: Audio of each stream, (n,) samples at 16 kHz.
 
     Returns:
-        (frames, width) each: ``ceil(n / 2560)`` frames or one less; none below 35 ms.
+        Encoder output of each stream, (frames, width), in frames of 160 ms. A wave of n samples has
+        ``ceil(n / 2560)`` frames or one frame less. A wave shorter than 35 ms has no frames.
     """
     weight = encoder.inner_layer_norm.weight
     inputs = []
     for session, wave in zip(sessions, waves, strict=True):
         frames = spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
-        enough = len(frames) >= STRIDE
-        inputs.append(
-            stacked(frames, STRIDE) if enough else frames.new_zeros(0, STRIDE * frames.shape[1])
-        )
-    inputs = [features.to(weight) for features in inputs]
-    long_enough = [features for features in inputs if len(features)]
-    memories = iter(encode_features(encoder, long_enough) if long_enough else [])
-    nothing = inputs[0].new_zeros(0, encoder.config.hidden_size)
-    return [next(memories) if len(features) else nothing for features in inputs]
+        features = frames.new_zeros(0, STRIDE * frames.shape[1])
+        if len(frames) >= STRIDE:
+            features = stacked(frames, STRIDE)  # (F, 2 x bins)
+        inputs.append(features.to(weight))
+
+    no_frames = inputs[0].new_zeros(0, encoder.config.hidden_size)
+    memories = [no_frames] * len(inputs)
+    non_empty = [index for index, features in enumerate(inputs) if len(features)]
+    if non_empty:
+        outputs = encode_features(encoder, [inputs[index] for index in non_empty])
+        for index, output in zip(non_empty, outputs, strict=True):
+            memories[index] = output
+    return memories
 
 
 def encode_features(encoder: Any, features: Sequence[Tensor]) -> list[Tensor]:
-    """(F, 2 x bins) each to (frames, width).
+    """Encode features.
 
-    The conformer's mask is exact, so it runs on one batch; the adaptor's is not, so it runs on each
-    alone.
+    The conformer runs on one padded batch, since its mask removes all influence of the padding. The
+    adaptor runs on each row alone, since its mask does not.
+
+    Args:
+        encoder: SeamlessM4TSpeechEncoder of Transformers.
+        features: Stacked filterbank features of each row, (F, 2 x bins).
+
+    Returns:
+        Encoder output of each row, (frames, width).
     """
-    padded, inside = pad_batch(features)
-    hidden = encoder.encoder(encoder.feature_projection(padded), attention_mask=inside)
+    padded, mask = pad_batch(features)
+    hidden = encoder.encoder(encoder.feature_projection(padded), attention_mask=mask)
     hidden = hidden + 0.5 * encoder.intermediate_ffn(hidden)
     adapted = [
         encoder.adapter(frames[None], attention_mask=None)
@@ -94,7 +117,16 @@ def encode_features(encoder: Any, features: Sequence[Tensor]) -> list[Tensor]:
 
 
 def training_features(spectrogram: Spectrogram, samples: Tensor, stride: int) -> Tensor:
-    """(n,) samples to (features, stride x bins); one row of zeros where the samples are too few."""
+    """Compute the features of a whole wave.
+
+    Args:
+        spectrogram: Filterbank of the encoder.
+        samples: Audio, (n,) samples at 16 kHz.
+        stride: Number of filterbank frames stacked into a feature frame.
+
+    Returns:
+        (F, stride x bins). A wave that is too short for one feature frame has one row of zeros.
+    """
     frames = spectrogram.compute(spectrogram.open(), samples, 0)
     if len(frames) < stride:
         return frames.new_zeros(1, stride * spectrogram.filters.shape[1])
@@ -104,10 +136,20 @@ def training_features(spectrogram: Spectrogram, samples: Tensor, stride: int) ->
 def encode_frames(
     encoder: Any, spectrogram: Spectrogram, samples: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """(batch, n) samples to (batch, n // 320, hidden) before the adaptor, and of the middle layer.
+    """Encode audio up to the adaptor, in frames of 20 ms.
 
-    Silence is appended so that the last 20 ms have a frame. Rows have no padding, so in training
-    mode the statistics of batch normalisation are updated.
+    Silence is appended so that the last 20 ms have a frame. In training mode, the running
+    statistics of batch normalisation are updated, since the rows have no padding.
+
+    Args:
+        encoder: SeamlessM4TSpeechEncoder of Transformers.
+        spectrogram: Filterbank of the encoder.
+        samples: Audio, (batch, n) samples at 16 kHz.
+        dtype: Data type of the encoder's weights.
+
+    Returns:
+        Output before the adaptor and output of the conformer's middle layer, (batch, n // 320,
+        width) each.
     """
     silence = WINDOW - HOP
     rows = [
@@ -116,57 +158,65 @@ def encode_frames(
     features = torch.stack(rows).to(samples.device, dtype)
     layers = encoder.encoder.layers
     middle_layer = layers[(len(layers) - 1) // 2]
-    with _batch_statistics(encoder, encoder.training), _outputs(middle_layer) as middle:
+    with _batch_statistics(encoder, encoder.training), _outputs(middle_layer) as middle_outputs:
         hidden = encoder.encoder(encoder.feature_projection(features))
         hidden = hidden + 0.5 * encoder.intermediate_ffn(hidden)
-    return hidden, middle[0]
+    return hidden, middle_outputs[0]
 
 
 def encode_padded(
     encoder: Any, features: Tensor, lengths: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Encode a padded batch; each row as it would be alone.
+    """Encode a padded batch of features; the rows do not influence one another.
 
-    Without mixed precision where a row is shorter than the adaptor's stride: PyTorch 2.13 on CPU
-    then sometimes computes NaN gradients of the adaptor's convolutions in bfloat16.
+    Mixed precision is switched off if a row is shorter than the adaptor's stride. For such rows,
+    PyTorch 2.13 on CPU sometimes computes NaN gradients of the adaptor's convolutions in bfloat16.
 
     Args:
-        encoder: A SeamlessM4TSpeechEncoder.
-        features: (batch, F, 2 x bins).
-        lengths: (batch,) frames of features that are no padding.
-        dtype: Of the encoder.
+        encoder: SeamlessM4TSpeechEncoder of Transformers.
+        features: Stacked filterbank features, (batch, F, 2 x bins).
+        lengths: Number of feature frames without padding of each row, (batch,).
+        dtype: Data type of the encoder's weights.
 
     Returns:
-        (batch, frames, width), and (batch, frames) int64: 1 inside, 0 in padding.
+        Encoder output, (batch, frames, width), and its mask, (batch, frames) int64: 1 for frames, 0
+        for padding.
     """
     rows = [row[:length].to(dtype) for row, length in zip(features, lengths.tolist(), strict=True)]
     device = features.device.type
-    mixed = torch.is_autocast_enabled(device) and int(lengths.min()) >= SUBSAMPLING
-    with _batch_statistics(encoder, False), torch.autocast(device, enabled=mixed):
+    all_rows_long = int(lengths.min()) >= SUBSAMPLING
+    mixed_precision = torch.is_autocast_enabled(device) and all_rows_long
+    with _batch_statistics(encoder, False), torch.autocast(device, enabled=mixed_precision):
         memories = encode_features(encoder, rows)
     frames = torch.tensor([len(memory) for memory in memories], device=features.device)
     memory = pad_sequence(memories, batch_first=True)
-    inside = torch.arange(memory.shape[1], device=features.device) < frames[:, None]
-    return memory, inside.long()
+    mask = torch.arange(memory.shape[1], device=features.device) < frames[:, None]
+    return memory, mask.long()
 
 
 @contextmanager
 def _batch_statistics(encoder: nn.Module, updated: bool) -> Iterator[None]:
-    """Batch normalisation by statistics of the batch, which are learned, or by the learned ones."""
+    """Choose the statistics of batch normalisation inside the block.
+
+    Args:
+        encoder: Module whose batch norm layers are switched.
+        updated: Whether layers normalise by the statistics of the batch and update the running
+            statistics. If False, layers normalise by the running statistics.
+    """
     norms = [module for module in encoder.modules() if isinstance(module, _BatchNorm)]
-    before = [norm.training for norm in norms]
+    previous_modes = [norm.training for norm in norms]
     for norm in norms:
         norm.train(updated)
     try:
         yield
     finally:
-        for norm, mode in zip(norms, before, strict=True):
+        for norm, mode in zip(norms, previous_modes, strict=True):
             norm.train(mode)
 
 
 @contextmanager
 def _outputs(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """Outputs of ``layer`` inside the block, call by call."""
+    """Record the outputs of ``layer`` inside the block, one list item per call."""
     outputs: list[Tensor] = []
 
     def append(_: nn.Module, __: Any, output: Tensor) -> None:

@@ -1,6 +1,4 @@
-"""Languages of SeamlessM4T: its codes, and their ids in the text decoder, the unit decoder and the
-vocoder.
-"""
+"""Languages of SeamlessM4T: language codes, and their ids in the parts of the network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from transformers import GenerationConfig
 from zoo.errors import ZooError
 from zoo.languages import Language
 
-CODES = {  # ours and SeamlessM4T's
+CODES = {  # language code of the zoo -> language code of SeamlessM4T
     "ar": "arb",
     "ca": "cat",
     "cs": "ces",
@@ -36,13 +34,13 @@ CODES = {  # ours and SeamlessM4T's
 
 @dataclass(frozen=True, slots=True)
 class WrittenLanguages:
-    """Languages that a text decoder writes.
+    """The languages that a text decoder writes.
 
     Attributes:
-        name: Of the model, for messages.
-        ids: Ids of languages by SeamlessM4T's code.
-        start: Id that begins every decoder input.
-        end: Id that ends a text.
+        name: Name of the model in error messages.
+        ids: Ids of the language tokens, by SeamlessM4T's language code.
+        start: Id of the token that begins every decoder input.
+        end: Id of the token that ends a text.
     """
 
     name: str
@@ -52,7 +50,15 @@ class WrittenLanguages:
 
     @classmethod
     def from_generation_config(cls, name: str, config: GenerationConfig) -> Self:
-        """Read generation_config.json. Raises ZooError where it lists no languages."""
+        """Read the languages from a generation config.
+
+        Args:
+            name: Name of the model in error messages.
+            config: Contents of the model's generation_config.json.
+
+        Raises:
+            ZooError: If the config lists no languages.
+        """
         ids = config.to_dict().get("text_decoder_lang_to_code_id") or {}
         if not ids:
             raise ZooError(
@@ -63,31 +69,31 @@ class WrittenLanguages:
         return cls(name, ids, int(config.decoder_start_token_id), int(config.eos_token_id))
 
     def opening(self, language: Language) -> list[int]:
-        """Decoder ids before a text.
+        """Return the decoder ids before a text: start, language.
 
-        Raises ZooError for a language that the model does not write.
+        Raises ZooError if the model does not write the language.
         """
         code = CODES.get(language.code)
         if code is None or code not in self.ids:
-            choices = ", ".join(ours for ours, theirs in CODES.items() if theirs in self.ids)
+            choices = ", ".join(known for known, seamless in CODES.items() if seamless in self.ids)
             raise ZooError(f"{self.name} does not write {language.name}; choose one of: {choices}.")
         return [self.start, self.ids[code]]
 
     @property
     def tokens(self) -> dict[str, int]:
-        """Ids of the languages' tokens."""
+        """Ids of the language tokens, by token (``__eng__``)."""
         return {f"__{code}__": number for code, number in self.ids.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenLanguages:
-    """Languages that a model speaks, by SeamlessM4T's code.
+    """The languages that a model speaks.
 
     Attributes:
-        name: Of the model, for messages.
-        text: Ids in the text decoder.
-        units: Ids in the text-to-unit decoder.
-        voices: Ids in the vocoder.
+        name: Name of the model in error messages.
+        text: Language ids of the text decoder, by SeamlessM4T's language code.
+        units: Language ids of the text-to-unit decoder, by SeamlessM4T's language code.
+        voices: Language ids of the vocoder, by SeamlessM4T's language code.
     """
 
     name: str
@@ -97,7 +103,15 @@ class SpokenLanguages:
 
     @classmethod
     def from_generation_config(cls, name: str, config: GenerationConfig) -> Self:
-        """Read generation_config.json. Raises ZooError where it lists no spoken languages."""
+        """Read the languages from a generation config.
+
+        Args:
+            name: Name of the model in error messages.
+            config: Contents of the model's generation_config.json.
+
+        Raises:
+            ZooError: If the config lists no languages for one of the three parts.
+        """
         keys = ("text_decoder_lang_to_code_id", "t2u_lang_code_to_id", "vocoder_lang_code_to_id")
         maps = [config.to_dict().get(key) or {} for key in keys]
         if not all(maps):
@@ -109,13 +123,13 @@ class SpokenLanguages:
         return cls(name, *maps)
 
     def code(self, language: Language) -> str:
-        """SeamlessM4T's code of a language.
+        """Return SeamlessM4T's code of a language.
 
-        Raises ZooError for one that the model does not speak.
+        Raises ZooError if the model does not speak the language.
         """
         spoken = self.text.keys() & self.units.keys() & self.voices.keys()
         code = CODES.get(language.code)
         if code is None or code not in spoken:
-            choices = ", ".join(ours for ours, theirs in CODES.items() if theirs in spoken)
+            choices = ", ".join(known for known, seamless in CODES.items() if seamless in spoken)
             raise ZooError(f"{self.name} does not speak {language.name}; choose one of: {choices}.")
         return code

@@ -1,4 +1,7 @@
-"""A small SeamlessM4T that writes and speaks: random initialisation, tokenizer and files."""
+"""Small SeamlessM4T networks with text and speech output.
+
+The module trains a tokenizer, initialises a network at random and writes its files.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,23 +25,23 @@ from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.seamless_m4t.languages import CODES
 from zoo.errors import ZooError
 
-SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # their ids are those of every SeamlessM4T
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # ids 0 to 3 in every SeamlessM4T tokenizer
 UNIT_SPECIAL = 4  # ids of the text-to-unit decoder before the units: start, padding, end, unknown
 
 
 def train_pieces(
     texts: Iterable[str], *, size: int, source: str, target: str
 ) -> SeamlessM4TTokenizer:
-    """Train a byte-pair tokenizer; the two languages have the last ids.
+    """Train a byte-pair tokenizer whose last ids are the tokens of the two languages.
 
     Args:
-        texts: To learn pieces from.
-        size: Most pieces, special ones and languages included.
-        source: Our code of the source language.
-        target: Our code of the target language.
+        texts: Training texts.
+        size: Largest size of the vocabulary, special tokens and language tokens included.
+        source: The zoo's code of the source language.
+        target: The zoo's code of the target language.
 
     Raises:
-        ZooError: For a language that SeamlessM4T lacks.
+        ZooError: If SeamlessM4T does not support one of the languages.
     """
     for code in (source, target):
         if code not in CODES:
@@ -47,13 +50,10 @@ def train_pieces(
             )
     languages = list(dict.fromkeys(f"__{CODES[code]}__" for code in (source, target)))
     tokenizer = Tokenizer(models.BPE())
-    spaces, signs = (
-        pre_tokenizers.Metaspace(prepend_scheme="first"),
-        pre_tokenizers.Punctuation("isolated"),
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [spaces, signs]
-    )  # no piece has a word and its punctuation
+    spaces = pre_tokenizers.Metaspace(prepend_scheme="first")
+    punctuation = pre_tokenizers.Punctuation("isolated")
+    # No token contains both letters of a word and punctuation
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, punctuation])
     trainer = trainers.BpeTrainer(
         vocab_size=size - len(languages),
         special_tokens=list(SPECIAL),
@@ -61,10 +61,10 @@ def train_pieces(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    learned = json.loads(tokenizer.to_str())["model"]
-    merges: Any = [tuple(merge) for merge in learned["merges"]]
+    model = json.loads(tokenizer.to_str())["model"]
+    merges: Any = [tuple(merge) for merge in model["merges"]]
     return SeamlessM4TTokenizer(
-        vocab=learned["vocab"],
+        vocab=model["vocab"],
         merges=merges,
         src_lang=CODES[source],
         tgt_lang=CODES[target],
@@ -75,16 +75,19 @@ def train_pieces(
 def random_network(
     config: Mapping[str, Any], tokenizer: Any, *, dtype: torch.dtype
 ) -> SeamlessM4TModel:
-    """A randomly initialised network that writes and speaks the target language of its tokenizer.
+    """Create a randomly initialised network for the target language of a tokenizer.
 
     Args:
-        config: Fields of ``SeamlessM4TConfig``; those of tokens follow from tokenizer and number of
-            units.
-        tokenizer: A ``SeamlessM4TTokenizer``.
-        dtype: Of the weights.
+        config: Fields of ``SeamlessM4TConfig``. Vocabulary sizes and token ids are overwritten:
+            their values follow from the tokenizer and the number of units.
+        tokenizer: ``SeamlessM4TTokenizer`` of the text decoder.
+        dtype: Data type of the weights.
+
+    Returns:
+        The network, in evaluation mode.
 
     Raises:
-        ZooError: Where the fields do not fit together.
+        ZooError: If a field is unknown, or the fields do not fit together.
     """
     check_fields("backbone.config", config, SeamlessM4TConfig)
     target = str(tokenizer.tgt_lang).strip("_")
@@ -101,15 +104,16 @@ def random_network(
     network = loading.random_network(
         SeamlessM4TModel, SeamlessM4TConfig, {**config, **tokens}, noun="SeamlessM4T", dtype=dtype
     )
-    for embeddings in (network.shared, network.t2u_model.get_input_embeddings()):
-        with torch.no_grad():  # the decoders scale embeddings to variance 1
-            nn.init.normal_(embeddings.weight, std=embeddings.embedding_dim**-0.5)
-            embeddings.weight[embeddings.padding_idx] = 0
+
     with torch.no_grad():
-        network.vocoder.hifi_gan.conv_post.weight *= (
-            0.1  # else it begins loud, where its tanh learns little
-        )
+        # The decoders multiply embeddings by sqrt(width), so this makes their variance 1
+        for embedding in (network.shared, network.t2u_model.get_input_embeddings()):
+            nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+            embedding.weight[embedding.padding_idx] = 0
+        # Small weights keep the output tanh away from saturation, where its gradient vanishes
+        network.vocoder.hifi_gan.conv_post.weight *= 0.1
     network.tie_weights()
+
     network.generation_config = GenerationConfig(
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=tokenizer.bos_token_id,
@@ -126,7 +130,14 @@ def random_network(
 def save_network(
     network: SeamlessM4TModel, tokenizer: Any, folder: Path, dtype: torch.dtype | None = None
 ) -> None:
-    """Write network (parameters in ``dtype``), tokenizer and feature extractor to ``folder``."""
+    """Write network, tokenizer and feature extractor.
+
+    Args:
+        network: Network to write.
+        tokenizer: Tokenizer of the network.
+        folder: Folder to write to.
+        dtype: Data type of the written parameters; None keeps the data type of each parameter.
+    """
     save_pretrained(network, folder, dtype)
     tokenizer.save_pretrained(folder)
     SeamlessM4TFeatureExtractor().save_pretrained(folder)

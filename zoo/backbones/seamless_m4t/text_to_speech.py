@@ -1,5 +1,7 @@
-"""SeamlessM4T, first version, as text to speech: it encodes a text, is forced to decode it, and
-speaks it.
+"""SeamlessM4T v1 (Barrault et al., 2023) as a text-to-speech model.
+
+The text encoder encodes a text, and the text decoder is forced to decode the same text. The
+text-to-unit model and the vocoder convert the text decoder's states into speech.
 """
 
 from collections.abc import Sequence
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import SeamlessM4TForTextToSpeech, SeamlessM4TTokenizer
 
-from zoo.backbones.base import UnitSpeech, dtype_named
+from zoo.backbones.base import Units, UnitSpeech, dtype_named
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import load_network, load_part, unpad_batch
@@ -20,7 +22,13 @@ from zoo.languages import Language
 
 
 class TextToSpeech(nn.Module):
-    """Speech of texts. The constructor touches no disk; ``load`` reads weights."""
+    """A text-to-speech model. The constructor reads no files; ``load`` reads weights.
+
+    Attributes:
+        reader: Text encoder.
+        decoder: Text decoder.
+        speaker: Text-to-unit model and vocoder.
+    """
 
     reader: Any
     decoder: Decoder
@@ -32,10 +40,10 @@ class TextToSpeech(nn.Module):
         """Configure the model.
 
         Args:
-            name: Hub id or folder of a SeamlessM4T v1 with its text encoder.
-            voice: Number of the vocoder's speaker.
-            max_units: Most units of the speech of a text.
-            dtype: Of weights and activations.
+            name: Hub id or folder of a SeamlessM4T v1 with a text encoder.
+            voice: Index of the voice in the vocoder.
+            max_units: Largest number of units generated for a text.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
         """
         super().__init__()
         self.name = name
@@ -44,21 +52,25 @@ class TextToSpeech(nn.Module):
         self.dtype = dtype_named(dtype)
 
     def check(self, language: Language) -> None:
-        """Raise ZooError for a language that is not spoken and for another model; no weights are
-        read.
+        """Raise ZooError unless the model is a SeamlessM4T v1 that speaks ``language``.
+
+        The check reads configuration files, but no weights.
         """
         check_version(self.name)
         spoken_languages(self.name).code(language)
 
     def load(self) -> None:
-        """Read tokenizer and weights. Raises ZooError on what is missing or differs."""
+        """Read tokenizer and weights.
+
+        Raises:
+            ZooError: If a file is missing or unreadable, the model is not a SeamlessM4T v1, or its
+                parts do not fit together.
+        """
         check_version(self.name)
         self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
         network = load_network(SeamlessM4TForTextToSpeech, self.name, self.dtype)
-        self.config, self.ids = (
-            network.config,
-            SpokenLanguages.from_generation_config(self.name, network.generation_config),
-        )
+        self.config = network.config
+        self.ids = SpokenLanguages.from_generation_config(self.name, network.generation_config)
         self.reader = network.text_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
         self.speaker = UnitSpeaker(
@@ -72,33 +84,51 @@ class TextToSpeech(nn.Module):
 
     @torch.inference_mode()
     def synthesize(self, texts: Sequence[str], language: Language) -> list[UnitSpeech]:
-        """Speech of each text, as a batch; texts do not interact.
+        """Synthesise the speech of texts as a batch; the texts do not influence one another.
 
-        Raises ZooError for a language not spoken.
+        Args:
+            texts: Texts to speak.
+            language: Language of all texts.
+
+        Returns:
+            Waveform and unit durations of each text.
+
+        Raises:
+            ZooError: If the model does not speak the language.
         """
-        states = self.states(texts, language) if texts else []
-        units = self.speaker.units(states, [language] * len(states), layer=0) if states else []
-        return self.speaker.vocode([one.ids for one in units], language)
+        units: list[Units] = []
+        if texts:
+            states = self.states(texts, language)
+            units = self.speaker.units(states, [language] * len(states), layer=0)
+        return self.speaker.vocode([text_units.ids for text_units in units], language)
 
     def states(self, texts: Sequence[str], language: Language) -> list[Tensor]:
-        """(opening + tokens + 1, width) each: the text decoder's states where the text, and its
-        end, is forced.
+        """Force the text decoder to decode texts, and return its states.
+
+        Args:
+            texts: Texts to speak, at least one.
+            language: Language of all texts.
+
+        Returns:
+            States of each text, (2 + tokens + 1, width): start and language, the text's tokens, and
+            the end.
         """
         code = self.ids.text[self.ids.code(language)]
-        start, end = int(self.config.decoder_start_token_id), int(self.config.eos_token_id)
+        start = int(self.config.decoder_start_token_id)
+        end = int(self.config.eos_token_id)
         tokens = [self.tokenizer.encode(text, add_special_tokens=False) for text in texts]
         memories = self._encode([[code, *ids, end] for ids in tokens])
         prompts = [[start, code, *ids, end] for ids in tokens]
         forced = EncoderDecoderBranches(self.decoder, memories, prompts, heads={}, states=True)
-        nothing = torch.empty(0, dtype=torch.long, device=memories[0].device)
-        return [forced.states(stream, nothing) for stream in range(len(texts))]
+        # States of the prompts alone: no token was generated after the prompts
+        no_positions = torch.empty(0, dtype=torch.long, device=memories[0].device)
+        return [forced.states(stream, no_positions) for stream in range(len(texts))]
 
     def _encode(self, rows: Sequence[list[int]]) -> list[Tensor]:
-        """(tokens, width) each, of the text encoder."""
+        """Encode rows of token ids; return the text encoder's output of each row, (ids, width)."""
         padding = self.reader.padding_idx
         ids = [torch.tensor(row, device=self.decoder.head.weight.device) for row in rows]
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=padding)
-        inside = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
-        return unpad_batch(
-            self.reader(input_ids=padded, attention_mask=inside).last_hidden_state, ids
-        )
+        mask = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
+        output = self.reader(input_ids=padded, attention_mask=mask).last_hidden_state
+        return unpad_batch(output, ids)

@@ -1,4 +1,7 @@
-"""Published SeamlessM4T models that speak: their version, and the vocoder of another model."""
+"""Weights of published SeamlessM4T models with speech output.
+
+The module checks a model's version and replaces its vocoder by another model's vocoder.
+"""
 
 from typing import Any
 
@@ -11,7 +14,7 @@ from zoo.backbones.seamless_m4t.seamless_m4t import NETWORKS
 from zoo.errors import ZooError
 
 NOUN = "SeamlessM4T"
-VOCODER = (  # the fields of a SeamlessM4TConfig that make one
+VOCODER = (  # fields of a SeamlessM4TConfig that configure the vocoder
     "upsample_initial_channel",
     "upsample_rates",
     "upsample_kernel_sizes",
@@ -41,30 +44,37 @@ def check_version(name: str) -> None:
 
 
 def spoken_languages(name: str) -> SpokenLanguages:
-    """The languages in a model's generation_config.json. Raises ZooError where it lists none."""
+    """Read the spoken languages from a model's generation_config.json.
+
+    Raises ZooError if the file is missing or lists no spoken languages.
+    """
     return SpokenLanguages.from_generation_config(
         name, load_part("generation_config.json", GenerationConfig.from_pretrained, name)
     )
 
 
 def take_vocoder(network: Any, name: str, dtype: torch.dtype) -> None:
-    """Replace a network's vocoder, and the settings that belong to it.
+    """Replace a network's vocoder and the vocoder's fields of the configuration.
 
     Args:
-        network: Of Transformers; changed in place.
-        name: Model that has the vocoder, hub id or folder.
-        dtype: Of the vocoder's weights.
+        network: SeamlessM4T network of Transformers; it is changed in place.
+        name: Hub id or folder of the model that has the vocoder.
+        dtype: Data type of the vocoder's weights.
 
     Raises:
-        ZooError: Where there is no vocoder, or one with another number of units.
+        ZooError: If the model is not a SeamlessM4T v1, its files are missing, or its vocoder has
+            another number of units than the network.
     """
     check_version(name)
     config = load_part("config", SeamlessM4TConfig.from_pretrained, name)
-    ours, theirs = network.config.unit_hifi_gan_vocab_size, config.unit_hifi_gan_vocab_size
-    if ours != theirs:
+    network_units = network.config.unit_hifi_gan_vocab_size
+    vocoder_units = config.unit_hifi_gan_vocab_size
+    if vocoder_units != network_units:
         raise ZooError(
-            f"The vocoder of {name} has {theirs} units, not the {ours} of the text-to-unit model."
+            f"The vocoder of {name} has {vocoder_units} units, not the {network_units} of the "
+            "text-to-unit model."
         )
+
     network.vocoder = load_network(
         SeamlessM4TCodeHifiGan, name, dtype, key_mapping={r"^vocoder\.": ""}
     )
