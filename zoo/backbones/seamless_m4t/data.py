@@ -56,7 +56,7 @@ class Collator:
     def __call__(self, excerpts: Sequence[Excerpt]) -> SpeechBatch:
         """Collate excerpts.
 
-        Words before the excerpt's own translation are inputs of the decoder, but have no loss.
+        The given prefix of an excerpt (``excerpt.prefix``) is fed to the decoder, but has no loss.
         """
         features = [
             training_features(self.spectrogram, excerpt.samples(), self.stride)

@@ -1,8 +1,7 @@
-"""From text decoder states to target speech: SeamlessM4T's text-to-unit model, then its unit
-vocoder.
+"""Speech synthesis from text decoder states: SeamlessM4T's text-to-unit model and unit vocoder.
 
-Transformers' ``generate`` turns control symbols into units (an end becomes unit 1); here they are
-never generated.
+Barrault et al. (2023) describe both models. Transformers' ``generate`` converts control ids into
+units: an end becomes unit 1. This module suppresses all control ids but the end during the search.
 """
 
 from collections.abc import Sequence
@@ -22,14 +21,16 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples
 
-OPENING = 2  # states before a text: start and language
+OPENING = 2  # text decoder states before a text: start and language
 
 
 class UnitSpeaker(nn.Module):
-    """Text-to-unit model and vocoder.
+    """A speech synthesiser that combines a text-to-unit model and a vocoder.
 
     Attributes:
-        unit_samples: Samples per unit frame.
+        t2u: Text-to-unit model, SeamlessM4TTextToUnitForConditionalGeneration of Transformers.
+        vocoder: Vocoder, SeamlessM4TCodeHifiGan of Transformers.
+        unit_samples: Number of samples per unit frame.
     """
 
     t2u: Any
@@ -45,18 +46,20 @@ class UnitSpeaker(nn.Module):
         max_units: int,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
     ) -> None:
-        """Combine the parts.
+        """Combine a text-to-unit model and a vocoder.
 
         Args:
-            t2u: A SeamlessM4TTextToUnitForConditionalGeneration.
-            vocoder: A SeamlessM4TCodeHifiGan.
-            languages: Languages that both speak.
-            voice: Number of the vocoder's speaker.
-            max_units: Most units of a text; see ``Units.truncated``.
-            search: How units are generated.
+            t2u: Text-to-unit model, SeamlessM4TTextToUnitForConditionalGeneration of Transformers.
+            vocoder: Vocoder, SeamlessM4TCodeHifiGan of Transformers.
+            languages: Languages that the model speaks, and their ids.
+            voice: Index of the voice in the vocoder.
+            max_units: Largest number of units generated for a text. ``Units.truncated`` marks texts
+                that reach the limit.
+            search: Settings of the search that generates units.
 
         Raises:
-            ZooError: For parts that do not fit one another.
+            ZooError: If ``max_units`` is less than 1, the vocoder has no such voice, or the vocoder
+                does not fit the text-to-unit model.
         """
         super().__init__()
         self.t2u = t2u
@@ -69,31 +72,42 @@ class UnitSpeaker(nn.Module):
         self._check()
 
     def _check(self) -> None:
-        ours, theirs = self.t2u.config, self.vocoder.config
-        name, voices = self.languages.name, theirs.vocoder_num_spkrs
+        """Raise ZooError unless the arguments and both configurations fit together."""
+        t2u_config = self.t2u.config
+        vocoder_config = self.vocoder.config
+        name = self.languages.name
+        voices = vocoder_config.vocoder_num_spkrs
         if self.max_units < 1:
             raise ZooError(f"Speech needs max_units of at least 1, not {self.max_units}.")
         if not 0 <= self.voice < voices:
             raise ZooError(
                 f"The vocoder of {name} has the voices 0 to {voices - 1}, not {self.voice}."
             )
-        if ours.vocoder_offset + theirs.unit_hifi_gan_vocab_size > ours.t2u_vocab_size:
+
+        most_units = t2u_config.t2u_vocab_size - t2u_config.vocoder_offset
+        if vocoder_config.unit_hifi_gan_vocab_size > most_units:
             raise ZooError(
-                f"The vocoder of {name} has {theirs.unit_hifi_gan_vocab_size} units; its "
-                f"text-to-unit model generates at most {ours.t2u_vocab_size - ours.vocoder_offset}."
+                f"The vocoder of {name} has {vocoder_config.unit_hifi_gan_vocab_size} units; its "
+                f"text-to-unit model generates at most {most_units}."
             )
-        sizes = zip(theirs.upsample_kernel_sizes, theirs.upsample_rates, strict=True)
-        if theirs.sampling_rate != SAMPLE_RATE or any(
-            (kernel - rate) % 2 for kernel, rate in sizes
-        ):
+
+        # A transposed convolution multiplies the length by its rate only if kernel - rate is even
+        sizes = zip(
+            vocoder_config.upsample_kernel_sizes, vocoder_config.upsample_rates, strict=True
+        )
+        has_odd_padding = any((kernel - rate) % 2 for kernel, rate in sizes)
+        if vocoder_config.sampling_rate != SAMPLE_RATE or has_odd_padding:
             raise ZooError(
                 f"The vocoder of {name} must speak at 16 kHz, with so many samples for each unit "
                 "frame."
             )
 
     def check(self, language: Language, *, layer: int | None) -> None:
-        """Raise ZooError for a language that is not spoken, and a layer that the text-to-unit
-        decoder lacks.
+        """Raise ZooError if ``language`` is not spoken or the decoder has no layer ``layer``.
+
+        Args:
+            language: Language of the speech.
+            layer: Index of a layer of the text-to-unit decoder; None stands for all layers.
         """
         self.languages.code(language)
         if layer is not None and not 0 <= layer < self.depth:
@@ -103,24 +117,32 @@ class UnitSpeaker(nn.Module):
 
     @property
     def depth(self) -> int:
-        """Layers of the text-to-unit decoder."""
+        """Number of layers of the text-to-unit decoder."""
         return len(self.t2u.model.decoder.layers)
 
     def units(
         self, states: Sequence[Tensor], languages: Sequence[Language], *, layer: int | None
     ) -> list[Units]:
-        """Units of texts, as a batch; texts do not interact.
+        """Generate the units of texts as a batch; the texts do not influence one another.
 
         Args:
-            states: (positions, width) decoder states of each text; the first OPENING are before the
-                text.
-            languages: Of each text.
-            layer: Whose cross-attention is returned (None: the mean of all layers).
+            states: Text decoder states of each text, (positions, width). The first OPENING states
+                belong to start and language.
+            languages: Language of each text.
+            layer: Index of the text-to-unit decoder layer whose cross-attention is returned; None
+                returns the mean over all layers.
+
+        Returns:
+            Units of each text, with cross-attention averaged over the heads.
+
+        Raises:
+            ZooError: If a language is not spoken, or the decoder has no layer ``layer``.
         """
         for language in languages:
             self.check(language, layer=layer)
+        end = self.t2u.config.t2u_eos_token_id
         codes = [self.languages.code(language) for language in languages]
-        prompts = [[self.t2u.config.t2u_eos_token_id, self.languages.units[code]] for code in codes]
+        prompts = [[end, self.languages.units[code]] for code in codes]  # the end id is the start
         layers = range(self.depth) if layer is None else [layer]
         texts = EncoderDecoderBranches(
             Decoder(self.t2u.model.decoder, self.t2u.lm_head),
@@ -133,54 +155,72 @@ class UnitSpeaker(nn.Module):
             self.search,
             contexts=[Context(earlier=[], prompt=prompt) for prompt in prompts],
             limits=[self.max_units + 1] * len(prompts),
-            end=self.t2u.config.t2u_eos_token_id,
+            end=end,
             never=self._control,
         )
         results = []
         for stream, answer in enumerate(answers):
-            ids = (
-                torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
-                - self.t2u.config.vocoder_offset
-            )
-            predicting = texts.attention(stream, answer.generated)[len(prompts[stream]) - 1 :][
-                : len(ids)
-            ]
-            results.append(
-                Units(ids, predicting.mean(dim=1).cpu(), OPENING, truncated=not answer.finished)
-            )
+            tokens = torch.tensor(answer.tokens[: self.max_units], dtype=torch.long)
+            ids = tokens - self.t2u.config.vocoder_offset
+
+            # The last prompt position predicts the first unit
+            attention = texts.attention(stream, answer.generated)  # (fed ids, heads, positions)
+            first = len(prompts[stream]) - 1
+            unit_attention = attention[first : first + len(ids)].mean(dim=1)  # (units, positions)
+            results.append(Units(ids, unit_attention.cpu(), OPENING, truncated=not answer.finished))
         return results
 
     @property
     def _control(self) -> list[int]:
         """Ids of the text-to-unit model that are neither a unit nor the end."""
-        first, end = self.t2u.config.vocoder_offset, self.t2u.config.t2u_eos_token_id
-        units = range(first, first + self.vocoder.config.unit_hifi_gan_vocab_size)
+        config = self.t2u.config
+        first_unit = config.vocoder_offset
+        units = range(first_unit, first_unit + self.vocoder.config.unit_hifi_gan_vocab_size)
         return [
-            number
-            for number in range(self.t2u.config.t2u_vocab_size)
-            if number not in units and number != end
+            token
+            for token in range(config.t2u_vocab_size)
+            if token not in units and token != config.t2u_eos_token_id
         ]
 
     def _encode(self, states: Sequence[Tensor]) -> list[Tensor]:
+        """Run the text-to-unit encoder: (positions, width) to (positions, width) for each text."""
         encoder = self.t2u.model.encoder
         return run_layers(encoder.layers, encoder.layer_norm, encoder.config, states)
 
     def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:
-        """Speech of unit ids (n,), in the voice of a language.
+        """Synthesise speech from units.
 
-        One by one: the vocoder's convolutions would reach into the padding of a batch.
+        Texts are synthesised one by one, since the vocoder's convolutions would mix the end of a
+        text with the padding of a batch.
+
+        Args:
+            units: Unit ids of each text, (n,).
+            language: Language of all texts.
+
+        Returns:
+            Waveform and unit durations of each text.
+
+        Raises:
+            ZooError: If the language is not spoken.
         """
-        number = self.languages.voices[self.languages.code(language)]
-        return [self._vocode(ids, number) for ids in units]
+        language_id = self.languages.voices[self.languages.code(language)]
+        return [self._vocode(ids, language_id) for ids in units]
 
-    def _vocode(self, ids: Tensor, language: int) -> UnitSpeech:
+    def _vocode(self, ids: Tensor, language_id: int) -> UnitSpeech:
+        """Synthesise one text from unit ids (n,)."""
         vocoder = self.vocoder
         if not len(ids):
             return UnitSpeech(torch.zeros(0), torch.zeros(0, dtype=torch.long))
-        units = vocoder.unit_embedding(ids.to(vocoder.unit_embedding.weight.device))
-        durations = vocoder.dur_predictor(units[None])[0].expm1().round().long().clamp(min=1)
-        frames = units.repeat_interleave(durations, dim=0)
-        spoken = vocoder.language_embedding.weight[language].expand(len(frames), -1)
+
+        # The duration predictor returns log(1 + frames) of each unit
+        units = vocoder.unit_embedding(ids.to(vocoder.unit_embedding.weight.device))  # (n, width)
+        log_durations = vocoder.dur_predictor(units[None])[0]  # (n,)
+        durations = log_durations.expm1().round().long().clamp(min=1)
+        frames = units.repeat_interleave(durations, dim=0)  # (frames, width)
+
+        # Language and voice are the same in every frame
+        language = vocoder.language_embedding.weight[language_id].expand(len(frames), -1)
         voice = vocoder.speaker_embedding.weight[self.voice].expand(len(frames), -1)
-        wave = vocoder.hifi_gan(torch.cat([spoken, frames, voice], dim=1).T[None])[0]
+        inputs = torch.cat([language, frames, voice], dim=1)
+        wave = vocoder.hifi_gan(inputs.T[None])[0]  # (samples,)
         return UnitSpeech(wave.float().cpu(), durations.cpu())

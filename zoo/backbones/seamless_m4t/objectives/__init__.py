@@ -1,1 +1,1 @@
-"""What the parts of a small SeamlessM4T are trained for."""
+"""Training objectives of the parts of a small SeamlessM4T."""

@@ -1,19 +1,22 @@
-"""Guided attention: a loss that pulls attention to where it should be, in training alone."""
+"""Guided attention: a training loss that concentrates attention on given positions."""
 
 from torch import Tensor
 
-LEAST_MASS = 1e-4  # of attention; below, the gradient is 0
+# Smallest attention mass inside the mask: the mass is clamped, so the gradient is 0 below
+LEAST_MASS = 1e-4
 
 
 def guide_loss(attention: Tensor, mask: Tensor) -> Tensor:
-    """Mean of -log of the attention that lies inside a mask.
+    """Compute the mean of -log of the attention mass inside a mask.
 
     Args:
-        attention: (batch, queries, keys) attention.
-        mask: (batch, queries, keys) bool; queries whose row is empty are left out.
+        attention: (batch, queries, keys) attention weights.
+        mask: (batch, queries, keys) bool, True for keys that the query should attend to. Queries
+            whose row has no True are left out.
 
     Returns:
-        The mean over queries; 0 where all rows are empty.
+        The mean over queries, in nats; 0 if all queries are left out.
     """
-    mass = (attention.float() * mask).sum(dim=-1)[mask.any(dim=-1)]
+    has_target = mask.any(dim=-1)  # (batch, queries)
+    mass = (attention.float() * mask).sum(dim=-1)[has_target]
     return -mass.clamp_min(LEAST_MASS).log().sum() / max(1, len(mass))

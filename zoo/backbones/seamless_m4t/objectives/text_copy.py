@@ -1,6 +1,7 @@
-"""Copying of target text: trains a text encoder under a frozen text decoder.
+"""Training objective of the text encoder: a frozen text decoder copies the encoded text.
 
-SeamlessM4T speaks a given text the same way: text encoder, text decoder, text-to-unit model.
+For speech synthesis, SeamlessM4T encodes and decodes a text in the same way; the text-to-unit model
+then receives the text decoder's states.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +26,13 @@ from zoo.objectives.base import Objective
 
 @dataclass(frozen=True, slots=True)
 class TextIds:
-    """Token ids of translations, as a SeamlessM4T's text encoder and text decoder read them.
+    """A converter from translations to input ids of the text encoder and the text decoder.
 
     Attributes:
-        tokenizer: The backbone's.
-        opening: Decoder ids before a text, start and language, by our code of the language.
-        end: Id of the end of a text.
-        padding: Id of padding.
+        tokenizer: Tokenizer of the backbone.
+        opening: Decoder ids before a text (start and language), by the zoo's language code.
+        end: Id of the token that ends a text.
+        padding: Id that pads shorter rows.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -41,34 +42,41 @@ class TextIds:
 
     @classmethod
     def of(cls, backbone: SeamlessM4TSpeech) -> "TextIds":
-        """The ids of a backbone that is loaded."""
-        known = backbone.collator()
-        return cls(known.tokenizer, known.opening, known.end, known.padding)
+        """Return the converter of a loaded backbone."""
+        collator = backbone.collator()
+        return cls(collator.tokenizer, collator.opening, collator.end, collator.padding)
 
     def text(self, excerpt: Excerpt) -> list[int]:
-        """Ids of the text alone."""
+        """Return the ids of the text, without control ids."""
         return list(self.tokenizer.encode(excerpt.text, add_special_tokens=False))
 
     def encoder(self, excerpt: Excerpt) -> Tensor:
-        """(n,) input of the text encoder: language, text, end."""
+        """Return the input of the text encoder, (n,): language, text, end."""
         language = self.opening[excerpt.language.code][-1]
         return torch.tensor([language, *self.text(excerpt), self.end])
 
     def decoder(self, excerpt: Excerpt, *, closed: bool) -> Tensor:
-        """(n,) ids of the text decoder: start, language, text and, where ``closed``, the end."""
-        opening = self.opening[excerpt.language.code]
-        return torch.tensor([*opening, *self.text(excerpt), *([self.end] if closed else [])])
+        """Return the ids of the text decoder, (n,): start, language, text, end.
+
+        Args:
+            excerpt: Excerpt whose translation is the text.
+            closed: Whether the end is included.
+        """
+        ids = [*self.opening[excerpt.language.code], *self.text(excerpt)]
+        if closed:
+            ids.append(self.end)
+        return torch.tensor(ids)
 
 
 @dataclass
 class CopyBatch(TensorBatch):
-    """Texts, padded.
+    """A batch of padded texts.
 
     Attributes:
-        encoder_ids: (batch, S) input of the text encoder.
-        inputs: (batch, T) input of the text decoder.
-        labels: (batch, T) id that each input predicts.
-        padding: Id of padding.
+        encoder_ids: (batch, S) input ids of the text encoder.
+        inputs: (batch, T) input ids of the text decoder.
+        labels: (batch, T) id that the text decoder predicts at each input, or ``IGNORED``.
+        padding: Id that pads shorter rows.
     """
 
     encoder_ids: Tensor
@@ -78,10 +86,13 @@ class CopyBatch(TensorBatch):
 
 
 class TextCopy(Objective):
-    """Cross-entropy of the frozen text decoder on the text that the text encoder reads.
+    """The objective that trains the text encoder by copying texts.
+
+    The text encoder encodes a text, and the frozen text decoder predicts the same text. The loss is
+    the cross-entropy of the prediction.
 
     Args:
-        sampling: The clips to train on; only their texts are used.
+        sampling: Configuration of the clips to train on; only the texts of clips are used.
     """
 
     def __init__(self, *, sampling: ClipConfig = ClipConfig()) -> None:  # noqa: B008 (frozen)
@@ -91,11 +102,20 @@ class TextCopy(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take ids from the backbone; raises ZooError for a backbone without a text encoder."""
+        """Take tokenizer and control ids from the backbone.
+
+        Args:
+            talks: Ignored; the talks of the training set.
+            backbone: Loaded SeamlessM4T with a text encoder.
+            samplers: Ignored; the samplers of the training clips.
+
+        Raises:
+            ZooError: If the backbone is no SeamlessM4T with speech output and a text encoder.
+        """
         self._ids = TextIds.of(with_text_encoder(backbone, objective="text_copy"))
 
     def batch(self, examples: Sequence[Clip]) -> CopyBatch:
-        """Texts of clips."""
+        """Collate the texts of clips."""
         assert self._ids is not None, "prepare comes first"
         ids = self._ids
         rows = [ids.decoder(clip.excerpt, closed=True) for clip in examples]
@@ -109,14 +129,22 @@ class TextCopy(Objective):
         )
 
     def losses(self, backbone: Backbone, batch: CopyBatch) -> dict[str, Tensor]:
-        """``loss`` and ``token_accuracy`` over the text and its end."""
+        """Compute the losses of a batch.
+
+        Args:
+            backbone: SeamlessM4T that is trained.
+            batch: Collated texts.
+
+        Returns:
+            ``loss`` in nats per token, and ``token_accuracy``. Both include the end token.
+        """
         assert isinstance(backbone, SeamlessM4TSpeech), "prepare has checked it"
         memory, mask = encode_text(backbone, batch.encoder_ids, batch.padding)
         states = decoder_states(backbone, batch.inputs, memory, mask)
 
-        labelled = batch.labels != IGNORED
-        labels = batch.labels[labelled]
-        logits = backbone.decoder.head(states[labelled]).float()
+        is_labelled = batch.labels != IGNORED  # (batch, T)
+        labels = batch.labels[is_labelled]  # (labelled tokens,)
+        logits = backbone.decoder.head(states[is_labelled]).float()
         return {
             "loss": functional.cross_entropy(logits, labels),
             "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
@@ -124,7 +152,15 @@ class TextCopy(Objective):
 
 
 def with_text_encoder(backbone: Backbone, *, objective: str) -> SeamlessM4TSpeech:
-    """The backbone; raises ZooError for another family and where there is no text encoder."""
+    """Return ``backbone`` if it is a SeamlessM4T with speech output and a text encoder.
+
+    Args:
+        backbone: Backbone to check.
+        objective: Name of the objective in the error message.
+
+    Raises:
+        ZooError: If the backbone is of another family or has no text encoder.
+    """
     if not isinstance(backbone, SeamlessM4TSpeech) or not backbone.with_reader:
         raise ZooError(
             f"The {objective} objective needs a SeamlessM4T that speaks, with its text encoder "
@@ -134,7 +170,16 @@ def with_text_encoder(backbone: Backbone, *, objective: str) -> SeamlessM4TSpeec
 
 
 def encode_text(backbone: SeamlessM4TSpeech, ids: Tensor, padding: int) -> tuple[Tensor, Tensor]:
-    """(batch, S) ids to states (batch, S, width) and a mask (batch, S), 1 inside, 0 in padding."""
+    """Encode padded texts.
+
+    Args:
+        backbone: SeamlessM4T with a text encoder.
+        ids: (batch, S) input ids of the text encoder.
+        padding: Id that pads shorter rows.
+
+    Returns:
+        Encoder output, (batch, S, width), and its mask, (batch, S): 1 for tokens, 0 for padding.
+    """
     mask = ids.ne(padding).long()
     return backbone.reader(input_ids=ids, attention_mask=mask).last_hidden_state, mask
 
@@ -142,7 +187,17 @@ def encode_text(backbone: SeamlessM4TSpeech, ids: Tensor, padding: int) -> tuple
 def decoder_states(
     backbone: SeamlessM4TSpeech, inputs: Tensor, memory: Tensor, mask: Tensor
 ) -> Tensor:
-    """(batch, T, width) states of the text decoder over ids (batch, T), padded at the end."""
+    """Run the text decoder.
+
+    Args:
+        backbone: SeamlessM4T whose text decoder runs.
+        inputs: (batch, T) input ids, padded at the end.
+        memory: (batch, S, width) encoder output that the decoder attends to.
+        mask: (batch, S) 1 for encoder frames, 0 for padding.
+
+    Returns:
+        Hidden states of the last layer, (batch, T, width).
+    """
     states: Tensor = backbone.decoder.module(
         input_ids=inputs,
         encoder_hidden_states=memory,
@@ -153,12 +208,30 @@ def decoder_states(
 
 
 def unlabelled_language(ids: Tensor) -> Tensor:
-    """(n - 1,) labels of ids (n,): each predicts the next one, but the language is given."""
+    """Return the labels of a row of decoder ids.
+
+    Each id predicts the next id. The start does not predict the language, since the language is
+    given.
+
+    Args:
+        ids: (n,) start, language, text.
+
+    Returns:
+        (n - 1,) label of every id but the last.
+    """
     return torch.cat([ids.new_tensor([IGNORED]), ids[2:]])
 
 
 def padded(rows: Sequence[Tensor], value: int) -> Tensor:
-    """(rows, longest, ...) of rows (n, ...) each; (0, 0) without rows."""
+    """Pad rows at the end.
+
+    Args:
+        rows: Rows of different lengths, (n, ...) each.
+        value: Value of the padding.
+
+    Returns:
+        (rows, longest, ...); (0, 0) if there are no rows.
+    """
     if not rows:
         return torch.zeros(0, 0, dtype=torch.long)
     return pad_sequence(list(rows), batch_first=True, padding_value=value)
