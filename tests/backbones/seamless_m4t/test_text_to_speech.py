@@ -40,7 +40,7 @@ def test_a_text_is_forced_as_it_is(voice: TextToSpeech, theirs: Any) -> None:
 def test_speech_is_that_of_the_units_of_these_states(voice: TextToSpeech) -> None:
     together = voice.synthesize(TEXTS, GERMAN)
     for text, speech in zip(TEXTS, together, strict=True):
-        [alone] = voice.speak([text], GERMAN)
+        [alone] = voice.synthesize([text], GERMAN)
         torch.testing.assert_close(speech.samples, alone.samples, rtol=0, atol=1e-6)
         assert torch.equal(speech.durations, alone.durations)
         assert len(speech.samples) == 320 * int(speech.durations.sum())
