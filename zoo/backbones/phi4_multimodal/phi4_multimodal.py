@@ -35,9 +35,23 @@ from zoo.types import Samples
 class Phi4Multimodal(ChainOfThought):
     """Phi-4-Multimodal as a backbone that transcribes, then translates.
 
-    The audio encoder computes one speech embedding per 80 ms. The constructor arguments are
-    documented in ``ChainOfThought``; ``config`` contains fields of ``Phi4MultimodalConfig``, and
-    ``lora`` is the published speech adapter if ``name`` has an adapter.
+    The audio encoder computes one speech embedding per 80 ms.
+
+    Args:
+        name: Hub id or folder of the weights. None initialises a network randomly.
+        config: Fields of ``Phi4MultimodalConfig`` for a randomly initialised network.
+        tokenizer: Hub id or folder of the tokenizer. None loads the tokenizer of ``name``.
+        embedding_std: Standard deviation of randomly initialised token embeddings.
+        lora: Trainable adapter of the decoder. None merges an adapter in ``name`` into the weights.
+        gradient_checkpointing: Whether training recomputes activations instead of keeping them.
+        template: Strings of the prompt. None uses the published chat format.
+        draft: Whether the previous transcript is verified in one pass.
+        reuse: Whether a translation reuses the keys and values of its transcript.
+        search: Search settings of translations.
+        alignment: Self-attention layers and heads that align target tokens with speech.
+        max_tokens: Maximum number of generated tokens per transcript and per translation.
+        dtype: Name of the floating-point type of weights and activations.
+        words: Definition of a word in a language without spaces, ``jieba`` or ``characters``.
 
     Attributes:
         model: The network, with audio encoder, projector and causal LM.

@@ -1,7 +1,8 @@
-"""Weights of a Phi-4-Multimodal in a folder, in either of two layouts, without running remote code.
+"""Reads published weights of Phi-4-Multimodal in two file layouts, without running remote code.
 
-transformers: as ``save_pretrained`` writes it; an adapter may be in ``speech-lora``. original:
-Microsoft's and that of StreamUni's authors: names of their own, both adapters among the weights.
+The Transformers layout is the layout that ``save_pretrained`` writes; the speech adapter, if any,
+is in the folder ``speech-lora``. The original layout is the layout of Microsoft and of StreamUni's
+authors: weights have other names, and the weight files also contain the speech and vision adapters.
 """
 
 import json
@@ -22,11 +23,11 @@ from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
 from zoo.errors import ZooError
 
 NOUN = "Phi-4-Multimodal"
-KINDS = ("phi4_multimodal", "phi4mm")  # by config.json: of transformers, original
-FILES = ("*.json", "*.txt", "*.jinja", "*.safetensors")
-LEFT = ("vision-lora/*", "onnx/*", "figures/*", "examples/*")
+KINDS = ("phi4_multimodal", "phi4mm")  # model_type of the Transformers and the original layout
+FILES = ("*.json", "*.txt", "*.jinja", "*.safetensors")  # downloaded from the hub
+LEFT = ("vision-lora/*", "onnx/*", "figures/*", "examples/*")  # not downloaded
 AUDIO = r"model\.embed_tokens_extend\.audio_embed\."
-NAMES = (  # Transformers' and the original's
+NAMES = (  # regular expression of a Transformers name, replacement for the original name
     (
         rf"({AUDIO}encoder\.encoders\.\d+\.feed_forward_(?:in|out)\.)gate_up_proj\.",
         r"\1net.0.linear.",
@@ -37,45 +38,47 @@ NAMES = (  # Transformers' and the original's
     (rf"({AUDIO})up_proj_for_speech\.", r"\1audio_projection.speech.0."),
     (rf"({AUDIO})down_proj_for_speech\.", r"\1audio_projection.speech.2."),
 )
-FIELDS = {  # of the audio encoder: Transformers' and the original's
+FIELDS = {  # of the audio encoder: name in Transformers, name in the original config.json
     "hidden_size": "attention_dim",
     "num_attention_heads": "attention_heads",
     "intermediate_size": "linear_units",
     "depthwise_separable_out_channel": "depthwise_seperable_out_channel",
-    **{
-        name: name
-        for name in (
-            "num_blocks",
-            "activation",
-            "chunk_size",
-            "left_chunk",
-            "dropout_rate",
-            "kernel_size",
-        )
-    },
-    **{
-        name: name
-        for name in ("ext_pw_out_channel", "depthwise_multiplier", "conv_activation", "input_size")
-    },
-    **{name: name for name in ("conv_glu_type", "time_reduction")},
+    "num_blocks": "num_blocks",
+    "activation": "activation",
+    "chunk_size": "chunk_size",
+    "left_chunk": "left_chunk",
+    "dropout_rate": "dropout_rate",
+    "kernel_size": "kernel_size",
+    "ext_pw_out_channel": "ext_pw_out_channel",
+    "depthwise_multiplier": "depthwise_multiplier",
+    "conv_activation": "conv_activation",
+    "input_size": "input_size",
+    "conv_glu_type": "conv_glu_type",
+    "time_reduction": "time_reduction",
 }
-TEXT_FIELDS = (
-    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
-    *("num_key_value_heads", "resid_pdrop", "embd_pdrop", "attention_dropout", "hidden_act"),
-    *(
-        "max_position_embeddings",
-        "original_max_position_embeddings",
-        "initializer_range",
-        "rms_norm_eps",
-    ),
-    *(
-        "tie_word_embeddings",
-        "rope_theta",
-        "rope_scaling",
-        "partial_rotary_factor",
-        "sliding_window",
-    ),
-    *("bos_token_id", "eos_token_id", "pad_token_id"),
+TEXT_FIELDS = (  # of the causal LM, with the same names in both layouts
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "resid_pdrop",
+    "embd_pdrop",
+    "attention_dropout",
+    "hidden_act",
+    "max_position_embeddings",
+    "original_max_position_embeddings",
+    "initializer_range",
+    "rms_norm_eps",
+    "tie_word_embeddings",
+    "rope_theta",
+    "rope_scaling",
+    "partial_rotary_factor",
+    "sliding_window",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
 )
 
 
@@ -84,11 +87,11 @@ class Published:
     """A published model on disk.
 
     Attributes:
-        name: Hub id or folder, for messages.
-        config: Of the network.
-        original: Whether weights have the original's names.
-        files: The file of each weight, by its name there.
-        adapter: The speech adapter, if there is one.
+        name: Hub id or folder, for error messages.
+        config: Configuration of the network.
+        original: Whether the weights have the names of the original layout.
+        files: Path of the file that contains a weight, by the weight's name in the file.
+        adapter: The speech adapter. None if the model has no speech adapter.
     """
 
     name: str
@@ -98,24 +101,39 @@ class Published:
     adapter: Adapter | None
 
     def tensor(self, name: str) -> Tensor | None:
-        """A weight by Transformers' name, without an adapter, or None."""
-        for there in (
-            self._there(name),
-            self._there(name).replace(".weight", ".base_layer.weight"),
-        ):
-            if there in self.files:
-                return read_tensor(self.files[there], there)
+        """Read a weight, without the update of an adapter.
+
+        Args:
+            name: Name of the weight in Transformers.
+
+        Returns:
+            The weight. None if the files do not contain the weight.
+        """
+        stored_name = self._stored_name(name)
+        adapted_name = stored_name.replace(".weight", ".base_layer.weight")  # in adapted layers
+        for candidate in (stored_name, adapted_name):
+            if candidate in self.files:
+                return read_tensor(self.files[candidate], candidate)
         return None
 
-    def _there(self, name: str) -> str:
+    def _stored_name(self, name: str) -> str:
+        """Convert the Transformers name of a weight to the weight's name in the files."""
         if self.original:
-            for ours, theirs in NAMES:
-                name = re.sub(rf"^{ours}", theirs, name)
+            for transformers_pattern, original_name in NAMES:
+                name = re.sub(rf"^{transformers_pattern}", original_name, name)
         return name
 
 
 def published(name: str) -> Published:
-    """The model in a folder or of the hub. Raises ZooError for what is missing or another model."""
+    """Find the files of a published model and read its configuration.
+
+    Args:
+        name: Hub id or folder. A model of the hub is downloaded.
+
+    Raises:
+        ZooError: If ``config.json`` or the weight files are missing, if ``model_type`` is not one
+            of ``KINDS``, or if the configuration is invalid.
+    """
     folder = Path(name)
     if not folder.is_dir():
         hub.check(NOUN, name)
@@ -128,7 +146,7 @@ def published(name: str) -> Published:
         raise ZooError(
             f"{name} is a {kind!r} by its config.json; as {NOUN} it must be a {' or '.join(KINDS)}."
         )
-    files = _weights(folder, name)
+    files = _weight_files(folder, name)
     adapter = _adapter(folder, name, settings, files)
     try:
         config = (
@@ -142,11 +160,17 @@ def published(name: str) -> Published:
 
 
 def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
-    """Transformers' config from the settings of the original."""
+    """Convert the content of an original ``config.json`` to a Transformers configuration.
+
+    Raises:
+        KeyError: If a required setting is missing.
+    """
     audio_settings = settings["audio_processor"]["config"]
     bias = audio_settings["relative_attention_bias_args"]
     audio = {
-        ours: audio_settings[theirs] for ours, theirs in FIELDS.items() if theirs in audio_settings
+        field: audio_settings[original_field]
+        for field, original_field in FIELDS.items()
+        if original_field in audio_settings
     }
     audio |= {
         "nemo_conv_channels": audio_settings["nemo_conv_settings"]["conv_channels"],
@@ -158,9 +182,14 @@ def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:
     return Phi4MultimodalConfig(**text, audio_config=audio)
 
 
-def _weights(folder: Path, name: str) -> dict[str, Path]:
-    """The file of each weight: those of the index, or the only one."""
-    index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
+def _weight_files(folder: Path, name: str) -> dict[str, Path]:
+    """Path of the file of each weight: all files of the index, or the single file without an index.
+
+    Raises:
+        ZooError: If the folder contains neither an index nor ``model.safetensors``.
+    """
+    index = folder / "model.safetensors.index.json"
+    single = folder / "model.safetensors"
     if index.is_file():
         shards = set(_json(index, name).get("weight_map", {}).values())
         return tensor_files(folder / shard for shard in sorted(shards))
@@ -174,21 +203,26 @@ def _weights(folder: Path, name: str) -> dict[str, Path]:
 def _adapter(
     folder: Path, name: str, settings: Mapping[str, Any], files: Mapping[str, Path]
 ) -> Adapter | None:
-    """The speech adapter: among the weights, else in a folder beside them."""
-    within = {
+    """The speech adapter, from the weight files or otherwise from the folder ``speech-lora``."""
+    adapter_files = {
         weight: path
         for weight, path in files.items()
         if f".{ADAPTER}." in weight and ".lora_" in weight
     }
-    if not within:
+    if not adapter_files:
         return read_adapter(folder)
-    described = settings.get("speech_lora")
-    return Adapter(
-        lora_config(described, ("r", "lora_alpha", "dp"), f"config.json of {name}"), within
+    config = lora_config(
+        settings.get("speech_lora"), ("r", "lora_alpha", "dp"), f"config.json of {name}"
     )
+    return Adapter(config, adapter_files)
 
 
 def _json(path: Path, name: str) -> dict[str, Any]:
+    """Read a JSON file of the model ``name``.
+
+    Raises:
+        ZooError: If the file cannot be read or does not contain a JSON object.
+    """
     try:
         settings = json.loads(path.read_text())
     except (OSError, ValueError) as error:
