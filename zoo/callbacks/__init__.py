@@ -1,1 +1,1 @@
-"""Callbacks of a training: streaming evaluation, progress, random state."""
+"""Lightning callbacks: streaming evaluation, progress display and random states."""

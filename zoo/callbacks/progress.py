@@ -1,4 +1,4 @@
-"""The progress of a training: a bar on a terminal, lines elsewhere."""
+"""Progress display of a training: a progress bar or log lines."""
 
 import logging
 import sys
@@ -16,28 +16,37 @@ logger = logging.getLogger(__name__)
 
 
 def progress_bar() -> Callback:
-    """A bar on a terminal, lines in a file."""
+    """Return a progress bar if stderr is a terminal, and log lines otherwise."""
     return RichProgressBar() if sys.stderr.isatty() else ProgressLines()
 
 
 class ProgressLines(ProgressBar):
-    """One line per ``every_seconds``: step, stage, loss, minutes left. Replaces Lightning's bar."""
+    """Progress display that logs one line per interval, in place of Lightning's progress bar.
+
+    A line has the step, the stage, the loss and the estimated minutes until the end of the
+    training.
+
+    Args:
+        every_seconds: Minimum time between two lines, in seconds.
+    """
 
     def __init__(self, every_seconds: Seconds = 30.0) -> None:
         super().__init__()
         self.every_seconds = every_seconds
-        self._started = self._printed = 0.0
+        self._start_time = 0.0  # seconds of the monotonic clock
+        self._last_line_time = 0.0
         self._first_step = 0
 
     def disable(self) -> None:
-        """Lightning asks this of bars on other ranks."""
+        """Log no lines; Lightning calls this method on all ranks except rank 0."""
         self.every_seconds = float("inf")
 
     def on_train_start(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
-        """Start counting, from the step of a resumed run."""
-        self._started = self._printed = time.monotonic()
+        """Store the start time and the first step, which is above 0 in a resumed run."""
+        self._start_time = time.monotonic()
+        self._last_line_time = self._start_time
         self._first_step = trainer.global_step
 
     def on_train_batch_end(
@@ -48,19 +57,23 @@ class ProgressLines(ProgressBar):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        """Print a line if the last one is long enough ago."""
+        """Log a line if ``every_seconds`` have passed since the last line."""
         now = time.monotonic()
-        if now - self._printed < self.every_seconds:
+        if now - self._last_line_time < self.every_seconds:
             return
         assert isinstance(pl_module, Training)
-        self._printed, step, steps = now, trainer.global_step, pl_module.curriculum.steps
+        self._last_line_time = now
+
+        step = trainer.global_step
+        total_steps = pl_module.curriculum.steps
         stage, _ = pl_module.curriculum.at(step)
-        left = (now - self._started) / max(1, step - self._first_step) * (steps - step) / 60
+        seconds_per_step = (now - self._start_time) / max(1, step - self._first_step)
+        minutes_left = seconds_per_step * (total_steps - step) / 60
         logger.info(
             "step %d/%d %s: loss %.3f, %.0f min left",
             step,
-            steps,
+            total_steps,
             stage.name,
             float(outputs["loss"]),
-            left,
+            minutes_left,
         )

@@ -1,4 +1,4 @@
-"""Saves torch's random state, so that a resumed run has the dropout of an uninterrupted one."""
+"""Callback that saves PyTorch's random states, so that a resumed run draws the same numbers."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from torch import distributed
 
 
 class RandomState(Callback):
-    """Saves and restores the CPU and CUDA generators of every process."""
+    """Saves the states of PyTorch's CPU and CUDA generators in checkpoints, and restores them.
+
+    The generators control dropout, among other things. Every process has its own states.
+    """
 
     def on_save_checkpoint(
         self,
@@ -17,7 +20,7 @@ class RandomState(Callback):
         module: lightning.LightningModule,
         checkpoint: dict[str, Any],
     ) -> None:
-        """Add the generators' states of all ranks; one process writes the checkpoint."""
+        """Add the generator states of all ranks to the checkpoint, which one process writes."""
         state = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
         states = [state] * trainer.world_size
         if trainer.world_size > 1:
@@ -30,7 +33,10 @@ class RandomState(Callback):
         module: lightning.LightningModule,
         checkpoint: dict[str, Any],
     ) -> None:
-        """Restore the states; ranks that did not exist before keep their own."""
+        """Restore the generator states of this rank.
+
+        A rank without states in the checkpoint keeps its current states.
+        """
         states = checkpoint["random_states"]
         if trainer.global_rank >= len(states):
             return

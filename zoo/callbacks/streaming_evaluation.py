@@ -1,4 +1,7 @@
-"""Streams development talks through the system while it trains: the same simulation and scores as evaluate.py."""
+"""Callback that evaluates the system on streamed development talks during training.
+
+The simulation and the scores are the simulation and the scores of ``evaluate.py``.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -18,9 +21,18 @@ logger = logging.getLogger(__name__)
 
 
 class StreamingEvaluation(Callback):
-    """Scores ``talks`` every ``every_steps`` optimizer steps from ``first_step`` on, and after ``last_step``.
+    """Callback that scores streamed talks at fixed optimizer steps.
 
-    Logs ``dev/<source>-<target>/<score>`` at the system's current knob setting; streams advance in lockstep.
+    The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The latency
+    settings of the system are not changed. Talks of a batch are streamed in parallel, one chunk
+    each per step of the simulation.
+
+    Args:
+        talks: Development talks.
+        every_steps: Number of optimizer steps between two evaluations.
+        first_step: First optimizer step that can have an evaluation.
+        last_step: Optimizer step that has an evaluation in any case. None adds no such step.
+        batch_size: Number of talks that are streamed in parallel.
     """
 
     def __init__(
@@ -46,45 +58,55 @@ class StreamingEvaluation(Callback):
         batch: object,
         batch_idx: int,
     ) -> None:
-        """Evaluate when it is time."""
+        """Evaluate and log the scores if the finished optimizer step has an evaluation."""
         assert isinstance(module, Training)
         step = trainer.global_step
-        due = step >= self.first_step and step % self.every_steps == 0
-        ended = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
-        if ended and (due or step == self.last_step):
-            scores = self.evaluate(module)
-            module.log_dict(
-                scores, rank_zero_only=True, logger=False
-            )  # for the checkpoints that watch it
-            for tracker in trainer.loggers:  # at once: Lightning would wait for its own interval
-                tracker.log_metrics(scores, step=step)
-            shown = ", ".join(
-                f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
-            )
-            logger.info("step %d: %s", step, shown)
+        is_regular_step = step >= self.first_step and step % self.every_steps == 0
+        is_step_finished = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        if not is_step_finished or not (is_regular_step or step == self.last_step):
+            return
+
+        scores = self.evaluate(module)
+        # ModelCheckpoint reads the monitored score from the logged values
+        module.log_dict(scores, rank_zero_only=True, logger=False)
+        # Lightning would pass the scores to the loggers only at its next logging interval
+        for experiment_logger in trainer.loggers:
+            experiment_logger.log_metrics(scores, step=step)
+        summary = ", ".join(
+            f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
+        )
+        logger.info("step %d: %s", step, summary)
 
     def evaluate(self, module: Training) -> dict[str, float]:
-        """BLEU and StreamLAAL (seconds) of the current weights."""
+        """Stream the development talks with the current weights and score the hypotheses.
+
+        Returns:
+            BLEU (0 to 100) and StreamLAAL (seconds) by logged name. A score without a value is left
+            out.
+        """
         system = module.system
         talks = self._talks
-        training = system.training
+        was_training = system.training
         system.eval()
+
         streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
         with torch.autocast(module.device.type, enabled=False):
             instances = sorted(
-                simulate(system, streams, batch_size=self.batch_size), key=lambda i: i.index
+                simulate(system, streams, batch_size=self.batch_size),
+                key=lambda instance: instance.index,
             )
-        system.train(training)
+        system.train(was_training)
+
         references = [reference_segments(talk, system.target_language) for talk in talks]
         scores = score_talks(instances, references, language=system.target_language).scores
-        wanted = {name: scores[name].value for name in ("BLEU", "StreamLAAL")}
+        logged = {name: scores[name].value for name in ("BLEU", "StreamLAAL")}
         return {
             f"dev/{system.direction}/{name}": value
-            for name, value in wanted.items()
+            for name, value in logged.items()
             if value is not None
         }
 
     @staticmethod
     def monitor(system: StreamingSystem) -> str:
-        """The logged name that decides which checkpoint is best."""
+        """Return the logged name of the development BLEU, which ranks the checkpoints."""
         return f"dev/{system.direction}/BLEU"

@@ -1,6 +1,7 @@
-"""What is trained when: stages, their learning rates and the shape of each step's batch.
+"""Curriculum of a training: stages, learning-rate schedules and batch shapes.
 
-Everything is a pure function of the step.
+The stage and the learning rate depend only on the global step. The shape of a batch depends only on
+the random generator that the caller passes.
 """
 
 import math
@@ -17,22 +18,29 @@ from zoo.types import Seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage of a training.
+    """One stage of a training: objective, number of steps, learning rate and batch shapes.
+
+    A robust segment is an example of consecutive audio chunks of a whole talk, silence included
+    (InfiniSST, section 3.3).
 
     Attributes:
         objective: Name of the objective.
-        steps: Optimizer steps.
+        steps: Number of optimizer steps.
         learning_rate: Peak learning rate.
-        batch_seconds: Audio of a batch; of clips: target speech.
-        trains: Parts of the backbone to update, the rest is frozen; None: all parts.
-        examples: Most examples of a step, divided among its batches; None: no limit.
-        sampling: The examples of this stage; None: as the objective's own ``sampling`` describes.
-        chunks: Lengths of robust segments to draw from (repeat one to draw it more often).
-        multipliers: Latency multipliers m to draw from; one above the length is lowered to it.
-        warmup_steps: Steps in which the learning rate rises to its peak.
-        schedule: After the warm-up, constant for ``hold`` of the stage, then to zero.
-        hold: Share of the stage's steps after which a schedule begins to decay.
-        name: The stage's key in the curriculum.
+        batch_seconds: Total audio of a batch in seconds. For clips, the target speech counts.
+        trains: Names of the backbone parts to update; all other parts are frozen. None updates all
+            parts.
+        examples: Maximum number of examples in a step, divided among the batches of the step. None
+            sets no maximum.
+        sampling: Options of the sampler in this stage. None uses the options of the objective.
+        chunks: Lengths of robust segments, in chunks, to draw from uniformly. A repeated length is
+            drawn more often.
+        multipliers: Latency multipliers m to draw from uniformly. A multiplier above the drawn
+            length is lowered to the length.
+        warmup_steps: Number of steps of the linear warm-up to the peak learning rate.
+        schedule: Decay of the learning rate to zero after ``hold``; ``constant`` has no decay.
+        hold: Share of the stage's steps, in [0, 1], before the decay begins.
+        name: Key of the stage in the curriculum.
     """
 
     objective: str
@@ -50,7 +58,7 @@ class Stage:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ZooError for numbers that make no batch."""
+        """Raises ZooError if chunks, multipliers, examples, steps or seconds are out of range."""
         if not self.chunks or not self.multipliers or min(*self.chunks, *self.multipliers) < 1:
             raise ZooError(
                 f"A training stage needs chunks and multipliers of at least 1 to draw from, "
@@ -65,25 +73,26 @@ class Stage:
             )
 
     def factor(self, step: int) -> float:
-        """Learning-rate factor in [0, 1] at ``step`` of this stage."""
-        warm = min(1.0, (step + 1) / max(1, self.warmup_steps))
+        """Return the learning-rate factor in [0, 1] at ``step`` of this stage, counted from 0."""
+        warmup_factor = min(1.0, (step + 1) / max(1, self.warmup_steps))
         if self.schedule == "constant":
-            return warm
-        begin = self.hold * self.steps
-        done = max(0.0, (step - begin) / max(1.0, self.steps - begin))
-        return warm * (
-            1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
-        )
+            return warmup_factor
+
+        decay_start = self.hold * self.steps
+        progress = max(0.0, (step - decay_start) / max(1.0, self.steps - decay_start))
+        if self.schedule == "linear":
+            return warmup_factor * (1.0 - progress)
+        return warmup_factor * (0.5 * (1.0 + math.cos(math.pi * progress)))
 
     def shape(self, random: np.random.Generator) -> BatchShape:
-        """Draw the shape of one batch: one length and one multiplier for all its examples."""
+        """Draw the shape of one batch; all examples have the same length and multiplier."""
         chunks = int(random.choice(list(self.chunks)))
         multiplier = min(int(random.choice(list(self.multipliers))), chunks)
 
         return BatchShape(
             seconds=self.batch_seconds,
             examples=self.examples,
-            chunks=chunks - chunks % multiplier,
+            chunks=chunks - chunks % multiplier,  # a multiple of the multiplier
             multiplier=multiplier,
             choice=random.random(),
         )
@@ -95,7 +104,14 @@ class Stage:
 
 
 class Curriculum:
-    """Named stages one after the other, addressed by the global step."""
+    """Sequence of named stages, addressed by the global optimizer step.
+
+    Args:
+        stages: Stages by name, in the order of training.
+
+    Raises:
+        ZooError: No stage has steps.
+    """
 
     def __init__(self, stages: Mapping[str, Stage]) -> None:
         if not any(stage.steps for stage in stages.values()):
@@ -103,27 +119,31 @@ class Curriculum:
         self.stages = tuple(replace(stage, name=name) for name, stage in stages.items())
 
     def shared(self, batches: int) -> "Curriculum":
-        """The curriculum of each of the ``batches`` of a step.
+        """Return the curriculum with the examples of a step divided among its batches.
 
-        Raises ZooError for examples that cannot be divided among them.
+        Args:
+            batches: Number of batches per optimizer step, over all ranks.
+
+        Raises:
+            ZooError: ``examples`` of a stage is not divisible by ``batches``.
         """
         for stage in self.stages:
-            if (stage.examples or 0) % batches:
+            if stage.examples is not None and stage.examples % batches:
                 raise ZooError(
                     f"The {stage.examples} examples of a step of stage {stage.name!r} cannot be "
                     f"divided among {batches} batches (trainer.devices times "
                     "trainer.accumulate_grad_batches)."
                 )
-        return Curriculum(
-            {
-                stage.name: replace(stage, examples=stage.examples and stage.examples // batches)
-                for stage in self.stages
-            }
-        )
+
+        shared_stages = {}
+        for stage in self.stages:
+            examples = None if stage.examples is None else stage.examples // batches
+            shared_stages[stage.name] = replace(stage, examples=examples)
+        return Curriculum(shared_stages)
 
     @property
     def steps(self) -> int:
-        """Steps of all stages together."""
+        """Number of optimizer steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
 
     @property
@@ -132,7 +152,10 @@ class Curriculum:
         return {m for stage in self.stages if stage.steps for m in stage.possible_multipliers}
 
     def at(self, step: int) -> tuple[Stage, int]:
-        """The stage of global ``step`` and the step within it; after all stages, the last one."""
+        """Return the stage of a global step and the step within the stage.
+
+        A global step after the last stage belongs to the last stage.
+        """
         for stage in self.stages[:-1]:
             if step < stage.steps:
                 return stage, step

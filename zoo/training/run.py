@@ -1,5 +1,6 @@
-"""One training, from talks to checkpoints; loggers and callbacks are arguments."""
+"""Settings of a training run, and the functions that train a system and write checkpoints."""
 
+import math
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
 from zoo import audio
@@ -26,32 +27,34 @@ from zoo.training.module import Training
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import make_trainer, savers
 
-NORMALISATION_TALKS = 32  # most talks that statistics of features are estimated on
+NORMALISATION_TALKS = 32  # maximum number of talks that feature statistics are estimated from
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """What is trained, on what, and how often it is evaluated; steps are optimizer steps.
+    """Settings of a training: curriculum, optimizer, data, evaluation and checkpoints.
+
+    All steps are optimizer steps.
 
     Attributes:
-        curriculum: The stages.
-        objectives: By the names that the stages give.
-        weight_decay: Of AdamW.
-        betas: Of AdamW.
+        curriculum: Stages of the training.
+        objectives: Objectives by the names that the stages refer to.
+        weight_decay: Weight decay of AdamW.
+        betas: The two beta coefficients of AdamW.
         train_split: Split of the corpus to train on.
-        train_talks: How many of its talks; None: all.
-        dev_split: Split that is streamed to choose the best checkpoints.
-        dev_talks: How many of its talks; None: all.
-        evaluate_every_steps: Steps between two evaluations.
-        evaluate_from_step: First step with an evaluation.
+        train_talks: Number of training talks. None uses all talks of the split.
+        dev_split: Split of the corpus that is streamed to rank the checkpoints.
+        dev_talks: Number of development talks. None uses all talks of the split.
+        evaluate_every_steps: Number of steps between two evaluations.
+        evaluate_from_step: First step that can have an evaluation.
         evaluate_last: Whether the last step has an evaluation in any case.
-        log_every_steps: Steps between two logged losses.
-        save_every_steps: Steps between two checkpoints to resume from.
-        keep_best: How many checkpoints to keep, by development BLEU.
-        data_workers: Processes that make batches; 0: the main process.
-        vocabulary_size: Size of the tokenizer that is trained on the talks where the backbone
-            names neither a tokenizer nor trained weights; None: no tokenizer is trained.
+        log_every_steps: Number of steps between two logged losses.
+        save_every_steps: Number of steps between two checkpoints for resuming.
+        keep_best: Number of best checkpoints to keep, ranked by development BLEU.
+        data_workers: Number of processes that load batches. 0 loads batches in the main process.
+        vocabulary_size: Size of the tokenizer that is trained on the training talks if the backbone
+            has neither a tokenizer nor trained weights. None trains no tokenizer.
     """
 
     curriculum: Curriculum
@@ -72,7 +75,13 @@ class TrainingSettings:
     vocabulary_size: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ZooError for an unknown objective, for unfit examples and an interval below 1."""
+        """Check the settings.
+
+        Raises:
+            ZooError: A stage has an unknown objective, sampling options of another type than its
+                objective, or encoded audio although the encoder is trained; or ``betas`` or an
+                interval is out of range.
+        """
         for stage in self.curriculum.stages:
             if stage.objective not in self.objectives:
                 raise unknown_choice(
@@ -89,32 +98,38 @@ class TrainingSettings:
                 raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
 
     def stages(self) -> list[Stage]:
-        """The stages that have steps."""
+        """Return the stages that have at least one step."""
         return [stage for stage in self.curriculum.stages if stage.steps]
 
     def sampling(self, stage: Stage) -> Sampling:
-        """How the examples of a stage are drawn."""
-        own = self.objectives[stage.objective].sampling
-        return own if stage.sampling is None else stage.sampling
+        """Return the sampler options of a stage, by default the options of its objective."""
+        if stage.sampling is not None:
+            return stage.sampling
+        return self.objectives[stage.objective].sampling
 
     def _check_sampling(self, stage: Stage) -> None:
+        """Raise ZooError if a stage's sampler options have another type than its objective's."""
         needed = type(self.objectives[stage.objective].sampling)
         if not isinstance(self.sampling(stage), needed):
             raise ZooError(
-                f"Stage {stage.name!r} has {type(stage.sampling).__name__} as its sampling, but its "
-                f"objective {stage.objective} takes {needed.__name__}."
+                f"Stage {stage.name!r} has {type(stage.sampling).__name__} as its sampling, but "
+                f"its objective {stage.objective} takes {needed.__name__}."
             )
 
     def _check_encoded(self) -> None:
-        """Raise ZooError where an encoder is trained before or while its outputs are reused."""
-        trained: list[str] = []
+        """Raise ZooError if a stage with encoded audio trains the encoder or follows such a stage.
+
+        The talks are encoded once, before the first step, so the encoder must not change until the
+        end of the stage.
+        """
+        encoder_stages: list[str] = []  # names of the stages so far that train the encoder
         for stage in self.stages():
             if stage.trains is None or "encoder" in stage.trains:
-                trained.append(stage.name)
-            if trained and self.sampling(stage).encoded:
+                encoder_stages.append(stage.name)
+            if encoder_stages and self.sampling(stage).encoded:
                 raise ZooError(
                     f"Stage {stage.name!r} samples encoded audio, which needs a frozen encoder; "
-                    f"these stages train it: {', '.join(trained)}."
+                    f"these stages train it: {', '.join(encoder_stages)}."
                 )
 
 
@@ -132,33 +147,96 @@ def fit(
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
 ) -> list[Path]:
-    """Train a system and leave checkpoints in ``folder/checkpoints``.
+    """Train a system and write checkpoints to ``folder/checkpoints``.
 
-    Evaluation scores text only, so the system's synthesizer is removed.
+    The evaluation scores text only, so the system's synthesizer is removed.
 
     Args:
-        system: The system whose backbone is trained.
-        talks: The training talks.
-        dev: The talks that are streamed to choose the best checkpoints.
-        settings: What is trained.
-        trainer_options: Arguments of Lightning's Trainer.
-        folder: The run folder.
-        seed: Of all random numbers.
-        device: Where talks are encoded before the first step.
-        loggers: Receive losses and scores.
-        callbacks: Of the Trainer, beside the training's own.
-        resume: A checkpoint to continue from.
+        system: System whose backbone is trained.
+        talks: Training talks.
+        dev: Development talks that are streamed to rank the checkpoints.
+        settings: Settings of the training.
+        trainer_options: The user's arguments of Lightning's Trainer.
+        folder: Run folder.
+        seed: Seed of all random number generators.
+        device: Device on which talks are encoded before the first step.
+        loggers: Lightning loggers of losses and scores.
+        callbacks: Further Lightning callbacks.
+        resume: Checkpoint to resume from. None starts a new training.
 
     Returns:
-        The checkpoints that are best by development BLEU, best first.
+        Paths of the best checkpoints by development BLEU, best first.
 
     Raises:
-        ZooError: The talks, the settings or the backbone do not fit together.
+        ZooError: The talks or the backbone lack data or parts that a stage needs, the Trainer
+            refuses an option, or ``examples`` cannot be divided among the batches of a step.
     """
     system.synthesizer = None
     lightning.seed_everything(seed, workers=True)
     samplers = make_samplers(system, talks, settings)  # talks are checked before weights are loaded
 
+    trainer, best = _trainer(
+        system=system,
+        dev=dev,
+        settings=settings,
+        trainer_options=trainer_options,
+        folder=folder,
+        loggers=loggers,
+        callbacks=callbacks,
+    )
+    prepare(system, talks, settings, samplers, device)
+    module = Training(
+        system=system,
+        curriculum=settings.curriculum,
+        objectives=settings.objectives,
+        weight_decay=settings.weight_decay,
+        betas=(settings.betas[0], settings.betas[1]),
+        log_every_steps=settings.log_every_steps,
+    )
+    data = TrainingData(
+        samplers=samplers,
+        curriculum=settings.curriculum,
+        objectives=settings.objectives,
+        seed=seed,
+        workers=settings.data_workers,
+    )
+    checkpoint = None if resume is None else str(resume)
+    trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+    # ``save_every_steps`` may not divide the number of steps, so the final state is written here
+    trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")
+
+    ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
+    return [Path(path) for path, _ in ranked]
+
+
+def _trainer(
+    *,
+    system: StreamingSystem,
+    dev: Sequence[Talk],
+    settings: TrainingSettings,
+    trainer_options: Mapping[str, Any],
+    folder: Path,
+    loggers: Sequence[Logger],
+    callbacks: Sequence[Callback],
+) -> tuple[lightning.Trainer, ModelCheckpoint]:
+    """Create the Trainer with its evaluation and checkpoint callbacks.
+
+    Args:
+        system: System whose backbone is trained.
+        dev: Development talks that are streamed to rank the checkpoints.
+        settings: Settings of the training.
+        trainer_options: The user's arguments of Lightning's Trainer.
+        folder: Run folder.
+        loggers: Lightning loggers of losses and scores.
+        callbacks: Further Lightning callbacks.
+
+    Returns:
+        The Trainer, and the callback that keeps the best checkpoints.
+
+    Raises:
+        ZooError: Lightning refuses an option, or ``examples`` of a stage cannot be divided among
+            the batches of a step.
+    """
     evaluation = StreamingEvaluation(
         talks=dev,
         every_steps=settings.evaluate_every_steps,
@@ -179,41 +257,28 @@ def fit(
         callbacks=[evaluation, RandomState(), last, best, *callbacks],
         default_root_dir=str(folder),
     )
+
     batches = trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches
-    settings.curriculum.shared(batches)
-
-    prepare(system, talks, settings, samplers, device)
-    module = Training(
-        system=system,
-        curriculum=settings.curriculum,
-        objectives=settings.objectives,
-        weight_decay=settings.weight_decay,
-        betas=(settings.betas[0], settings.betas[1]),
-        log_every_steps=settings.log_every_steps,
-    )
-    data = TrainingData(
-        samplers=samplers,
-        curriculum=settings.curriculum,
-        objectives=settings.objectives,
-        seed=seed,
-        workers=settings.data_workers,
-    )
-    trainer.fit(
-        module,
-        datamodule=data,
-        ckpt_path=None if resume is None else str(resume),
-        weights_only=True,
-    )
-    trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")  # the end, whatever the interval
-
-    ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
-    return [Path(path) for path, _ in ranked]
+    settings.curriculum.shared(batches)  # raises if the examples of a stage are not divisible
+    return trainer, best
 
 
 def make_samplers(
     system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings
 ) -> dict[str, Sampler]:
-    """Samplers by name of the stage. Raises ZooError for talks that lack what a stage needs."""
+    """Create the sampler of each stage.
+
+    Args:
+        system: System, which has the target language and the chunk duration.
+        talks: Training talks.
+        settings: Settings of the training.
+
+    Returns:
+        Samplers by name of the stage.
+
+    Raises:
+        ZooError: A talk lacks labels that the examples of a stage need.
+    """
     return {
         stage.name: settings.sampling(stage).sampler(
             talks, target=system.target_language, chunk_seconds=system.chunk_seconds
@@ -229,25 +294,38 @@ def prepare(
     samplers: Mapping[str, Sampler],
     device: torch.device,
 ) -> None:
-    """Create the network, the objectives' heads and the outputs of a frozen encoder.
+    """Create the network and the heads of the objectives, and encode talks for frozen encoders.
+
+    Args:
+        system: System whose network is created.
+        talks: Training talks.
+        settings: Settings of the training.
+        samplers: Samplers by name of the stage.
+        device: Device on which talks are encoded.
 
     Raises:
-        ZooError: The backbone or the talks lack what a stage needs.
+        ZooError: The backbone lacks a part that a stage trains, or cannot encode whole talks for a
+            stage with encoded audio; or a talk lacks labels that an objective needs.
     """
     system.configure_model()
     backbone = system.backbone
     if isinstance(backbone, FeatureNormalising):
-        some = talks[:: -(-len(talks) // NORMALISATION_TALKS) or 1]
-        backbone.fit_features(audio.load(t.file, start=t.offset, duration=t.duration) for t in some)
+        interval = max(1, math.ceil(len(talks) / NORMALISATION_TALKS))
+        backbone.fit_features(
+            audio.load(talk.file, start=talk.offset, duration=talk.duration)
+            for talk in talks[::interval]
+        )
 
     for stage in settings.curriculum.stages:
         backbone.trainable(stage.trains)  # raises for an unknown part
     backbone.requires_grad_(True)
-    system.train()  # what was loaded may be in eval mode, and Lightning leaves modes as they are
+    system.train()  # loaded modules may be in eval mode, and Lightning does not change the mode
 
     for name in dict.fromkeys(stage.objective for stage in settings.stages()):
-        own = [samplers[s.name] for s in settings.stages() if s.objective == name]
-        settings.objectives[name].prepare(talks, backbone, own)
+        objective_samplers = [
+            samplers[stage.name] for stage in settings.stages() if stage.objective == name
+        ]
+        settings.objectives[name].prepare(talks, backbone, objective_samplers)
     for stage in settings.stages():
         if settings.sampling(stage).encoded:
             if not isinstance(backbone, TalkEncoder):
@@ -261,9 +339,15 @@ def prepare(
 
 
 def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
-    """The checkpoint a run folder can be resumed from under the Trainer's ``strategy``.
+    """Return the checkpoint from which a run can be resumed.
 
-    Raises ZooError when there is none, a damaged one, or one of another strategy.
+    Args:
+        folder: Run folder.
+        strategy: Strategy of the Trainer that resumes the run.
+
+    Raises:
+        ZooError: The run folder has no checkpoint, the checkpoint is damaged, or the checkpoint was
+            written with an incompatible strategy.
     """
     path = folder / CHECKPOINTS / "last.ckpt"
     if not path.exists():

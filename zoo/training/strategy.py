@@ -1,6 +1,8 @@
-"""ZeRO by DeepSpeed, on GPUs and, for tests, on CPU processes. Imports DeepSpeed only when one is made.
+"""Lightning strategy for DeepSpeed ZeRO (Rajbhandari et al., 2020), on GPUs and on CPU processes.
 
-Knows no model: parameters keep the dtype they have, each process keeps a share of float32 copies and of the optimizer.
+CPU processes are meant for tests. DeepSpeed is imported only when a strategy is used. Parameters
+keep their data type. Each process stores one part of the float32 copies and of the optimizer
+states.
 """
 
 import shutil
@@ -13,14 +15,21 @@ from lightning.pytorch.strategies import DeepSpeedStrategy
 
 from zoo.errors import ZooError
 
-STATES = "*_optim_states.pt"  # files of a checkpoint, one per process
+STATES = "*_optim_states.pt"  # optimizer state files of a checkpoint; each process writes one file
 
 
 class ZeRO(DeepSpeedStrategy):
-    """ZeRO stage 1 (optimizer states are shared out) or 2 (gradients, too).
+    """DeepSpeed strategy for ZeRO stages 1 and 2 with resumable checkpoints.
 
-    offload: the float32 copies and the optimizer live in main memory. Mixed precision is autocast, as without ZeRO.
-    Raises ZooError where DeepSpeed is not installed.
+    Stage 1 partitions the optimizer states among the processes. Stage 2 partitions the gradients as
+    well. Mixed precision uses autocast, as in a training without ZeRO.
+
+    Args:
+        stage: ZeRO stage.
+        offload: Whether the float32 copies and the optimizer states are stored in main memory.
+
+    Raises:
+        ZooError: DeepSpeed is not installed.
     """
 
     def __init__(self, *, stage: Literal[1, 2] = 2, offload: bool = False) -> None:
@@ -28,40 +37,43 @@ class ZeRO(DeepSpeedStrategy):
             raise ZooError("strategy=deepspeed_... needs DeepSpeed: pip install -e .[deepspeed].")
         super().__init__(stage=stage, offload_optimizer=offload, logging_batch_size_per_gpu=1)
         assert isinstance(self.config, dict)
-        self.config["zero_force_ds_cpu_optimizer"] = (
-            False  # ours is PyTorch's, also when it is offloaded
-        )
+        # with offload DeepSpeed would require its own optimizer; the training uses PyTorch's AdamW
+        self.config["zero_force_ds_cpu_optimizer"] = False
 
     @property
     def root_device(self) -> torch.device:
-        """With an index even on CPU: DeepSpeed asks for one."""
+        """Device of this process, with an index also on CPU, as DeepSpeed requires."""
         device = super().root_device
         return torch.device("cpu", 0) if device.type == "cpu" else device
 
     def setup_environment(self) -> None:
-        """Join the other processes. Raises ZooError where DeepSpeed has chosen another device than this training."""
+        """Initialise the communication between processes.
+
+        Raises ZooError if DeepSpeed has selected another accelerator than the training.
+        """
         import deepspeed.ops
         from deepspeed.accelerator import get_accelerator
 
-        if (chosen := get_accelerator().device_name()) != self.root_device.type:
+        accelerator = get_accelerator().device_name()
+        if accelerator != self.root_device.type:
             raise ZooError(
-                f"DeepSpeed works on {chosen} here, not on {self.root_device.type}; "
+                f"DeepSpeed works on {accelerator} here, not on {self.root_device.type}; "
                 f"set DS_ACCELERATOR={self.root_device.type} in the environment."
             )
         if self.root_device.type == "cpu":
             assert self.parallel_devices is not None
-            deepspeed.ops.__compatible_ops__ = {}  # gloo does without what would be compiled for a minute
+            # no compiled operations: their compilation takes a minute and gloo needs none of them
+            deepspeed.ops.__compatible_ops__ = {}
             self.parallel_devices = [
                 torch.device("cpu", index) for index in range(len(self.parallel_devices))
             ]
-            super(
-                DeepSpeedStrategy, self
-            ).setup_environment()  # Lightning's refuses whatever is not CUDA
+            # DeepSpeedStrategy.setup_environment refuses all devices except CUDA devices
+            super(DeepSpeedStrategy, self).setup_environment()
         else:
             super().setup_environment()
 
     def _format_config(self) -> None:
-        """Autocast instead of weights in half precision; gradients are summed as they are."""
+        """Replace half-precision weights of ``bf16-mixed`` by autocast to bfloat16."""
         assert isinstance(self.config, dict)
         if self.precision_plugin.precision == "bf16-mixed":
             self.config["torch_autocast"] = {
@@ -75,9 +87,13 @@ class ZeRO(DeepSpeedStrategy):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], filepath: str | Path, storage_options: Any = None
     ) -> None:
-        """Write a folder, which takes the place of an earlier one only when all of it is there."""
+        """Write a checkpoint folder.
+
+        A folder of the same name is replaced only after the new folder is complete.
+        """
         path = Path(self.broadcast(filepath))
-        new, old = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.old")
+        new = path.with_name(f"{path.name}.new")
+        old = path.with_name(f"{path.name}.old")
         if self.is_global_zero:
             shutil.rmtree(new, ignore_errors=True)
         self.barrier()
@@ -93,20 +109,35 @@ class ZeRO(DeepSpeedStrategy):
     def load_checkpoint(
         self, checkpoint_path: str | Path, weights_only: bool | None = None
     ) -> dict[str, Any]:
-        """What ``save_checkpoint`` wrote. Raises ZooError where it was written by another number of processes."""
-        found = len(list(Path(checkpoint_path).rglob(STATES)))
-        if found != self.world_size:
+        """Load a checkpoint folder of ``save_checkpoint``.
+
+        Raises ZooError if the number of processes that wrote the checkpoint is not the world size.
+        """
+        num_writers = len(list(Path(checkpoint_path).rglob(STATES)))
+        if num_writers != self.world_size:
             raise ZooError(
-                f"{checkpoint_path} was written by {found} processes; resume it with as many, not {self.world_size}."
+                f"{checkpoint_path} was written by {num_writers} processes; "
+                f"resume it with as many, not {self.world_size}."
             )
         self.deepspeed_engine.checkpoint_engine.load = read
         return super().load_checkpoint(checkpoint_path, weights_only)
 
 
 def read(path: str | Path, map_location: Any = "cpu") -> Any:
-    """One file of a checkpoint. DeepSpeed would run whatever code is in it; this refuses all but its plain values.
+    """Read one file of a DeepSpeed checkpoint without running code from the file.
 
-    Raises pickle.UnpicklingError, RuntimeError, EOFError or OSError for a damaged one.
+    DeepSpeed's own reader unpickles arbitrary objects. This function accepts tensors, plain values
+    and three classes of DeepSpeed.
+
+    Args:
+        path: File to read.
+        map_location: Device of the tensors.
+
+    Raises:
+        pickle.UnpicklingError: The file is damaged or contains another class.
+        RuntimeError: The file is damaged.
+        EOFError: The file is incomplete.
+        OSError: The file cannot be read.
     """
     from deepspeed.runtime.fp16.loss_scaler import LossScaler
     from deepspeed.runtime.zero.config import ZeroStageEnum
@@ -117,7 +148,15 @@ def read(path: str | Path, map_location: Any = "cpu") -> Any:
 
 
 def check_resumable(checkpoint: Path, strategy: object) -> None:
-    """Raise ZooError where ``checkpoint`` was written under a strategy unlike the one a Trainer is given."""
+    """Check that a checkpoint and the Trainer's strategy have the same format.
+
+    Args:
+        checkpoint: Folder (written with ``ZeRO``) or file (written with any other strategy).
+        strategy: Strategy of the Trainer that resumes the checkpoint.
+
+    Raises:
+        ZooError: The checkpoint is a folder and the strategy is not ``ZeRO``, or the reverse.
+    """
     sharded = checkpoint.is_dir()
     if sharded != isinstance(strategy, ZeRO):
         before = (

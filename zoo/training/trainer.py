@@ -1,4 +1,4 @@
-"""Lightning's Trainer and its checkpoints."""
+"""Construction of Lightning's Trainer and of the callbacks that write checkpoints."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +12,24 @@ from zoo.errors import ZooError
 
 
 def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
-    """A Trainer with the user's ``options``. Raises ZooError for those that Lightning refuses, and for its DeepSpeed.
+    """Create a Lightning Trainer.
 
-    Stages leave parts of the network without gradients, so DDP is told to look for them.
+    A training stage may leave parts of the network without gradients. DDP therefore runs with
+    ``find_unused_parameters``, also when Lightning would choose DDP for several devices.
+
+    Args:
+        options: The user's arguments of the Trainer.
+        **given: Arguments of the Trainer that the training code sets.
+
+    Raises:
+        ZooError: Lightning refuses an option, or ``strategy`` names Lightning's own DeepSpeed
+            strategy.
     """
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, str) and strategy.startswith("deepspeed"):
         raise ZooError(
-            f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, which resumes."
+            f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, "
+            "which resumes."
         )
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
@@ -37,7 +47,19 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
 def savers(
     folder: Path, *, save_every_steps: int, evaluate_every_steps: int, monitor: str, keep: int
 ) -> tuple[ModelCheckpoint, ModelCheckpoint]:
-    """The last state, to go on from, and the ``keep`` best by the ``monitor``, development BLEU."""
+    """Create the callbacks that write checkpoints.
+
+    Args:
+        folder: Folder of the checkpoints.
+        save_every_steps: Number of optimizer steps between two writes of the last state.
+        evaluate_every_steps: Number of optimizer steps between two updates of the best checkpoints.
+        monitor: Logged name of the score that ranks checkpoints; higher is better.
+        keep: Number of best checkpoints to keep.
+
+    Returns:
+        The callback for the last state, from which a run resumes, and the callback for the best
+        checkpoints, which have weights only.
+    """
     last = ModelCheckpoint(
         dirpath=folder,
         filename="last",
