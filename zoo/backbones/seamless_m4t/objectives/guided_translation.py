@@ -1,8 +1,9 @@
-"""Translation of whole excerpts with guided cross-attention.
+"""Training objective of speech translation with guided cross-attention.
 
-The encoder output of a SeamlessM4T carries no positions, and a small model needs far more steps to
-learn them on long excerpts. The guide is supervision of *training* alone, by the word times of the
-corpus; the policies that stream are training-free.
+A guide is a loss term that concentrates cross-attention on the audio of given words. The encoder
+output of a SeamlessM4T has no position information. Without a guide, a small model needs far more
+steps until its cross-attention aligns words of long excerpts with their audio. The guide uses the
+word times of the corpus, in training only; the streaming policies need no training.
 """
 
 from collections.abc import Sequence
@@ -29,12 +30,13 @@ from zoo.types import SAMPLE_RATE, Samples, UnitKind
 
 @dataclass(slots=True)
 class GuidedBatch:
-    """Excerpts with the place of each predicted word in the audio.
+    """A batch of source speech, decoder ids, and audio positions of words.
 
     Attributes:
-        speech: See ``SpeechBatch``.
-        first: (batch, T) first encoder frame of the word that each position predicts; -1: no word.
-        last: (batch, T) last encoder frame of that word.
+        speech: Source speech and decoder ids.
+        first: (batch, T) first encoder frame of the source word that is aligned with the target
+            word predicted at each position; -1 for positions without an aligned source word.
+        last: (batch, T) last encoder frame of the same source word; -1 where ``first`` is -1.
     """
 
     speech: SpeechBatch
@@ -42,22 +44,27 @@ class GuidedBatch:
     last: Tensor
 
     def to(self, device: torch.device) -> "GuidedBatch":
-        """The same batch on ``device``."""
+        """Return a copy of the batch on ``device``."""
         return GuidedBatch(self.speech.to(device), self.first.to(device), self.last.to(device))
 
 
 class GuidedTranslation(Objective):
-    """Cross-entropy of the translation, and two guides of cross-attention.
+    """The objective that trains translation with two guides of cross-attention.
 
-    Each guide is the mean over a layer's heads, see ``guide_loss``.
+    The loss is the cross-entropy of the translation plus two weighted guides. Each guide averages
+    the cross-attention of a decoder layer over the heads and applies ``guide_loss``. In layer
+    ``layer``, each position is guided to the last source word that is aligned with the target word
+    predicted at the position. In the layer below, each position is guided to the last source word
+    that is aligned with the target word that is the position's input.
 
     Args:
-        layer: Layer of the decoder whose attention is pulled to the last source word that the
-            *predicted* word is aligned to.
-        guide: Weight of that guide.
-        own: Weight of the guide of the layer below, which is pulled to the last source word that
-            the *input* word is aligned to.
-        sampling: The excerpts to train on.
+        layer: Index of the decoder layer that is guided by predicted words.
+        guide: Weight of the guide of layer ``layer``.
+        own: Weight of the guide of the layer below ``layer``; 0 switches the guide off.
+        sampling: Configuration of the excerpts to train on.
+
+    Raises:
+        ZooError: If an index or weight is negative, or ``own`` is positive and ``layer`` is 0.
     """
 
     def __init__(
@@ -88,7 +95,16 @@ class GuidedTranslation(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take the backbone's collator; raises ZooError for another family or a missing layer."""
+        """Take collator and vocabularies from the backbone.
+
+        Args:
+            talks: Ignored; the talks of the training set.
+            backbone: Loaded SeamlessM4T with speech output.
+            samplers: Ignored; the samplers of the training excerpts.
+
+        Raises:
+            ZooError: If the backbone is of another family, or its decoder has no layer ``layer``.
+        """
         if not isinstance(backbone, SeamlessM4TSpeech):
             raise ZooError(
                 "The guided_translation objective trains a SeamlessM4T that speaks, "
@@ -105,11 +121,11 @@ class GuidedTranslation(Objective):
         self._vocabularies = {
             unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)
         }
-        # other implementations return no attention weights
+        # Other attention implementations return no attention weights
         backbone.decoder.module.set_attn_implementation("eager")
 
     def batch(self, examples: Sequence[Excerpt]) -> GuidedBatch:
-        """The collated excerpts and the encoder frames of their words."""
+        """Collate excerpts, and find the encoder frames of aligned words."""
         assert self._collate is not None, "prepare comes first"
         speech = self._collate(examples)
         first = torch.full_like(speech.inputs, -1)
@@ -117,27 +133,51 @@ class GuidedTranslation(Objective):
 
         for row, excerpt in enumerate(examples):
             opening = len(self._collate.opening[excerpt.language.code])
-            spans = self._frames(excerpt, speech.inputs[row, opening:])
-            predicting = slice(opening - 1, opening - 1 + len(spans))
-            first[row, predicting] = spans[:, 0]
-            last[row, predicting] = spans[:, 1]
+            spans = self._token_spans(excerpt, speech.inputs[row, opening:])
+            # The position before a token predicts the token
+            positions = slice(opening - 1, opening - 1 + len(spans))
+            first[row, positions] = spans[:, 0]
+            last[row, positions] = spans[:, 1]
         return GuidedBatch(speech, first, last)
 
-    def _frames(self, excerpt: Excerpt, ids: Tensor) -> Tensor:
-        """(tokens, 2): first and last encoder frame of each token's word, -1 where unaligned."""
+    def _token_spans(self, excerpt: Excerpt, ids: Tensor) -> Tensor:
+        """Find the encoder frames of each token's aligned source word.
+
+        Args:
+            excerpt: Excerpt with alignment times of its target words.
+            ids: (n,) token ids of the translation, padded at the end.
+
+        Returns:
+            (tokens, 2) first and last encoder frame, -1 for tokens of words without alignment.
+        """
         assert self._collate is not None
         ids = ids[ids != self._collate.padding]
-        words = self._vocabularies[excerpt.language.unit].word_starts(ids).cumsum(dim=0) - 1
+        word_starts = self._vocabularies[excerpt.language.unit].word_starts(ids)
+        word_indices = word_starts.cumsum(dim=0) - 1  # (tokens,) target word of each token
 
-        rate = SAMPLE_RATE / self._frame_samples
-        spans = [
-            (-1, -1) if span is None else tuple(int((time - excerpt.start) * rate) for time in span)
-            for span in excerpt.spans or [None] * len(excerpt.target)
-        ]
-        return torch.tensor(spans, dtype=torch.long).view(-1, 2)[words]
+        frame_rate = SAMPLE_RATE / self._frame_samples
+        word_spans = []
+        for span in excerpt.spans or [None] * len(excerpt.target):
+            if span is None:
+                word_spans.append((-1, -1))
+            else:
+                start, end = span
+                first = int((start - excerpt.start) * frame_rate)
+                last = int((end - excerpt.start) * frame_rate)
+                word_spans.append((first, last))
+        return torch.tensor(word_spans, dtype=torch.long).view(-1, 2)[word_indices]
 
     def losses(self, backbone: Backbone, batch: GuidedBatch) -> dict[str, Tensor]:
-        """``loss``, its terms ``translation``, ``guide`` and ``own``, and ``token_accuracy``."""
+        """Compute the losses of a batch.
+
+        Args:
+            backbone: SeamlessM4T that is trained.
+            batch: Collated excerpts.
+
+        Returns:
+            ``loss``, the weighted sum; its terms ``translation`` (nats per token), ``guide`` and,
+            if its weight is positive, ``own``; and ``token_accuracy``.
+        """
         assert isinstance(backbone, SeamlessM4TSpeech), "prepare has checked it"
         speech = batch.speech
         memory, mask = backbone.memories(speech.features, speech.lengths)
@@ -149,9 +189,11 @@ class GuidedTranslation(Objective):
             use_cache=False,
         )
 
-        labelled = speech.labels != IGNORED
-        logits = backbone.decoder.head(output.last_hidden_state[labelled]).float()
-        labels = speech.labels[labelled]
+        is_labelled = speech.labels != IGNORED  # (batch, T)
+        logits = backbone.decoder.head(output.last_hidden_state[is_labelled]).float()
+        labels = speech.labels[is_labelled]  # (labelled tokens,)
+
+        # Mean over heads of each layer: (batch, T, frames)
         attention = [layer.float().mean(dim=1) for layer in output.cross_attentions]
         losses = {
             "translation": functional.cross_entropy(logits, labels),
@@ -160,21 +202,25 @@ class GuidedTranslation(Objective):
         }
         losses["loss"] = losses["translation"] + self.guide * losses["guide"]
 
-        if self.own:  # the input word is the word that the position before predicts
-            first, last = (
-                functional.pad(frames[:, :-1], (1, 0), value=-1)
-                for frames in (batch.first, batch.last)
-            )
+        if self.own:
+            # The input word of a position is the word that the position before predicts
+            first = functional.pad(batch.first[:, :-1], (1, 0), value=-1)
+            last = functional.pad(batch.last[:, :-1], (1, 0), value=-1)
             losses["own"] = span_loss(attention[self.layer - 1], first, last)
             losses["loss"] = losses["loss"] + self.own * losses["own"]
         return losses
 
 
 def span_loss(attention: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    """``guide_loss`` of attention (batch, T, frames) to frames ``first`` to ``last`` (batch, T).
+    """Compute ``guide_loss`` of attention to spans of frames.
 
-    Positions whose ``first`` is -1 are left out.
+    Args:
+        attention: (batch, T, frames) attention weights.
+        first: (batch, T) first frame of each position's span; -1 leaves the position out.
+        last: (batch, T) last frame of each position's span.
     """
-    frame = torch.arange(attention.shape[-1], device=attention.device)
-    mask = (frame >= first[..., None]) & (frame <= last[..., None]) & (first >= 0)[..., None]
+    frames = torch.arange(attention.shape[-1], device=attention.device)
+    in_span = (frames >= first[..., None]) & (frames <= last[..., None])  # (batch, T, frames)
+    has_span = (first >= 0)[..., None]  # (batch, T, 1)
+    mask = in_span & has_span
     return guide_loss(attention, mask)

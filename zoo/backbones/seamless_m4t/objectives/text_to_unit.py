@@ -1,8 +1,9 @@
-"""From states of a frozen text decoder to speech units: what a text-to-unit model (T2U) predicts.
+"""Training objective of the text-to-unit model (T2U), which predicts speech units of a text.
 
-Guided attention is supervision of *training* alone: the synthesiser's word times say which word a
-unit belongs to, and the cross-attention of the last layer is pulled to that word, so that SimulU
-can read off it which units to cut. The policy that streams is training-free.
+T2U receives the states of the frozen text decoder. A guide, which is an additional loss term,
+concentrates the cross-attention of T2U's last layer on the word that a unit belongs to. The word
+times of the speech synthesiser define the word of each unit. SimulU uses this cross-attention to
+cut units between words. The guide is used in training only; the streaming policy needs no training.
 """
 
 import zlib
@@ -43,19 +44,22 @@ from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
 
 @dataclass
 class UnitBatch(TensorBatch):
-    """Clips with source audio first, then clips whose text the text encoder reads.
+    """A batch of texts and units.
+
+    The first B1 rows have source audio, which the speech encoder encodes. The other B2 rows have a
+    text, which the text encoder encodes.
 
     Attributes:
-        padding: Id of padding in texts.
-        features: (B1, F, width) of source audio.
-        lengths: (B1,) features that are no padding.
-        encoder_ids: (B2, S) input of the text encoder.
-        text: (batch, T) input of the text decoder.
-        text_lengths: (batch,) ids of ``text`` that are no padding.
-        inputs: (batch, U) input of T2U.
-        labels: (batch, U) id that each input predicts.
-        word_mask: (batch, U, T) bool: the decoder's positions of the word that the predicted unit
-            belongs to; empty rows for what is no unit.
+        padding: Id that pads shorter texts.
+        features: (B1, F, 2 x bins) stacked filterbank features of source audio.
+        lengths: (B1,) number of feature frames of each row, without padding.
+        encoder_ids: (B2, S) input ids of the text encoder.
+        text: (batch, T) input ids of the text decoder.
+        text_lengths: (batch,) number of ids in each row of ``text``, without padding.
+        inputs: (batch, U) input ids of T2U's decoder.
+        labels: (batch, U) id that T2U predicts at each input, or ``IGNORED``.
+        word_mask: (batch, U, T) bool, True for text positions of the word that the predicted unit
+            belongs to; all False for inputs that do not predict a unit.
     """
 
     padding: int
@@ -70,23 +74,30 @@ class UnitBatch(TensorBatch):
 
 
 class TextToUnit(Objective):
-    """Cross-entropy of the collapsed units of clips, and guided attention.
+    """The objective that trains the text-to-unit model.
 
-    Clips have down to one word: cascades that synthesise nothing but new words are trained for
-    that, and are compared fairly.
+    The loss is the cross-entropy of the units of a clip, with consecutive equal units merged, plus
+    a weighted guide of the cross-attention. Clips may have a single word, since cascades synthesise
+    single new words, too.
 
     Args:
-        speech: Share of the clips whose text decoder attends to their source audio; the others
-            attend to the text encoder, as in TTS.
-        ahead: Most seconds of source audio beyond the words, as audio not translated yet.
-        open: Share of the clips whose text has no end, as a text in the middle of a talk.
-        label_smoothing: Of the cross-entropy.
-        noise: Share of the input units that are replaced by random ones, so that the model relies
-            on the text more than on its previous units.
-        guide: Weight of the guide of the last layer's attention to the word of a unit; 0: none.
-        state: The decoder state of a token: 0: its own; -1: the state that predicts it (fewer wrong
-            words on sentences; more wrong words when streaming).
-        sampling: The clips to train on.
+        speech: Share of the clips whose text decoder attends to the clip's encoded source audio.
+            For the other clips, the text decoder attends to the encoded text, as in text to speech.
+        ahead: Longest source audio after the last word, in seconds. In streaming, such audio is
+            received but not translated yet.
+        open: Share of the clips whose text has no end token, like a text in the middle of a talk.
+        label_smoothing: Label smoothing of the cross-entropy.
+        noise: Share of the input units that are replaced by random units, so that T2U relies more
+            on the text than on previous units.
+        guide: Weight of the guide; 0 switches the guide off.
+        state: Text decoder state that represents a token: 0 for the state at the token, -1 for the
+            state that predicts the token. With -1, T2U produces fewer wrong words on sentences, but
+            more wrong words in streaming.
+        sampling: Configuration of the clips to train on.
+
+    Raises:
+        ZooError: If a share is not between 0 and 1, ``ahead`` or ``guide`` is negative, or
+            ``state`` is neither 0 nor -1.
     """
 
     def __init__(
@@ -111,9 +122,9 @@ class TextToUnit(Objective):
         for name, share in shares.items():
             if not 0 <= share <= 1:
                 raise ZooError(f"text_to_unit.{name} is a share, from 0 to 1, not {share}.")
-        for name, least in (("ahead", ahead), ("guide", guide)):
-            if least < 0:
-                raise ZooError(f"text_to_unit.{name} is at least 0, not {least}.")
+        for name, value in (("ahead", ahead), ("guide", guide)):
+            if value < 0:
+                raise ZooError(f"text_to_unit.{name} is at least 0, not {value}.")
         if state not in (0, -1):
             raise unknown_choice("text_to_unit.state", state, (0, -1))
         self.speech = speech
@@ -128,37 +139,53 @@ class TextToUnit(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take the backbone's ids and units; raises ZooError for a backbone without one of them."""
-        speaking = with_text_encoder(backbone, objective="text_to_unit")
-        fit_units(speaking, samplers)
-        self._collate = UnitCollator.of(speaking, state=self.state)
-        if self.guide:  # other implementations return no attention weights
-            speaking.speaker.t2u.set_attn_implementation("eager")
+        """Take tokenizer and codebook from the backbone; fit the codebook if there is none.
+
+        Args:
+            talks: Ignored; the talks of the training set.
+            backbone: Loaded SeamlessM4T with a text encoder.
+            samplers: Samplers of the training clips, to which the codebook is fitted.
+
+        Raises:
+            ZooError: If the backbone is of another family, or has no text encoder or no codebook.
+        """
+        seamless = with_text_encoder(backbone, objective="text_to_unit")
+        fit_units(seamless, samplers)
+        self._collate = UnitCollator.of(seamless, state=self.state)
+        if self.guide:
+            # Other attention implementations return no attention weights
+            seamless.speaker.t2u.set_attn_implementation("eager")
 
     def batch(self, examples: Sequence[Clip]) -> UnitBatch:
-        """All random choices are a function of the clips alone."""
+        """Collate clips with random choices, which depend on the texts of the clips only."""
         assert self._collate is not None, "prepare comes first"
         seed = zlib.crc32(" ".join(clip.excerpt.text for clip in examples).encode())
-        random = np.random.default_rng(seed)
+        generator = np.random.default_rng(seed)
 
-        order = random.permutation(len(examples))
-        clips = [self._extended(examples[place], random) for place in order]
-        opened = random.random(len(clips)) < self.open
-        with_audio = int(random.binomial(len(clips), self.speech))
+        order = generator.permutation(len(examples))
+        clips = [self._extended(examples[index], generator) for index in order]
+        opened = generator.random(len(clips)) < self.open
+        with_audio = int(generator.binomial(len(clips), self.speech))
         batch = self._collate(clips, with_audio=with_audio, opened=opened.tolist())
-        return replace(batch, inputs=self._collate.noisy(batch.inputs, self.noise, random))
+        return replace(batch, inputs=self._collate.noisy(batch.inputs, self.noise, generator))
 
-    def _extended(self, clip: Clip, random: np.random.Generator) -> Clip:
-        """The clip with source audio that goes on for a while, at most to the end of its talk."""
+    def _extended(self, clip: Clip, generator: np.random.Generator) -> Clip:
+        """Extend a clip's source audio by at most ``ahead`` seconds, within the clip's talk."""
         excerpt = clip.excerpt
-        latest = max(excerpt.end, excerpt.talk.duration)
-        end = min(excerpt.end + random.uniform(0, self.ahead), latest)
+        latest_end = max(excerpt.end, excerpt.talk.duration)
+        end = min(excerpt.end + generator.uniform(0, self.ahead), latest_end)
         return replace(clip, excerpt=replace(excerpt, end=end))
 
     def losses(self, backbone: Backbone, batch: UnitBatch) -> dict[str, Tensor]:
-        """``loss``, its terms ``units`` and ``guide``, and ``unit_accuracy``.
+        """Compute the losses of a batch.
 
-        The accuracy is that of the units and their end.
+        Args:
+            backbone: SeamlessM4T that is trained.
+            batch: Collated clips.
+
+        Returns:
+            ``loss``, the weighted sum; its terms ``units`` (nats per unit) and, if its weight is
+            positive, ``guide``; and ``unit_accuracy``. The end of the units counts as a unit.
         """
         assert isinstance(backbone, SeamlessM4TSpeech), "prepare has checked it"
         states = text_states(backbone, batch)
@@ -171,8 +198,9 @@ class TextToUnit(Objective):
             use_cache=False,
         )
 
-        labelled = batch.labels != IGNORED
-        logits, labels = output.logits[labelled].float(), batch.labels[labelled]
+        is_labelled = batch.labels != IGNORED  # (batch, U)
+        logits = output.logits[is_labelled].float()
+        labels = batch.labels[is_labelled]
         units = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         losses = {
             "loss": units,
@@ -187,35 +215,45 @@ class TextToUnit(Objective):
 
 @torch.no_grad()
 def text_states(backbone: SeamlessM4TSpeech, batch: UnitBatch) -> Tensor:
-    """(batch, T, width) states of the frozen text decoder, over audio or over an encoded text."""
+    """Run the frozen text decoder over the encoded audio or the encoded text of each row.
+
+    Args:
+        backbone: SeamlessM4T with a text encoder.
+        batch: Collated clips.
+
+    Returns:
+        Hidden states of the text decoder, (batch, T, width).
+    """
     memories = []
     if len(batch.features):
         memories.append(backbone.memories(batch.features, batch.lengths))
     if len(batch.encoder_ids):
         memories.append(encode_text(backbone, batch.encoder_ids, batch.padding))
+
+    # Rows with audio, then rows with a text: (B1, T) and (B2, T)
     texts = batch.text.split([len(memory) for memory, _ in memories])
-    return torch.cat(
-        [
-            decoder_states(backbone, text, *memory)
-            for text, memory in zip(texts, memories, strict=True)
-        ]
-    )
+    states = [
+        decoder_states(backbone, text, memory, mask)
+        for text, (memory, mask) in zip(texts, memories, strict=True)
+    ]
+    return torch.cat(states)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCollator:
-    """Clips to a batch; runs in a data worker.
+    """A function that converts clips into a batch, in a data worker.
 
     Attributes:
-        ids: Of texts.
-        audio: The backbone's collator of source audio.
-        vocabularies: Where words begin, by unit of the language.
-        codebook: Units of target speech.
-        languages: Codes of languages.
-        end: T2U's id of the end.
+        ids: Converter from translations to ids of the text encoder and the text decoder.
+        audio: Collator whose spectrogram and stride compute features of source audio.
+        vocabularies: Word boundaries of token ids, by the language's unit of text.
+        codebook: Codebook that maps target speech to units.
+        languages: Spoken languages and their ids.
+        end: T2U's id of the end token.
         offset: T2U's id of unit 0.
-        unit_samples: Samples of a unit frame.
-        state: See ``TextToUnit``.
+        unit_samples: Number of samples per unit frame.
+        state: Text decoder state that represents a token: 0 for the state at the token, -1 for the
+            state that predicts the token.
     """
 
     ids: TextIds
@@ -230,7 +268,15 @@ class UnitCollator:
 
     @classmethod
     def of(cls, backbone: SeamlessM4TSpeech, *, state: int) -> "UnitCollator":
-        """The collator of a backbone; raises ZooError for one without units."""
+        """Return the collator of a loaded backbone.
+
+        Args:
+            backbone: SeamlessM4T with a text encoder.
+            state: Text decoder state that represents a token, 0 or -1.
+
+        Raises:
+            ZooError: If the backbone has no codebook of units.
+        """
         if backbone.codebook is None:
             raise ZooError(
                 f"{backbone.title} has no codebook, so clips have no units; train its vocoder "
@@ -257,15 +303,16 @@ class UnitCollator:
         """Collate clips.
 
         Args:
-            clips: The clips.
-            with_audio: How many of them, from the first on, have their source audio.
-            opened: Per clip, whether its text has no end.
+            clips: Clips of the batch.
+            with_audio: Number of clips, from the first clip on, whose source audio is encoded.
+            opened: Whether the end token of the text is left out, for each clip.
         """
         ids = self.ids
         texts = [
-            ids.decoder(clip.excerpt, closed=not open)
-            for clip, open in zip(clips, opened, strict=True)
+            ids.decoder(clip.excerpt, closed=not is_open)
+            for clip, is_open in zip(clips, opened, strict=True)
         ]
+        # Merged units and their numbers of frames, for each clip
         runs = [collapsed(self.codebook.encode(clip.samples)) for clip in clips]
         rows = [self._row(clip, units) for clip, (units, _) in zip(clips, runs, strict=True)]
         features = [
@@ -275,13 +322,15 @@ class UnitCollator:
 
         inputs = padded([row[:-1] for row in rows], self.end)
         word_mask = torch.zeros(*inputs.shape, max(map(len, texts)), dtype=torch.bool)
-        for place, (clip, (_, frames)) in enumerate(zip(clips, runs, strict=True)):
-            mask = self._word_mask(clip, frames)  # from input 1 on: the language predicts unit 0
-            word_mask[place, 1 : 1 + mask.shape[0], : mask.shape[1]] = mask
+        for row, (clip, (_, frames)) in enumerate(zip(clips, runs, strict=True)):
+            mask = self._word_mask(clip, frames)  # (units, positions)
+            units, positions = mask.shape
+            # Input 1, the language, predicts unit 0
+            word_mask[row, 1 : 1 + units, :positions] = mask
         return UnitBatch(
             padding=ids.padding,
             features=padded(features, 0),
-            lengths=torch.tensor([len(one) for one in features]),
+            lengths=torch.tensor([len(row) for row in features]),
             encoder_ids=padded(
                 [ids.encoder(clip.excerpt) for clip in clips[with_audio:]], ids.padding
             ),
@@ -292,44 +341,61 @@ class UnitCollator:
             word_mask=word_mask,
         )
 
-    def noisy(self, inputs: Tensor, share: float, random: np.random.Generator) -> Tensor:
-        """T2U's input (batch, U) with a share of random units; end and language stay."""
-        replaced = torch.from_numpy(random.random(inputs.shape) < share)
-        replaced[:, :2] = False
-        units = torch.from_numpy(random.integers(len(self.codebook.centroids), size=inputs.shape))
+    def noisy(self, inputs: Tensor, share: float, generator: np.random.Generator) -> Tensor:
+        """Replace a share of the input units by random units.
+
+        Args:
+            inputs: (batch, U) input ids of T2U: end, language, units.
+            share: Share of the units that are replaced.
+            generator: Source of all random choices.
+
+        Returns:
+            (batch, U) input ids of T2U.
+        """
+        replaced = torch.from_numpy(generator.random(inputs.shape) < share)
+        replaced[:, :2] = False  # end and language
+        unit_count = len(self.codebook.centroids)
+        units = torch.from_numpy(generator.integers(unit_count, size=inputs.shape))
         return torch.where(replaced, units + self.offset, inputs)
 
     def _row(self, clip: Clip, units: Tensor) -> Tensor:
-        """(n,) end, language, units, end."""
+        """Return T2U's ids of a clip, (n,): end, language, units, end."""
         language = self.languages.units[self.languages.code(clip.excerpt.language)]
         return torch.tensor([self.end, language, *(units + self.offset).tolist(), self.end])
 
     def _word_mask(self, clip: Clip, frames: Tensor) -> Tensor:
-        """(units, positions) bool: the decoder's positions of each unit's word.
+        """Find the text decoder positions of each unit's word.
 
         Args:
-            clip: The clip.
-            frames: (units,) unit frames of each unit.
+            clip: Clip with word times.
+            frames: (units,) number of unit frames of each unit.
+
+        Returns:
+            (units, positions) bool, True for positions of the unit's word.
         """
         language = clip.excerpt.language
         ids = torch.tensor(self.ids.text(clip.excerpt))
-        words = self.vocabularies[language.unit].word_starts(ids).cumsum(dim=0) - 1
+        token_words = self.vocabularies[language.unit].word_starts(ids).cumsum(dim=0) - 1
         opening = len(self.ids.opening[language.code])
-        mask = unit_words(clip.words, frames, self.unit_samples)[:, None] == words
+        words = unit_words(clip.words, frames, self.unit_samples)  # (units,)
+        mask = words[:, None] == token_words  # (units, tokens)
         return functional.pad(mask, (opening + self.state, 0))
 
 
 def unit_words(words: Sequence[Word], frames: Tensor, unit_samples: Samples) -> Tensor:
-    """The word of each unit: the last word that begins before the middle of the unit, or the first.
+    """Find the word that each unit belongs to.
+
+    A unit belongs to the last word that starts before the middle of the unit. A unit before all
+    words belongs to the first word.
 
     Args:
-        words: Words with seconds from the first sample.
-        frames: (n,) unit frames of each unit.
-        unit_samples: Samples of a unit frame.
+        words: Words with start and end in seconds from the first sample.
+        frames: (n,) number of unit frames of each unit.
+        unit_samples: Number of samples per unit frame.
 
     Returns:
         (n,) indices into ``words``.
     """
-    middle = (frames.cumsum(dim=0) - frames / 2) * unit_samples / SAMPLE_RATE
-    begins = torch.tensor([word.start for word in words], dtype=middle.dtype)
-    return (torch.searchsorted(begins, middle, right=True) - 1).clamp_min(0)
+    middles = (frames.cumsum(dim=0) - frames / 2) * unit_samples / SAMPLE_RATE  # seconds
+    starts = torch.tensor([word.start for word in words], dtype=middles.dtype)
+    return (torch.searchsorted(starts, middles, right=True) - 1).clamp_min(0)
