@@ -1,4 +1,4 @@
-"""Feature frames of a live stream that need not be computed again."""
+"""Cache of the feature frames of a live stream."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,12 @@ from zoo.types import Samples
 
 @dataclass(slots=True, eq=False)
 class FeatureCache:
-    """Frames whose whole window has been received; none of them changes as the stream goes on.
+    """Feature frames whose windows have been received completely.
+
+    New audio never changes a cached frame.
 
     Attributes:
-        frames: (n, width).
+        frames: (n, width) cached frames.
         start: Stream position of the first frame, in samples.
     """
 
@@ -21,20 +23,26 @@ class FeatureCache:
     start: Samples = 0
 
     def move(self, start: Samples, *, hop: Samples) -> bool:
-        """Drop the frames before a stream position; all frames if they do not lie on its grid.
+        """Move the start of the cache and drop all earlier frames.
+
+        If the start moves backwards or by a distance that is no multiple of ``hop``, all frames are
+        dropped.
 
         Args:
-            start: Stream position, in samples.
-            hop: Samples between two frames.
+            start: New start, a stream position in samples.
+            hop: Number of samples between two frames.
 
         Returns:
-            Whether the position has changed.
+            Whether the start has changed.
         """
-        moved = start - self.start
-        if moved:
-            dropped = moved // hop if moved > 0 and moved % hop == 0 else len(self.frames)
-            self.frames, self.start = self.frames[dropped:].clone(), start
-        return moved != 0
+        distance = start - self.start
+        if distance == 0:
+            return False
+        on_grid = distance > 0 and distance % hop == 0
+        num_dropped = distance // hop if on_grid else len(self.frames)
+        self.frames = self.frames[num_dropped:].clone()
+        self.start = start
+        return True
 
     def extend(self, frames: Tensor) -> None:
         """Append new frames."""

@@ -12,17 +12,18 @@ from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
 
 @dataclass(slots=True)
 class Batch(TensorBatch):
-    """Trajectories with one latency multiplier, padded at the end (causal attention needs no mask
-    there).
+    """Batch of training dialogues with the same latency multiplier.
+
+    Dialogues are padded at the end, where causal attention needs no mask.
 
     Attributes:
-        audio: (batch, chunks x 15 360) samples from the start of each segment, without left
-            padding, or (batch, chunks x 48, hidden) frames of an encoder that has been run.
-        multiplier: m, the encoder's block in chunks.
-        input_ids: (batch, T).
-        labels: (batch, T), the id *at* each position, or ``IGNORED``.
-        speech_positions: (batch, 12 x chunks) indices into T, -1 after the end of a shorter
-            segment.
+        audio: (batch, chunks x 15 360) samples of each segment, without left padding, or (batch,
+            chunks x 48, hidden) precomputed encoder frames.
+        multiplier: Latency multiplier m, the encoder's block size in chunks.
+        input_ids: (batch, T) int64.
+        labels: (batch, T) int64. The label at position t is input id t, or ``IGNORED``.
+        speech_positions: (batch, 12 x chunks) positions of the speech embeddings in the sequence,
+            padded with -1.
     """
 
     audio: Tensor
@@ -37,9 +38,9 @@ class Output:
     """Result of teacher forcing.
 
     Attributes:
-        loss: Mean cross-entropy over the labelled positions.
-        logits: (labelled, vocabulary).
-        targets: (labelled,).
+        loss: Mean cross-entropy over the labelled positions, a scalar.
+        logits: (n, vocabulary) logits of the n labelled positions.
+        targets: (n,) labels of the n labelled positions.
     """
 
     loss: Tensor
@@ -53,15 +54,15 @@ def collate(
     """Pad segments and their trajectories into one batch.
 
     Args:
-        audio: Samples or encoder frames of each segment.
-        trajectories: One per segment.
-        multiplier: m, the encoder's block in chunks.
-        padding: Id after the end of shorter trajectories.
+        audio: Samples (n,) or encoder frames (n, hidden) of each segment.
+        trajectories: Dialogue of each segment as ids.
+        multiplier: Latency multiplier m, the encoder's block size in chunks.
+        padding: Id that pads shorter dialogues.
     """
     return Batch(
         audio=pad_sequence(list(audio), batch_first=True),
         multiplier=multiplier,
-        input_ids=pad_ids([one.input_ids for one in trajectories], padding),
-        labels=pad_ids([one.labels for one in trajectories], IGNORED),
-        speech_positions=pad_ids([one.speech_positions for one in trajectories], -1),
+        input_ids=pad_ids([trajectory.input_ids for trajectory in trajectories], padding),
+        labels=pad_ids([trajectory.labels for trajectory in trajectories], IGNORED),
+        speech_positions=pad_ids([trajectory.speech_positions for trajectory in trajectories], -1),
     )

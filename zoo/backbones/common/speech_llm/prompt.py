@@ -1,4 +1,4 @@
-"""The dialogue of InfiniSST as token ids: instruction, then speech and translation in turns."""
+"""Dialogue format of InfiniSST as token ids: an instruction, then speech and translation in turns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
 from zoo.errors import ZooError, unknown_choice
 from zoo.languages import Language
 
-MOST = 64  # latency multipliers whose tokens an error message lists
+MAX_LISTED_MULTIPLIER = 64  # largest latency multiplier that an error message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,15 @@ class Template:
     """Strings of the dialogue; the defaults are Llama 3's chat format.
 
     Attributes:
-        instruction: May contain {source} and {target} (names of languages), {multiplier} (m) and
-            {latency}.
-        user: Before the speech of a turn.
-        assistant: Before the translation of a turn.
-        end_of_turn: The token that ends speech and translation; it means READ.
-        speech: The token whose embeddings are replaced by speech; it is never generated.
-        latency: The token that {latency} stands for; contains {multiplier}.
+        instruction: First string of the dialogue. It may contain the fields {source} and {target}
+            (language names), {multiplier} (latency multiplier m) and {latency}.
+        user: String before the speech of a turn.
+        assistant: String before the translation of a turn.
+        end_of_turn: Token after the speech and after the translation of a turn. If the model
+            generates this token, the policy reads more audio.
+        speech: Placeholder token, whose embeddings are replaced by speech embeddings. The token is
+            never generated.
+        latency: Token that replaces {latency}; contains the field {multiplier}.
     """
 
     instruction: str = (
@@ -39,7 +41,7 @@ class Template:
     latency: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ZooError for other names in braces."""
+        """Raises ZooError for unknown fields in braces."""
         latency = formatted(self.latency, multiplier=1)
         names = {"source": "", "target": "", "multiplier": 1, "latency": latency}
         if latency is None or formatted(self.instruction, **names) is None:
@@ -50,16 +52,17 @@ class Template:
             )
 
     def filled(self, *, source: str, target: str, multiplier: int) -> str:
-        """The instruction for two languages, by name, and m."""
+        """Return the instruction for two language names and latency multiplier m."""
         latency = self.latency.format(multiplier=multiplier)
         return self.instruction.format(
             source=source, target=target, multiplier=multiplier, latency=latency
         )
 
     def special_tokens(self, most: int) -> list[str]:
-        """All strings in angle brackets, for a small tokenizer; latency tokens of m = 1 ..
+        """Return all strings in angle brackets, the special tokens of a small tokenizer.
 
-        ``most``.
+        Args:
+            most: Largest latency multiplier m; latency tokens for m = 1 to ``most`` are included.
         """
         filled = [self.filled(source="", target="", multiplier=m) for m in range(1, most + 1)]
         return bracketed([*filled, self.user, self.assistant, self.end_of_turn, self.speech])
@@ -83,7 +86,7 @@ RELEASED = Template(
     speech="<sp_patch>",
     latency="<latency_{multiplier}>",
 )
-OFFLINE = replace(  # as the authors' offline model, their baseline, was trained
+OFFLINE = replace(  # format of the offline baseline of InfiniSST's authors
     RELEASED, instruction=RELEASED.instruction.replace(" with latency {latency}", ""), latency=""
 )
 CHATML = Template(  # Qwen
@@ -105,7 +108,7 @@ TEMPLATES = {
 
 
 def template_named(template: Template | str) -> Template:
-    """A template, or the one of that name. Raises ZooError for an unknown name."""
+    """Return a template, given as an object or by name. Raises ZooError for an unknown name."""
     if isinstance(template, Template):
         return template
     if template not in TEMPLATES:
@@ -115,12 +118,12 @@ def template_named(template: Template | str) -> Template:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """A dialogue as ids.
+    """A training dialogue as ids.
 
     Attributes:
-        input_ids: Of the whole dialogue.
-        labels: The id *at* each position that is learned, ``IGNORED`` elsewhere.
-        speech_positions: Positions of the speech embeddings in order, 12 per chunk.
+        input_ids: Ids of the whole dialogue.
+        labels: The label at position t is input id t if the position has a loss, else ``IGNORED``.
+        speech_positions: Positions of the speech embeddings, in order, 12 per chunk.
     """
 
     input_ids: list[int]
@@ -129,15 +132,24 @@ class Trajectory:
 
 
 class Prompt(ChatPrompt):
-    """Builds the dialogue's ids.
+    """Builder of the ids of a dialogue.
 
     Attributes:
-        end_of_turn: Id of the template's token.
-        speech: Id of the template's token.
+        template: Strings of the dialogue.
+        end_of_turn: Id of the template's ``end_of_turn`` token.
+        speech: Id of the template's ``speech`` token.
     """
 
     def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
-        """Raises ZooError when the tokenizer lacks a special token of the template."""
+        """Look up the special tokens of the template.
+
+        Args:
+            tokenizer: Tokenizer of the causal LM.
+            template: Strings of the dialogue.
+
+        Raises:
+            ZooError: If the tokenizer lacks a special token of the template.
+        """
         super().__init__(tokenizer)
         self.template = template
         advice = (
@@ -150,13 +162,18 @@ class Prompt(ChatPrompt):
         self._assistant = self.ids(template.assistant)
 
     def instruction(self, *, source: Language, target: Language, multiplier: int) -> list[int]:
-        """Ids of the instruction, which the decoder's window keeps.
+        """Return the ids of the instruction, which the decoder's window always keeps.
+
+        Args:
+            source: Language of the speech.
+            target: Language of the translation.
+            multiplier: Latency multiplier m.
 
         Raises:
-            ZooError: For a multiplier whose latency token the tokenizer lacks.
+            ZooError: If the template has a latency token and the tokenizer lacks the token for m.
         """
         if self.template.latency and not self._has_latency(multiplier):
-            known = [m for m in range(1, MOST + 1) if self._has_latency(m)]
+            known = [m for m in range(1, MAX_LISTED_MULTIPLIER + 1) if self._has_latency(m)]
             there = f"for m = {', '.join(map(str, known))}" if known else "for no m"
             raise ZooError(
                 f"The tokenizer has no latency token for m = {multiplier}; it has tokens {there}."
@@ -169,17 +186,15 @@ class Prompt(ChatPrompt):
         return len(self.ids(self.template.latency.format(multiplier=multiplier))) == 1
 
     def turn(self, chunks: int) -> list[int]:
-        """Ids from the opening of a user's turn with ``chunks`` chunks to the opening of the
-        answer.
-        """
+        """Return the ids of a turn with ``chunks`` chunks of speech, up to the translation."""
         return self.spoken(CHUNK_EMBEDDINGS * chunks)
 
     def spoken(self, embeddings: int) -> list[int]:
-        """``turn`` for a number of speech embeddings."""
+        """Return the ids of a turn with a number of speech embeddings, up to the translation."""
         return [*self._user, *[self.speech] * embeddings, self.end_of_turn, *self._assistant]
 
     def answer(self, text: str) -> list[int]:
-        """Ids of a turn's translation, without leading space, and its end."""
+        """Return the ids of a turn's translation, without outer spaces, and the end-of-turn id."""
         return [*self.ids(text.strip()), self.end_of_turn]
 
     def trajectory(
@@ -191,19 +206,23 @@ class Prompt(ChatPrompt):
         target: Language,
         multiplier: int,
     ) -> Trajectory:
-        """A dialogue to learn from; the loss covers each text and its end, empty texts included.
+        """Build a training dialogue.
+
+        The loss covers the translation and the end-of-turn id of each turn. A turn with an empty
+        translation has a loss on the end-of-turn id only.
 
         Args:
-            turns: Text of each turn.
-            chunks: Chunks of speech of each turn.
+            turns: Translation of each turn.
+            chunks: Number of speech chunks of each turn.
             source: Language of the speech.
-            target: Language of the texts.
-            multiplier: m.
+            target: Language of the translations.
+            multiplier: Latency multiplier m.
         """
         ids = self.instruction(source=source, target=target, multiplier=multiplier)
         labels = [IGNORED] * len(ids)
         for text, size in zip(turns, chunks, strict=True):
-            turn, answer = self.turn(size), self.answer(text)
+            turn = self.turn(size)
+            answer = self.answer(text)
             ids += turn + answer
             labels += [IGNORED] * len(turn) + answer
         positions = [position for position, token in enumerate(ids) if token == self.speech]

@@ -1,5 +1,6 @@
-"""The network that InfiniSST and LST share: speech encoder, adapter and causal LM (InfiniSST,
-section 3.2).
+"""Speech LLM of InfiniSST and LST: speech encoder, adapter and causal LM.
+
+The architecture is described in InfiniSST, section 3.2.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +27,19 @@ from zoo.errors import ZooError
 
 
 class SpeechLLM(Backbone):
-    """A causal LM that attends to speech embeddings among the embeddings of its tokens.
+    """A causal LM whose input sequence contains token embeddings and speech embeddings.
+
+    The encoder and the adapter compute the speech embeddings, which replace the embeddings of
+    speech placeholder tokens in the prompt.
 
     Attributes:
-        experiment: Name of the experiment that trains a small one.
-        weights_key: Key of the configuration that names trained weights.
+        experiment: Name of the experiment that trains a small model of this class.
+        weights_key: Name of the constructor argument that takes the trained weights.
+        encoder: Speech encoder.
+        adapter: Network from encoder frames to speech embeddings.
+        decoder: Causal LM.
+        tokenizer: Tokenizer of the causal LM.
+        prompt: Builder of the prompt ids.
         never: Ids that are never generated.
     """
 
@@ -61,22 +70,24 @@ class SpeechLLM(Backbone):
         """Configure the network; ``load`` reads weights.
 
         Args:
-            encoder: Shape of the speech encoder.
-            decoder: Hub id or folder, or fields of a config (randomly initialised). With a
-                checkpoint, which has all weights, only the config is read.
-            template: Strings of the dialogue, or the name of one of ``prompt.TEMPLATES``.
-            tokenizer: Hub id or folder; None: that of the checkpoint.
-            checkpoint: Folder with ``model.safetensors`` and tokenizer files; None: pretrained or
-                randomly initialised parts.
-            encoder_weights: Initial weights of the encoder without a checkpoint, see
-                ``wav2vec2.weights.load_encoder``; None: randomly initialised.
-            adapter_norm: See ``Adapter``.
+            encoder: Configuration of the speech encoder.
+            decoder: Hub id or folder of a pretrained LM, or the fields of a config. An LM built
+                from fields is randomly initialised. With a checkpoint, only the config is read.
+            template: Strings of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
+            tokenizer: Hub id or folder of the tokenizer. None reads the checkpoint's tokenizer.
+            checkpoint: Folder with ``model.safetensors`` and tokenizer files. None starts from
+                pretrained or randomly initialised parts.
+            encoder_weights: Hub id or folder of initial encoder weights, ignored with a checkpoint.
+                None initialises the encoder randomly.
+            adapter_norm: Whether each convolution of the adapter is followed by a layer norm.
             embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
-            dtype: Of weights and activations.
-            suppress: Texts; no token that contains one of them is generated.
+                None uses the default of the model class.
+            dtype: Name of the torch dtype of weights and activations.
+            suppress: Texts that must not be generated. Tokens that contain one of the texts are
+                excluded.
 
         Raises:
-            ZooError: Without tokenizer and checkpoint.
+            ZooError: If neither tokenizer nor checkpoint is given, or a name is unknown.
         """
         super().__init__()
         if tokenizer is None and checkpoint is None:
@@ -98,7 +109,9 @@ class SpeechLLM(Backbone):
     def load(self) -> None:
         """Create encoder, adapter and decoder and read their weights.
 
-        Raises ZooError on weights that do not fit.
+        Raises:
+            ZooError: If a file or hub model is missing, or weights have another name or shape than
+                the network.
         """
         if self.checkpoint is not None:
             weights.check_trained(
@@ -132,7 +145,7 @@ class SpeechLLM(Backbone):
             weights.load_weights(self, Path(self.checkpoint))
 
     def _named(self) -> Iterator[tuple[str, str]]:
-        """Noun and name of all that comes from a folder or the hub."""
+        """Yield a noun for messages and the hub id or folder of every part that is loaded."""
         yield "tokenizer", str(self.tokenizer_source)
         if self.checkpoint is None and self.encoder_weights is not None:
             yield "encoder", self.encoder_weights
@@ -148,7 +161,7 @@ class SpeechLLM(Backbone):
     def train_tokenizer(
         cls, corpus: TokenizerCorpus, folder: Path, arguments: Mapping[str, Any]
     ) -> None:
-        """A byte-level BPE of the translations, with the special tokens of the template."""
+        """Train a byte-level BPE on the translations, with the template's special tokens."""
         template = arguments.get("template")
         special = list(SPECIAL_TOKENS)
         if template is not None:
@@ -161,43 +174,56 @@ class SpeechLLM(Backbone):
         ).save_pretrained(folder)
 
     def text(self, token_ids: list[int]) -> str:
-        """Plain detokenisation, special tokens left out."""
+        """Detokenise ids; special tokens are skipped."""
         return detokenise(self.tokenizer, token_ids)
 
     def teacher_forced(self, batch: Batch, frames: Tensor) -> Output:
-        """Teacher forcing over dialogues.
+        """Run teacher forcing over a batch of dialogues.
 
         Args:
-            batch: Ids, labels and positions of the speech.
-            frames: (batch, frames, hidden) of the encoder.
+            batch: Ids, labels and speech positions.
+            frames: (batch, frames, hidden) encoder output.
+
+        Returns:
+            Loss, logits and labels.
         """
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
         speech = self.adapter(frames.to(self.dtype)).to(embeddings.dtype)
-        rows, places = (batch.speech_positions >= 0).nonzero(as_tuple=True)
-        positions = batch.speech_positions[rows, places]
-        embeddings = embeddings.index_put((rows, positions), speech[rows, places])
+
+        # Replace the embeddings of speech placeholder tokens; -1 marks padded positions.
+        rows, speech_indices = (batch.speech_positions >= 0).nonzero(as_tuple=True)
+        positions = batch.speech_positions[rows, speech_indices]
+        embeddings = embeddings.index_put((rows, positions), speech[rows, speech_indices])
+
         logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
         return Output(token_loss(logits, targets), logits, targets)
 
     def encode_training(
         self, samples: Tensor, multiplier: int, lengths: Tensor | None = None
     ) -> Encoded:
-        """Encode audio from the start of a stream; no gradients when the encoder is frozen.
+        """Encode audio from the start of each stream, without gradients if the encoder is frozen.
 
         Args:
-            samples: (batch, n).
-            multiplier: m, the encoder's block in chunks.
-            lengths: (batch,) frames that are no padding (None: all).
+            samples: (batch, n) samples at 16 kHz.
+            multiplier: Latency multiplier m, the encoder's block size in chunks.
+            lengths: (batch,) number of frames before the padding of each signal. None means that no
+                signal is padded.
 
         Returns:
-            (batch, n / 320, hidden).
+            Outputs of the last and of the middle layer, (batch, n / 320, hidden) each.
         """
         with gradients_if_trained(self.encoder.parameters()):
             return self.encoder(samples.to(self.dtype), multiplier, lengths)
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
-        """Embeddings of ids, with ``speech`` (n, embedding) at the ids of speech: (len(ids),
-        embedding).
+        """Embed prompt ids and insert the speech embeddings.
+
+        Args:
+            ids: Prompt ids with n speech placeholder ids.
+            speech: (n, embedding) speech embeddings in the order of the placeholders.
+
+        Returns:
+            (len(ids), embedding).
         """
         tokens = torch.tensor(ids, device=speech.device)
         embeddings = self.decoder.get_input_embeddings()(tokens)

@@ -6,23 +6,25 @@ from torch import Tensor, nn
 
 from zoo.types import Frames
 
-CHUNK_EMBEDDINGS = 12  # per 960 ms
-MERGED: Frames = 4  # encoder frames per embedding
+CHUNK_EMBEDDINGS = 12  # speech embeddings per chunk of 960 ms
+MERGED: Frames = 4  # encoder frames per speech embedding
 
 
 class Adapter(nn.Module):
-    """Two convolutions (kernel 2, stride 2, no padding) and a linear layer (InfiniSST, section
-    3.2).
+    """Network from encoder frames to speech embeddings (InfiniSST, section 3.2).
+
+    The adapter consists of two convolutions (kernel 2, stride 2, no padding) and a linear layer.
     """
 
     def __init__(self, *, hidden: int, embedding: int, norm: bool = False) -> None:
         """Create the layers.
 
         Args:
-            hidden: Width of encoder frames.
-            embedding: Width of the decoder's embeddings.
-            norm: Whether each convolution, without bias, is followed by a layer norm and a GELU, as
-                in the released code; otherwise there is a GELU between the two.
+            hidden: Size of the encoder's hidden states.
+            embedding: Size of the decoder's embeddings.
+            norm: Whether a layer norm and a GELU follow each convolution, as in the released code.
+                The convolutions then have no bias. If False, a single GELU stands between the two
+                convolutions.
         """
         super().__init__()
         self.first = nn.Conv1d(hidden, hidden, kernel_size=2, stride=2, bias=not norm)
@@ -31,7 +33,7 @@ class Adapter(nn.Module):
         self.projection = nn.Linear(hidden, embedding)
 
     def forward(self, frames: Tensor) -> Tensor:
-        """(batch, 4 n, hidden) to (batch, n, embedding)."""
+        """Map encoder frames (batch, 4 n, hidden) to speech embeddings (batch, n, embedding)."""
         if self.norms is None:
             shrunk = self.second(F.gelu(self.first(frames.transpose(1, 2)))).transpose(1, 2)
         else:
@@ -42,5 +44,6 @@ class Adapter(nn.Module):
 
 
 def pad_to_multiple(audio: Tensor, size: int) -> Tensor:
-    """(n,) samples or (n, hidden) frames, padded with zeros to a multiple of ``size``."""
-    return torch.cat([audio, audio.new_zeros(-len(audio) % size, *audio.shape[1:])])
+    """Pad samples (n,) or frames (n, hidden) with zeros to a multiple of ``size``."""
+    missing = -len(audio) % size
+    return torch.cat([audio, audio.new_zeros(missing, *audio.shape[1:])])

@@ -1,7 +1,8 @@
-"""Outputs of a frozen encoder on whole training talks, computed once and read at every step.
+"""Precomputed outputs of a frozen encoder on whole training talks.
 
-A stage that freezes the encoder would otherwise encode the same speech at every step of every run.
-Other languages, seeds and ablations on the same encoder share the files.
+A training stage with a frozen encoder reads these outputs from disk instead of encoding the same
+speech at every step. Runs with other target languages, seeds or ablations share the files if the
+encoder and the talks are the same.
 """
 
 import hashlib
@@ -29,16 +30,17 @@ from zoo.data.robust_segments import blocks_of
 from zoo.data.talks import Talk
 from zoo.types import Frames, Samples
 
-PARALLEL_CHUNKS = 16  # of different talks encoded at once; more do not fit into a CPU's caches
+PARALLEL_CHUNKS = 16  # chunks of different talks per batch; larger batches exceed CPU caches
 
 
 class EncodedTalks:
-    """Frames of whole talks as the encoder gives them while streaming, per latency multiplier m.
+    """Streaming encoder outputs of whole talks, read from disk, for each latency multiplier m.
 
     Args:
-        folder: One ``m<multiplier>.npy`` each, (frames of all talks, hidden) float16, talk by talk.
-        talks: The talks, in the order of the files.
-        multipliers: Which files to open.
+        folder: Folder with one file ``m<multiplier>.npy`` per latency multiplier. Each file holds
+            (frames of all talks, hidden) float16, talk by talk.
+        talks: Talks in the order of the files.
+        multipliers: Latency multipliers whose files are opened.
     """
 
     frame_samples: Samples = FRAME_SAMPLES
@@ -53,10 +55,21 @@ class EncodedTalks:
     def between(
         self, talk: Talk, first: Frames, last: Frames, multiplier: int | None = None
     ) -> Tensor:
-        """(last - first, hidden) float32 of a talk's frames; None: the only multiplier."""
+        """Return some frames of a talk.
+
+        Args:
+            talk: The talk.
+            first: Index of the first frame.
+            last: Index after the last frame.
+            multiplier: Latency multiplier m. None is allowed if there is only one multiplier.
+
+        Returns:
+            (last - first, hidden) float32.
+        """
         m = next(iter(self._arrays)) if multiplier is None else multiplier
         begin = self._first[m][audio_key(talk)]
-        return torch.from_numpy(self._arrays[m][begin + first : begin + last].astype(np.float32))
+        frames = self._arrays[m][begin + first : begin + last]
+        return torch.from_numpy(frames.astype(np.float32))
 
 
 def encode_talks(
@@ -67,16 +80,16 @@ def encode_talks(
     device: torch.device,
     cache: Path | None = None,
 ) -> EncodedTalks:
-    """Encode talks where the cache does not have their frames yet.
+    """Encode talks for each latency multiplier, unless the cache already has the frames.
 
-    The encoder runs in bf16 autocast, for float16 keeps no more of its outputs.
+    The encoder runs in bfloat16 autocast.
 
     Args:
-        encoder: The encoder.
-        talks: The talks; the last block of each is zero-padded.
-        multipliers: Sizes of the encoder's blocks, in chunks.
-        device: Where the encoder runs.
-        cache: The cache folder; None: see ``cache_root``.
+        encoder: Frozen speech encoder.
+        talks: Talks to encode. The last block of each talk is padded with zeros.
+        multipliers: Latency multipliers m, the encoder's block sizes in chunks.
+        device: Device of the encoder.
+        cache: Cache folder. None selects the default folder of ``cache_root``.
     """
     folder = cache_root(cache) / f"encoded-{_fingerprint(encoder, talks)}"
     multipliers = sorted(set(multipliers))
@@ -88,17 +101,17 @@ def encode_talks(
 
 
 def file_name(multiplier: int) -> str:
-    """File of the frames with blocks of ``multiplier`` chunks."""
+    """Return the name of the file with the frames for blocks of ``multiplier`` chunks."""
     return f"m{multiplier}.npy"
 
 
 def audio_key(talk: Talk) -> tuple[str, float, float]:
-    """File, offset and duration; two cuts of one recording have two keys."""
+    """Return file, offset and duration in seconds, which identify the audio of a talk."""
     return str(talk.file), talk.offset, talk.duration
 
 
 def first_frames(talks: Sequence[Talk], multiplier: int) -> list[Frames]:
-    """Index of each talk's first frame, and the number of all frames."""
+    """Return the index of each talk's first frame, followed by the total number of frames."""
     sizes = [
         CHUNK_FRAMES * multiplier * blocks_of(talk, CHUNK_SAMPLES * multiplier) for talk in talks
     ]
@@ -135,7 +148,7 @@ def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, pa
 def _encode(
     encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int
 ) -> list["np.ndarray[tuple[int, ...], np.dtype[np.float16]]"]:
-    """Stream talks in parallel; (frames, hidden) each."""
+    """Stream talks in parallel and return (frames, hidden) float16 of each talk."""
     size = CHUNK_SAMPLES * multiplier
     blocks = [blocks_of(talk, size) for talk in talks]
     waves = [audio.load(talk.file, start=talk.offset, duration=talk.duration) for talk in talks]
@@ -159,11 +172,11 @@ def _encode(
 
 
 def _fingerprint(encoder: StreamingEncoder, talks: Sequence[Talk]) -> str:
-    """Of the encoder's options that are not default, its weights and the audio."""
+    """Return a hash of the encoder's non-default options, the encoder's weights and the audio."""
     config = encoder.config
-    given = [(field.name, getattr(config, field.name), field.default) for field in fields(config)]
-    shape = {name: value for name, value, default in given if value != default}
-    digest = hashlib.sha256(repr(shape).encode())
+    values = [(field.name, getattr(config, field.name), field.default) for field in fields(config)]
+    options = {name: value for name, value, default in values if value != default}
+    digest = hashlib.sha256(repr(options).encode())
     for name, tensor in encoder.state_dict().items():
         digest.update(name.encode() + tensor.detach().cpu().double().numpy().tobytes())
     digest.update(repr([audio_key(talk) for talk in talks]).encode())

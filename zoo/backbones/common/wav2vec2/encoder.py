@@ -1,5 +1,6 @@
-"""Streaming wav2vec 2.0: block-causal attention, rotary positions, sliding window (InfiniSST, 3.2
-and 3.5).
+"""Streaming wav2vec 2.0 encoder (InfiniSST, sections 3.2 and 3.5).
+
+The encoder has block-causal attention, rotary positions and a sliding window over the past.
 
 Parameters have the names of Hugging Face's ``Wav2Vec2Model`` (layer-norm variant), without
 ``encoder.pos_conv_embed``, which rotary positions replace.
@@ -18,33 +19,36 @@ from zoo.errors import ZooError
 from zoo.types import Frames, Samples
 
 CHUNK_SAMPLES: Samples = 15_360  # 960 ms
-CHUNK_FRAMES: Frames = 48
-FRAME_SAMPLES: Samples = 320
+CHUNK_FRAMES: Frames = 48  # 960 ms
+FRAME_SAMPLES: Samples = 320  # 20 ms
 KERNELS = (10, 3, 3, 3, 3, 2, 2)
 STRIDES = (5, 2, 2, 2, 2, 2, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """Shape of the encoder.
+    """Configuration of the encoder.
 
     Attributes:
-        conv_channels: Channels of each convolution.
-        conv_bias: Whether convolutions have a bias.
-        hidden: Width of frames.
-        layers: Transformer layers.
-        heads: Attention heads.
-        ff: Width of the feed-forward layers.
-        window: Past that a query attends to, in ``window_unit``; see ``first_visible``.
-        window_unit: chunks of 960 ms (the paper), or frames, 48 per unit of ``window`` (released
-            code).
-        left_pad: Samples of context before each chunk (zeros before the first), from 80 to 399, so
-            that a chunk of 15 360 samples gives 48 frames: 80 for models trained here, 399 for the
-            released checkpoints, 0 for their offline ones, which encode whole signals only.
+        conv_channels: Number of output channels of each convolution.
+        conv_bias: Whether the convolutions have a bias.
+        hidden: Size of the hidden states.
+        layers: Number of Transformer layers.
+        heads: Number of attention heads per layer.
+        ff: Inner size of the feed-forward layers.
+        window: Size of the attention window over the past; see ``first_visible``.
+        window_unit: Counting of ``window``. chunks (paper): ``window - 1`` chunks
+            before the query's block. frames (released code): ``48 window`` frames before the
+            query.
+        left_pad: Number of samples of left context before each block. The first block of a stream
+            has zeros as left context. A value from 80 to 399 yields 48 frames per chunk of 15 360
+            samples. Models trained with this repository use 80, released checkpoints use 399.
+            Released offline checkpoints use 0 and encode whole signals only.
         rope_base: Base of the rotary frequencies.
-        rope_angles: bfloat16 rounds positions, frequencies and angles as the released code does,
-            whose checkpoints were trained with it: beyond 256 frames, neighbours share a position.
-            A stream's positions start at its oldest kept frame, so rounded angles depend on the
+        rope_angles: Precision of the rotary angles. exact: double precision. bfloat16: positions,
+            frequencies and angles are rounded to bfloat16, as in the released code that trained
+            the released checkpoints. With bfloat16, neighbouring frames beyond frame 256 share a
+            position. Positions count from the oldest kept frame, so rounded angles depend on the
             block size and on earlier chunks.
     """
 
@@ -61,7 +65,7 @@ class EncoderConfig:
     rope_angles: Literal["exact", "bfloat16"] = "exact"
 
     def __post_init__(self) -> None:
-        """Raises ZooError for a shape that no encoder has."""
+        """Raises ZooError for a size or a ``left_pad`` that the encoder cannot have."""
         if len(self.conv_channels) != len(KERNELS):
             raise ZooError(
                 f"The encoder needs {len(KERNELS)} conv_channels, not {len(self.conv_channels)}."
@@ -85,32 +89,35 @@ class EncoderConfig:
 
     @property
     def past_frames(self) -> Frames:
-        """Frames before a block that its queries attend to: what a stream has to keep."""
-        return CHUNK_FRAMES * (self.window - 1 if self.window_unit == "chunks" else self.window)
+        """Number of frames before a block that a stream must keep for the block's queries."""
+        past_chunks = self.window - 1 if self.window_unit == "chunks" else self.window
+        return CHUNK_FRAMES * past_chunks
 
     def first_visible(self, frames: Tensor, block_starts: Tensor) -> Tensor:
-        """The earliest frame that each query attends to.
+        """Return the earliest frame that each query attends to.
 
-        chunks (the paper, section 3.5): a block of m chunks attends to the ``window - 1`` chunks of
-        960 ms before it and to itself. frames (released code): frame f attends to the ``48 window``
-        frames before it and to the rest of its block.
+        With ``window_unit`` chunks (InfiniSST, section 3.5), a query attends to its own block and
+        to the ``window - 1`` chunks of 960 ms before the block. With ``window_unit`` frames
+        (released code), a query attends to the ``48 window`` frames before the query and to the
+        rest of its block.
 
         Args:
-            frames: Indices of the queries.
-            block_starts: Index of the first frame of each query's block.
+            frames: (queries,) frame index of each query.
+            block_starts: (queries,) index of the first frame of each query's block.
 
         Returns:
-            Frame indices.
+            (queries,) frame indices, which may be negative.
         """
-        return (block_starts if self.window_unit == "chunks" else frames) - self.past_frames
+        window_ends = block_starts if self.window_unit == "chunks" else frames
+        return window_ends - self.past_frames
 
 
 class Encoded(NamedTuple):
     """Output of the encoder.
 
     Attributes:
-        hidden: (batch, frames, hidden), after the last norm.
-        middle: (batch, frames, hidden) of the middle layer, not normalised.
+        hidden: (batch, frames, hidden) output of the last layer, after the final layer norm.
+        middle: (batch, frames, hidden) output of the middle layer, without layer norm.
     """
 
     hidden: Tensor
@@ -119,11 +126,11 @@ class Encoded(NamedTuple):
 
 @dataclass(slots=True)
 class EncoderState:
-    """What one stream keeps.
+    """State of one stream between blocks.
 
     Attributes:
         left: (left_pad,) samples before the next block.
-        cache: (layers, 2, heads, frames, head size), keys (not rotated) and values.
+        cache: (layers, 2, heads, frames, head size) keys and values. The keys are not rotated.
     """
 
     left: Tensor
@@ -131,7 +138,11 @@ class EncoderState:
 
 
 class StreamingEncoder(nn.Module):
-    """Waveform to one vector per 20 ms, by the same layers with and without caches."""
+    """Encoder from a 16 kHz waveform to one hidden state per 20 ms.
+
+    ``forward`` encodes whole signals, and ``stream`` encodes a stream block by block with a cache.
+    Both methods use the same layers.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -144,35 +155,47 @@ class StreamingEncoder(nn.Module):
         """Encode whole signals.
 
         Args:
-            samples: (batch, n) from the start of each stream.
-            multiplier: m, chunks per block.
-            lengths: (batch,) frames that are no padding (None: all); signals do not interact.
+            samples: (batch, n) samples from the start of each stream.
+            multiplier: Latency multiplier m, the number of chunks per block.
+            lengths: (batch,) number of frames before the padding of each signal. None means that no
+                signal is padded.
         """
-        return self.contextualise(
-            self.features(F.pad(samples, (self.config.left_pad, 0))), multiplier, lengths
-        )
+        features = self.features(F.pad(samples, (self.config.left_pad, 0)))
+        return self.contextualise(features, multiplier, lengths)
 
     def features(self, samples: Tensor) -> Tensor:
-        """Convolutions alone: (batch, n) samples, left context included, to (batch, (n - 80) //
-        320, hidden).
+        """Apply the convolutions and the feature projection.
+
+        Args:
+            samples: (batch, n) samples, left context included.
+
+        Returns:
+            (batch, (n - 80) // 320, hidden).
         """
         return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
 
     def contextualise(
         self, features: Tensor, multiplier: int, lengths: Tensor | None = None
     ) -> Encoded:
-        """Attention alone, on features (batch, frames, hidden) of whole signals: ``forward``."""
+        """Apply the Transformer layers to the features of whole signals.
+
+        Args:
+            features: (batch, frames, hidden) output of ``features``.
+            multiplier: Latency multiplier m, the number of chunks per block.
+            lengths: (batch,) number of frames before the padding of each signal. None means that no
+                signal is padded.
+        """
         frames = torch.arange(features.shape[1], device=features.device)
         visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
         if lengths is not None:
             real = frames < lengths[:, None]
-            itself = frames[:, None] == frames  # a softmax over nothing is NaN
+            itself = frames[:, None] == frames  # padding attends to itself: no empty softmax
             visible = (visible & real[:, None, None]) | itself
         hidden, middle = self.encoder(features, visible, None)
         return Encoded(hidden, middle)
 
     def open(self) -> EncoderState:
-        """State of a new stream. Raises ZooError for an encoder without ``left_pad``."""
+        """Create the state of a new stream. Raises ZooError if ``left_pad`` is 0."""
         if self.config.left_pad == 0:
             raise ZooError(
                 "An encoder with left_pad=0 encodes whole signals only; it cannot encode a stream."
@@ -184,24 +207,25 @@ class StreamingEncoder(nn.Module):
     def stream(self, states: Sequence[EncoderState], blocks: Sequence[Tensor]) -> list[Tensor]:
         """Encode one new block per stream.
 
-        Blocks of one length are computed together. Caches of different lengths are padded and
-        masked, unless angles are rounded: then padding would shift positions.
+        Blocks of equal length are encoded as one batch, in which caches of different lengths are
+        padded and masked. With rounded rotary angles, the caches of a batch must also have equal
+        lengths, because padding shifts the positions.
 
         Args:
-            states: Of the streams; changed in place.
-            blocks: (n,) samples each, n a multiple of 15 360.
+            states: State of each stream; changed in place.
+            blocks: (n,) samples of each stream; n is a multiple of 15 360.
 
         Returns:
-            (n / 320, hidden) each.
+            (n / 320, hidden) of each stream.
         """
         encoded: dict[int, Tensor] = {}
         rounded = self.config.rope_angles != "exact"
-        alike = [
-            (block.numel(), rounded * state.cache.shape[3])
+        batch_keys = [
+            (block.numel(), state.cache.shape[3] if rounded else 0)
             for state, block in zip(states, blocks, strict=True)
         ]
-        for kind in set(alike):
-            rows = [row for row, other in enumerate(alike) if other == kind]
+        for batch_key in set(batch_keys):
+            rows = [row for row, key in enumerate(batch_keys) if key == batch_key]
             hidden = self._stream(
                 [states[row] for row in rows], torch.stack([blocks[row] for row in rows])
             )
@@ -209,21 +233,27 @@ class StreamingEncoder(nn.Module):
         return [encoded[row] for row in range(len(blocks))]
 
     def _stream(self, states: Sequence[EncoderState], samples: Tensor) -> Tensor:
-        samples = torch.cat(
-            [torch.stack([state.left for state in states]), samples.to(states[0].left)], dim=1
-        )
+        """Encode blocks of equal length, samples (streams, n), to (streams, n / 320, hidden)."""
+        left = torch.stack([state.left for state in states])
+        samples = torch.cat([left, samples.to(left)], dim=1)
         features = self.features(samples)
-        size, kept = features.shape[1], [state.cache.shape[3] for state in states]
+        size = features.shape[1]
+        kept = [state.cache.shape[3] for state in states]
         past = max(kept)
+
+        # One cache for all streams, padded on the left, with space for the new frames.
         layers, pair, heads, _, head_size = states[0].cache.shape
         cache = states[0].cache.new_empty(layers, pair, len(states), heads, past + size, head_size)
         for row, state in enumerate(states):
-            cache[:, :, row, :, : past - kept[row]] = 0  # masked, but 0 x NaN is NaN
+            # Padding is masked, but uninitialised memory may hold NaN, and 0 x NaN is NaN.
+            cache[:, :, row, :, : past - kept[row]] = 0
             cache[:, :, row, :, past - kept[row] : past] = state.cache
+
         keys = torch.arange(-past, size, device=samples.device)
         real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
         visible = self._visible(keys[past:], keys, size) & real[:, None, None]
         hidden, _ = self.encoder(features, visible, cache)
+
         for row, state in enumerate(states):
             frames = min(kept[row] + size, self.config.past_frames)
             state.cache = cache[:, :, row, :, past + size - frames :].clone()
@@ -231,8 +261,17 @@ class StreamingEncoder(nn.Module):
         return hidden
 
     def _visible(self, queries: Tensor, keys: Tensor, block: Frames) -> Tensor:
-        """(queries, keys) bool from frame indices: bidirectional inside a block, causal across,
-        within the window.
+        """Return the block-causal attention mask with a sliding window.
+
+        Attention is bidirectional inside a block and causal across blocks.
+
+        Args:
+            queries: (queries,) frame indices.
+            keys: (keys,) frame indices.
+            block: Number of frames per block.
+
+        Returns:
+            (queries, keys) bool.
         """
         starts = queries.div(block, rounding_mode="floor") * block
         first = self.config.first_visible(queries, starts)
@@ -287,7 +326,7 @@ class FeatureProjection(nn.Module):
 
 
 class Layers(nn.Module):
-    """The transformer: pre-norm layers and a last norm."""
+    """Stack of pre-norm Transformer layers with a final layer norm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -299,19 +338,21 @@ class Layers(nn.Module):
         """Run all layers.
 
         Args:
-            x: (batch, new, hidden).
-            visible: (new, keys) or (batch, 1, new, keys) bool, keys = past + new.
-            cache: (layers, 2, batch, heads, keys, head size), whose last positions are written;
-                None: no past.
+            x: (batch, new, hidden) features.
+            visible: (new, keys) or (batch, 1, new, keys) bool attention mask, keys = past + new.
+            cache: (layers, 2, batch, heads, keys, head size) keys and values, whose last ``new``
+                positions are overwritten. None means that there are no past frames.
 
         Returns:
-            (batch, new, hidden) of the last layer, normalised, and of the middle layer.
+            Output of the last layer after the final layer norm, and output of the middle layer
+            without layer norm, (batch, new, hidden) each.
         """
         dtype = torch.float64 if self.config.rope_angles == "exact" else torch.bfloat16
         rotation = rotary(
             visible.shape[-1], self.config.head_size, self.config.rope_base, dtype, x.device
         )
-        mask = None if bool(visible.all()) else visible
+        mask = None if bool(visible.all()) else visible  # no mask is faster
+
         middle = x
         for index, layer in enumerate(self.layers):
             x = layer(x, mask, rotation, None if cache is None else cache[index])
@@ -321,7 +362,7 @@ class Layers(nn.Module):
 
 
 class Layer(nn.Module):
-    """Pre-norm self-attention and feed-forward."""
+    """Pre-norm Transformer layer: self-attention and feed-forward block."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -339,9 +380,10 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention.
+    """Multi-head self-attention with rotary positions.
 
-    Cached keys are not rotated (section 3.5): positions start at the oldest kept frame.
+    Cached keys are stored without rotation, because positions count from the oldest kept frame and
+    therefore change when the window moves (InfiniSST, section 3.5).
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -360,8 +402,9 @@ class Attention(nn.Module):
             self._split(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         new = x.shape[1]
-        if cache is not None:
-            cache[0, :, :, -new:], cache[1, :, :, -new:] = key, value
+        if cache is not None:  # (2, batch, heads, keys, head size)
+            cache[0, :, :, -new:] = key
+            cache[1, :, :, -new:] = value
             key, value = cache
         cos, sin = rotation
         attended = F.scaled_dot_product_attention(
@@ -374,7 +417,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers around a GELU."""
+    """Feed-forward block: two linear layers with a GELU in between."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -382,27 +425,43 @@ class FeedForward(nn.Module):
         self.output_dense = nn.Linear(config.ff, config.hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, frames, hidden) to the same."""
+        """Transform (batch, frames, hidden) to (batch, frames, hidden)."""
         return self.output_dense(F.gelu(self.intermediate_dense(x)))
 
 
 def frequencies(head_size: int, base: float, device: torch.device | None = None) -> Tensor:
-    """Rotary frequencies, (head_size / 2,) in double precision."""
-    half = torch.arange(head_size // 2, dtype=torch.float64, device=device) / (head_size // 2)
-    return base**-half
+    """Return the rotary frequencies, (head_size / 2,) in double precision."""
+    half = head_size // 2
+    exponents = torch.arange(half, dtype=torch.float64, device=device) / half
+    return base**-exponents
 
 
 def rotary(
     positions: int, head_size: int, base: float, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Cosines and sines, (positions, head_size / 2) each; every step computed in ``dtype``."""
-    places = torch.arange(positions, device=device).to(dtype)
-    angles = places[:, None] * frequencies(head_size, base, device).to(dtype)
+    """Compute the rotary cosines and sines, every step in ``dtype``.
+
+    Args:
+        positions: Number of positions, from 0.
+        head_size: Size of one attention head.
+        base: Base of the rotary frequencies.
+        dtype: Dtype of positions, frequencies and angles.
+        device: Device of the result.
+
+    Returns:
+        Cosines and sines, (positions, head_size / 2) each.
+    """
+    indices = torch.arange(positions, device=device).to(dtype)
+    angles = indices[:, None] * frequencies(head_size, base, device).to(dtype)
     return angles.cos(), angles.sin()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate the two halves of the last dimension of (..., positions, head size)."""
+    """Apply the rotary embedding to (..., positions, head size), at least in float32.
+
+    Element i of the first half of the last dimension is rotated together with element i of the
+    second half.
+    """
     dtype = torch.promote_types(x.dtype, torch.float32)
     cos, sin = cos.to(dtype), sin.to(dtype)
     first, second = x.chunk(2, dim=-1)

@@ -1,7 +1,7 @@
-"""Convolution features of streams whose kept audio is encoded again at every request.
+"""Convolutional features of streams whose kept audio is encoded again at every request.
 
-Attention must run over all kept audio; the convolutions see 25 ms each, so they run over new audio
-only.
+The attention layers must run over all kept audio. The convolutions have a receptive field of 25 ms,
+so they run over new audio only, and earlier features are cached.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from zoo.backbones.common.audio.feature_cache import FeatureCache
 from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, StreamingEncoder
 from zoo.types import Frames, Samples
 
-WINDOW: Samples = 400  # receptive field of a frame
+WINDOW: Samples = 400  # receptive field of a frame, 25 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class KeptWave:
     """Kept audio of a stream.
 
     Attributes:
-        wave: (n,) samples, padded with zeros.
+        wave: (n,) samples, padded with zeros at the end.
         real: Number of samples before the padding.
-        start: Stream position of the first sample.
+        start: Stream position of the first sample, in samples.
     """
 
     wave: Tensor
@@ -37,17 +37,17 @@ class KeptWave:
 def kept_features(
     encoder: StreamingEncoder, known: Sequence[FeatureCache], waves: Sequence[KeptWave]
 ) -> list[Tensor]:
-    """Features of each wave, equal to those of a stream that begins with it.
+    """Compute the features of each stream's kept audio, as if the stream began with that audio.
 
-    The convolutions run once, over the new audio of all streams.
+    The convolutions run once, over the new audio of all streams as one batch.
 
     Args:
-        encoder: Its convolutions are used.
-        known: Cache of each stream; new frames are added.
+        encoder: Encoder whose convolutions are applied.
+        known: Feature cache of each stream, to which new frames are appended.
         waves: Kept audio of each stream.
 
     Returns:
-        (frames, hidden) each.
+        (frames, hidden) of each stream.
     """
     padded = [F.pad(one.wave, (encoder.config.left_pad, 0)) for one in waves]
     moved = [
