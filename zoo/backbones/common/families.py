@@ -1,4 +1,4 @@
-"""The families of backbones: a folder or a file of ``zoo/backbones`` each."""
+"""Discovery of backbone families. A family is one folder or one file in ``zoo/backbones``."""
 
 import inspect
 import pkgutil
@@ -11,18 +11,18 @@ from zoo.types import Capability
 
 
 def families_exposing(needs: frozenset[Capability]) -> list[str]:
-    """Names of the families of which a backbone exposes all of ``needs``."""
+    """Return the names of all families with a backbone that exposes all of ``needs``."""
     return sorted({name for name, backbone in _backbones() if needs <= backbone.exposes})
 
 
 def _backbones() -> Iterator[tuple[str, type[Backbone]]]:
-    """Family and class of every backbone that can be instantiated."""
+    """Yield the family name and the class of every concrete backbone."""
     for family in pkgutil.iter_modules(zoo.backbones.__path__):
         if family.name in ("base", "common"):
             continue
         package = import_module(f"zoo.backbones.{family.name}")
-        inner = pkgutil.iter_modules(getattr(package, "__path__", []))
-        names = [f"{package.__name__}.{module.name}" for module in inner]
+        submodules = pkgutil.iter_modules(getattr(package, "__path__", []))
+        names = [f"{package.__name__}.{module.name}" for module in submodules]
         for module in (package, *map(import_module, names)):
             for member in vars(module).values():
                 if (

@@ -1,4 +1,4 @@
-"""What all prompts share: ids of strings, single tokens, and instructions with names in braces."""
+"""Common functions of prompt builders: tokenisation, special tokens, and fields in braces."""
 
 import re
 from collections.abc import Sequence
@@ -10,23 +10,28 @@ from zoo.errors import ZooError
 
 
 class ChatPrompt:
-    """Base of classes that build the ids of a chat format."""
+    """Base class of builders that convert a chat format to token ids."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self.tokenizer = tokenizer
 
     def ids(self, text: str) -> list[int]:
-        """Ids of a text, no special token added."""
+        """Tokenise a text without adding special tokens."""
         return token_ids(self.tokenizer, text)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Plain detokenisation, special tokens left out."""
+        """Detokenise ids; special tokens are skipped."""
         return detokenise(self.tokenizer, ids)
 
     def single(self, token: str, *, advice: str) -> int:
-        """The id of a token.
+        """Return the id of a special token.
 
-        Raises ZooError, with the advice, where the tokenizer has no such token.
+        Args:
+            token: String of the token.
+            advice: Last part of the error message, which states a remedy.
+
+        Raises:
+            ZooError: If the tokenizer splits ``token`` into several ids.
         """
         ids = self.ids(token)
         if len(ids) != 1:
@@ -38,12 +43,12 @@ class ChatPrompt:
 
 
 def bracketed(texts: Sequence[str]) -> list[str]:
-    """All strings in angle brackets, once each: the special tokens of a small tokenizer."""
+    """Return all distinct strings in angle brackets, the special tokens of a small tokenizer."""
     return list(dict.fromkeys(token for text in texts for token in re.findall(r"<[^<>\s]+>", text)))
 
 
 def formatted(text: str, **fields: object) -> str | None:
-    """``text.format(**fields)``, or None where it has other names in braces."""
+    """Return ``text.format(**fields)``, or None if ``text`` contains unknown fields in braces."""
     try:
         return text.format(**fields)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Small byte-level BPE tokenizers for models trained here."""
+"""Training of small byte-level BPE tokenizers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -28,17 +28,18 @@ def train_tokenizer(
     unit: UnitKind = "word",
     special_tokens: Sequence[str] = SPECIAL_TOKENS,
 ) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE: special tokens, the 256 bytes, then merges.
+    """Train a byte-level BPE tokenizer.
 
-    A text has the same ids wherever turns split it between two units, which a small model would
-    otherwise have to learn.
+    The vocabulary consists of the special tokens, the 256 bytes and the merges, in this order. A
+    text that is split into turns between two units (words or characters) has the same ids as the
+    whole text, so a small model need not learn several tokenisations.
 
     Args:
-        texts: To learn merges from.
-        vocabulary_size: Most ids, everything included.
-        unit: word: any text is decoded with one leading space. char: no token is longer than a
-            character.
-        special_tokens: They get the first ids.
+        texts: Training texts.
+        vocabulary_size: Maximum number of ids, special tokens and bytes included.
+        unit: word: tokens are parts of words, and a leading space is added to each text. char: no
+            token is longer than one character.
+        special_tokens: Special tokens, which get the first ids.
     """
     special_tokens = list(dict.fromkeys(special_tokens))
     tokenizer = Tokenizer(models.BPE())
@@ -68,21 +69,21 @@ def train_tokenizer(
 
 
 class ChatTemplate(Protocol):
-    """The strings around a text in a chat."""
+    """Strings of a chat format."""
 
     @property
     def instruction(self) -> str:
-        """May contain names of languages, a transcript and a translation in braces."""
+        """Instruction, with optional fields {source}, {target}, {transcript}, {translation}."""
 
     @property
     def tokens(self) -> list[str]:
-        """The special tokens."""
+        """Special tokens of the chat format."""
 
 
 def train_chat_tokenizer(
     corpus: TokenizerCorpus, template: ChatTemplate
 ) -> PreTrainedTokenizerFast:
-    """Byte-level BPE of transcripts, translations and the instruction of a chat."""
+    """Train a byte-level BPE on transcripts, translations and the instruction of a chat format."""
     instruction = template.instruction.format(
         source=corpus.source.name, target=corpus.target.name, transcript="", translation=""
     )

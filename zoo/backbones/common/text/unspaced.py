@@ -1,4 +1,4 @@
-"""Word boundaries by language, also where a language writes no spaces."""
+"""Word boundaries by language, including languages that are written without spaces."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,11 @@ WORDS = ("jieba", "characters")
 
 
 class UnspacedWords(Vocabulary):
-    """Word boundaries of a language without spaces.
+    """Word boundaries of a language that is written without spaces.
 
-    A token begins a word where one of ``language.words`` begins with its first letter. A word that
-    begins within a token counts as part of the word before, as punctuation does.
+    ``language.words`` segments the text into words. A token begins a word if a word begins at the
+    first letter of the token. If a word begins within a token, the word counts as part of the
+    previous word. Punctuation also counts as part of the previous word.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, language: Language) -> None:
@@ -28,31 +29,39 @@ class UnspacedWords(Vocabulary):
         self._byte_level = not any(piece.startswith(SPACES[1]) for piece in tokenizer.get_vocab())
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
-        """(n,) bool for ids (n,): true where a token begins a word; the first token always does."""
-        spelled = [self._spelled(token) for token in token_ids.tolist()]
-        text = b"".join(spelled).decode(
-            errors="surrogateescape"
-        )  # half a character keeps its bytes
-        begins, behind = set(), 0
+        """Return (n,) bool for ids (n,), True where a token begins a word.
+
+        The first token always begins a word.
+        """
+        token_bytes = [self._spelled(token) for token in token_ids.tolist()]
+        # surrogateescape keeps the bytes of incomplete characters
+        text = b"".join(token_bytes).decode(errors="surrogateescape")
+
+        # Byte offsets at which the words of the text begin.
+        word_offsets = set()
+        search_start = 0
         for word in self.language.words(text):
-            place = text.index(word, behind)
-            behind = place + len(word)
-            begins.add(len(text[:place].encode(errors="surrogateescape")))
-        starts, place = torch.zeros(len(spelled), dtype=torch.bool), 0
-        for index, piece in enumerate(spelled):
-            starts[index] = index == 0 or (bool(piece.strip()) and place + _indent(piece) in begins)
-            place += len(piece)
+            word_start = text.index(word, search_start)
+            search_start = word_start + len(word)
+            word_offsets.add(len(text[:word_start].encode(errors="surrogateescape")))
+
+        starts = torch.zeros(len(token_bytes), dtype=torch.bool)
+        offset = 0
+        for index, piece in enumerate(token_bytes):
+            begins_word = bool(piece.strip()) and offset + _indent(piece) in word_offsets
+            starts[index] = index == 0 or begins_word
+            offset += len(piece)
         return starts
 
     def words(self, token_ids: Sequence[int]) -> int:
-        """Number of complete words in ``token_ids``: those that another word follows."""
+        """Return the number of complete words: words that are followed by another word."""
         return int(self.word_starts(torch.tensor(token_ids, dtype=torch.long))[1:].sum())
 
     def _spelled(self, token: int) -> bytes:
+        """Return the UTF-8 bytes of a token; empty for special and unknown ids."""
         piece = self._tokenizer.convert_ids_to_tokens(token)
-        if token in self._added or not isinstance(
-            piece, str
-        ):  # the model may have more ids than the tokenizer
+        # the model may have more ids than the tokenizer, which then returns no string
+        if token in self._added or not isinstance(piece, str):
             return b""
         if self._byte_level:
             return bytes(BYTES[sign] for sign in piece)
@@ -61,16 +70,25 @@ class UnspacedWords(Vocabulary):
 
 
 def _indent(piece: bytes) -> int:
+    """Return the number of leading white-space bytes."""
     return len(piece) - len(piece.lstrip())
 
 
 class Vocabularies:
-    """``Vocabulary`` objects by language; languages that write spaces share one."""
+    """Cache of ``Vocabulary`` objects by language.
+
+    All languages that are written with spaces share one object.
+    """
 
     def __init__(self, words: str) -> None:
-        """``words``: of a language without spaces. jieba: as it finds them. characters: each one.
+        """Set the word definition for languages that are written without spaces.
 
-        Raises ZooError for another name.
+        Args:
+            words: jieba: words are those of jieba's segmentation. characters: each character is a
+                word.
+
+        Raises:
+            ZooError: If ``words`` has another value.
         """
         if words not in WORDS:
             raise unknown_choice("kind of words", words, WORDS)
@@ -78,7 +96,7 @@ class Vocabularies:
         self._known: dict[str, Vocabulary] = {}
 
     def of(self, tokenizer: PreTrainedTokenizerBase, language: Language) -> Vocabulary:
-        """The boundaries of a language's words; ``tokenizer`` is the same in every call."""
+        """Return the vocabulary of a language; every call must pass the same ``tokenizer``."""
         unspaced = language.unit == "char" and self.words == "jieba"
         key = language.code if unspaced else language.unit
         if key not in self._known:

@@ -1,7 +1,8 @@
-"""Word and sentence boundaries by token id, detokenisation, and tokens that contain a text.
+"""Word and sentence boundaries by token id, detokenisation, and search for tokens by text.
 
-Pieces are byte-level (GPT-2, Whisper: "\u0120" is a space, each character a byte) or
-sentencepiece's ("\u2581" is a space, "<0xE4>" a byte).
+A piece is the string of a token in the tokenizer's vocabulary. Byte-level tokenizers (GPT-2,
+Whisper) write each byte as one character, and a space as "\u0120". SentencePiece tokenizers write a
+space as "\u2581", and a single byte as in "<0xE4>".
 """
 
 import re
@@ -14,19 +15,21 @@ from transformers import PreTrainedTokenizerBase
 from zoo.errors import ZooError
 from zoo.types import UnitKind
 
-SPACES = ("\u0120", "\u2581")  # a space in pieces of either kind
+SPACES = ("\u0120", "\u2581")  # a space in byte-level pieces and in SentencePiece pieces
 STRONG = re.compile("[.!?:;。！？：；]")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _byte_characters() -> dict[str, int]:
-    """The byte of each character of a byte-level piece: printable bytes themselves, others from 256
-    on.
+    """Map each character of byte-level pieces to its byte, as in GPT-2.
+
+    Printable bytes are represented by their own characters. All other bytes are represented by the
+    characters from code point 256 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {
-        chr(256 + place): byte for place, byte in enumerate(rest)
+        chr(256 + offset): byte for offset, byte in enumerate(rest)
     }
 
 
@@ -34,58 +37,66 @@ BYTES = _byte_characters()
 
 
 class Vocabulary:
-    """Boundaries by token id; none at special (added) tokens and at ids beyond the tokenizer's.
+    """Word and sentence boundaries by token id.
+
+    Special (added) tokens, and ids that the tokenizer lacks, have no boundary.
 
     Attributes:
-        starts: (vocabulary,) bool: the token begins a word, that is, with a space, which may be all
-            of it. With unit "char": it begins a character; a space alone and a byte within a
-            character do not.
-        ends: (vocabulary,) bool: the token contains strong punctuation.
+        starts: (vocabulary,) bool, True if the token begins a word. With unit "word", tokens that
+            begin with a space, or consist of a space only, begin a word. With unit "char", every
+            character is a word. Tokens that consist of a space only, or that begin with a
+            continuation byte of a character, begin no word.
+        ends: (vocabulary,) bool, True if the token contains punctuation that ends a sentence.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, unit: UnitKind) -> None:
         pieces = plain_pieces(tokenizer)
         size = max([*pieces, *tokenizer.added_tokens_decoder]) + 1
         byte_level = not any(piece.startswith(SPACES[1]) for piece in pieces.values())
-        starts, ends = [False] * (size + 1), [False] * (size + 1)  # the last: all ids beyond
+        # The last entry represents all ids that the tokenizer lacks.
+        starts = [False] * (size + 1)
+        ends = [False] * (size + 1)
         for token, piece in pieces.items():
             starts[token] = (
                 piece.startswith(SPACES) if unit == "word" else _begins_character(piece, byte_level)
             )
             ends[token] = STRONG.search(_spelled(piece) if byte_level else piece) is not None
-        self._starts, self._ends = torch.tensor(starts), torch.tensor(ends)
-        self.starts, self.ends = self._starts[:-1], self._ends[:-1]
+        self._starts = torch.tensor(starts)
+        self._ends = torch.tensor(ends)
+        self.starts = self._starts[:-1]
+        self.ends = self._ends[:-1]
 
     def word_starts(self, token_ids: Tensor) -> Tensor:
-        """(n,) bool for ids (n,): true where a token begins a word (or character); the first token
-        always does.
+        """Return (n,) bool for ids (n,), True where a token begins a word.
+
+        The first token always begins a word.
         """
         starts = self._starts[self._known(token_ids)]
         starts[:1] = True
         return starts
 
     def sentence_ends(self, token_ids: Tensor) -> Tensor:
-        """(n,) bool for ids (n,): true where a token ends a sentence."""
+        """Return (n,) bool for ids (n,), True where a token ends a sentence."""
         return self._ends[self._known(token_ids)]
 
     def words(self, token_ids: Sequence[int]) -> int:
-        """Number of complete words (or characters) in ``token_ids``: those that another one
-        follows.
-        """
-        return int(self._starts[self._known(torch.tensor(token_ids[1:], dtype=torch.long))].sum())
+        """Return the number of complete words: words that are followed by another word."""
+        later_ids = torch.tensor(token_ids[1:], dtype=torch.long)
+        return int(self._starts[self._known(later_ids)].sum())
 
     def _known(self, token_ids: Tensor) -> Tensor:
+        """Map ids that the tokenizer lacks to the last entry of ``_starts`` and ``_ends``."""
         return token_ids.clamp(max=len(self._starts) - 1)
 
 
 def plain_pieces(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
-    """Pieces by id, special (added) tokens left out."""
+    """Return the pieces of all tokens by id, without special (added) tokens."""
     special = tokenizer.added_tokens_decoder
     return {token: piece for piece, token in tokenizer.get_vocab().items() if token not in special}
 
 
 def detokenise(tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> str:
-    """The text of ids as it is, special tokens left out."""
+    """Detokenise ids. Special tokens are skipped, and spaces are kept unchanged."""
     return str(
         tokenizer.decode(
             list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
@@ -94,15 +105,16 @@ def detokenise(tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> 
 
 
 def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
-    """Ids of a text, no special token added."""
+    """Tokenise a text without adding special tokens."""
     return list(tokenizer(text, add_special_tokens=False)["input_ids"]) if text else []
 
 
 def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
-    """Ids of all tokens but special ones whose text contains one of ``texts``.
+    """Return the ids of all tokens whose text contains one of ``texts``, without special tokens.
 
     Raises:
-        ZooError: For a text that no single token contains: its parts may occur in any other word.
+        ZooError: If no single token contains a text. Such a text cannot be suppressed, because the
+            tokens of its parts also occur in other words.
     """
     if not texts:
         return []
@@ -118,11 +130,15 @@ def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list
 
 
 def _begins_character(piece: str, byte_level: bool) -> bool:
+    """Whether a piece begins a UTF-8 character other than a single space."""
     if piece in SPACES:
         return False
-    byte = BYTE.fullmatch(piece)
-    first = int(byte[1], 16) if byte else BYTES.get(piece[:1], 0) if byte_level else 0
-    return not 0x80 <= first < 0xC0  # bytes within a character
+    first_byte = 0
+    if byte := BYTE.fullmatch(piece):
+        first_byte = int(byte[1], 16)
+    elif byte_level:
+        first_byte = BYTES.get(piece[:1], 0)
+    return not 0x80 <= first_byte < 0xC0  # UTF-8 continuation bytes
 
 
 def _spelled(piece: str) -> str:

@@ -49,37 +49,55 @@ def kept_features(
     Returns:
         (frames, hidden) of each stream.
     """
-    padded = [F.pad(one.wave, (encoder.config.left_pad, 0)) for one in waves]
+    padded = [F.pad(kept.wave, (encoder.config.left_pad, 0)) for kept in waves]
     moved = [
-        cache.move(one.start, hop=FRAME_SAMPLES) for cache, one in zip(known, waves, strict=True)
+        cache.move(kept.start, hop=FRAME_SAMPLES) for cache, kept in zip(known, waves, strict=True)
     ]
-    edge = -(-encoder.config.left_pad // FRAME_SAMPLES)  # frames that cover the zeros before a wave
-    spans: list[tuple[int, Frames, Frames]] = []  # stream, first frame and the one after the last
-    for stream, (cache, one) in enumerate(zip(known, waves, strict=True)):
-        frames, whole = (max(0, _frames(encoder, size)) for size in (one.wave.numel(), one.real))
-        reused = min(len(cache.frames), whole)
-        fresh = min(edge, reused) if moved[stream] else 0
-        spans += [(stream, 0, fresh), (stream, reused, frames)]
+    # Frames whose window contains zeros of the left padding; they change when the start moves.
+    edge_frames = -(-encoder.config.left_pad // FRAME_SAMPLES)
 
-    pieces = _convolve(encoder, padded, spans)
+    # Two spans per stream: frames at the start of a moved wave, and frames after the cache. Each
+    # span is the index of the stream, the first frame, and the index after the last frame.
+    spans: list[tuple[int, Frames, Frames]] = []
+    for stream, (cache, kept) in enumerate(zip(known, waves, strict=True)):
+        num_frames = max(0, _frames(encoder, kept.wave.numel()))
+        num_cacheable = max(0, _frames(encoder, kept.real))  # frames without padded zeros
+        num_reused = min(len(cache.frames), num_cacheable)
+        num_recomputed = min(edge_frames, num_reused) if moved[stream] else 0
+        spans += [(stream, 0, num_recomputed), (stream, num_reused, num_frames)]
+
+    computed = _convolve(encoder, padded, spans)
     features = []
-    for stream, (cache, one) in enumerate(zip(known, waves, strict=True)):
-        first, last = pieces[2 * stream], pieces[2 * stream + 1]
-        kept = cache.frames[len(first) : spans[2 * stream + 1][1]]
-        features.append(torch.cat([first, kept, last]))
-        whole = max(0, _frames(encoder, one.real))
-        cache.frames = torch.cat([features[-1][:whole], cache.frames[whole:]])
+    for stream, (cache, kept) in enumerate(zip(known, waves, strict=True)):
+        recomputed = computed[2 * stream]
+        new = computed[2 * stream + 1]
+        num_reused = spans[2 * stream + 1][1]
+        reused = cache.frames[len(recomputed) : num_reused]
+        stream_features = torch.cat([recomputed, reused, new])  # (frames, hidden)
+        features.append(stream_features)
+        num_cacheable = max(0, _frames(encoder, kept.real))
+        cache.frames = torch.cat([stream_features[:num_cacheable], cache.frames[num_cacheable:]])
     return features
 
 
 def _frames(encoder: StreamingEncoder, samples: Samples) -> Frames:
+    """Return the number of frames of ``samples`` after left padding; may be negative."""
     return (samples + encoder.config.left_pad - WINDOW) // FRAME_SAMPLES + 1
 
 
 def _convolve(
     encoder: StreamingEncoder, padded: Sequence[Tensor], spans: Sequence[tuple[int, Frames, Frames]]
 ) -> list[Tensor]:
-    """Features (frames, hidden) of each span, computed as one batch."""
+    """Compute the features of each span, as one batch.
+
+    Args:
+        encoder: Encoder whose convolutions are applied.
+        padded: (n,) samples of each stream, left padding included.
+        spans: Index of the stream, first frame, and index after the last frame of each span.
+
+    Returns:
+        (frames, hidden) of each span.
+    """
     sizes = [max(0, last - first) for _, first, last in spans]
     nonempty = [index for index, size in enumerate(sizes) if size]
     features = [padded[0].new_zeros(0, encoder.config.hidden)] * len(spans)

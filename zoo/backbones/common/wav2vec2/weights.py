@@ -1,6 +1,4 @@
-"""Initial weights of the speech encoder: a wav2vec 2.0 of Hugging Face, or the encoder of another
-checkpoint.
-"""
+"""Initial weights of the speech encoder, from a Hugging Face wav2vec 2.0 or an InfiniSST checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -16,23 +14,23 @@ from zoo.backbones.common.pretrained.loading import quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
 from zoo.errors import ZooError, shorten_list
 
-OWN = "encoder."  # in front of the encoder's names in an InfiniSST checkpoint
+OWN = "encoder."  # prefix of the encoder's weight names in an InfiniSST checkpoint
 LEFT_OUT = (
-    "encoder.pos_conv_embed.",
-    "masked_spec_embed",
-)  # rotary positions replace the one; training needs the other
+    "encoder.pos_conv_embed.",  # replaced by rotary positions
+    "masked_spec_embed",  # used in the pretraining of wav2vec 2.0 only
+)
 
 
 def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     """Fill an encoder with pretrained weights.
 
     Args:
-        encoder: The encoder.
-        source: Hub id or folder of a Wav2Vec2 model with layer norms, without its heads and
-            quantizer; or folder of a checkpoint of ours, of which only the encoder is read.
+        encoder: Encoder whose weights are replaced.
+        source: Hub id or folder of a Wav2Vec2 model (layer-norm variant), or folder of an InfiniSST
+            checkpoint written by this repository. Only the encoder's weights are read.
 
     Raises:
-        ZooError: Where nothing is found or fits.
+        ZooError: If no weights are found, or their names or shapes differ from the encoder's.
     """
     own = Path(source) / checkpoint.WEIGHTS
     weights = (
@@ -56,7 +54,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
 
 
 def _is_infinisst(path: Path) -> bool:
-    """Whether a file holds a checkpoint of ours: its encoder has a prefix, beside a decoder."""
+    """Whether a file is an InfiniSST checkpoint: the encoder's weight names have a prefix."""
     if not path.is_file():
         return False
     if OWN.removesuffix(".") in checkpoint.shared_parts(path.parent):
@@ -67,8 +65,11 @@ def _is_infinisst(path: Path) -> bool:
 
 
 def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
-    """The encoder's weights of an InfiniSST checkpoint; its ``config.yaml`` must agree on the time
-    grid.
+    """Read the encoder weights of an InfiniSST checkpoint.
+
+    Raises:
+        ZooError: If the checkpoint's ``config.yaml`` is damaged, or differs from ``config`` in an
+            option that the weight shapes do not show.
     """
     described = _described(path.with_name("config.yaml"))
     for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape depends on them
@@ -80,7 +81,7 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """The keys under ``backbone.encoder``."""
+    """Read the entries under ``backbone.encoder`` of a ``config.yaml``."""
     try:
         described: dict[str, Any] = yaml.safe_load(path.read_text())["backbone"]["encoder"]
         return described
@@ -91,7 +92,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
-    """The weights of Hugging Face's model, under its names, without LEFT_OUT."""
+    """Read the weights of a Hugging Face model under Hugging Face's names, without LEFT_OUT."""
     try:
         described = AutoConfig.from_pretrained(source)
         if not isinstance(described, Wav2Vec2Config):
@@ -122,7 +123,7 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
 
 
 def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> None:
-    """Raise ZooError for a model of another kind, which shapes of weights may not show."""
+    """Raise ZooError if a Wav2Vec2 model differs from the encoder in norm, heads or convolutions."""
     if not (described.do_stable_layer_norm and described.feat_extract_norm == "layer"):
         raise ZooError(
             f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 "
@@ -138,6 +139,7 @@ def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> Non
 
 
 def _agree(source: str, name: str, there: object, config: EncoderConfig) -> None:
+    """Raise ZooError if the value ``there`` of option ``name`` differs from ``config``."""
     here = getattr(config, name)
     if there != here:
         raise ZooError(
