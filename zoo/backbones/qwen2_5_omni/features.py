@@ -60,7 +60,7 @@ class TokenSpectrogram(CentredSpectrogram):
 
 
 def clamped(frames: Tensor) -> Tensor:
-    """Clamp and scale frames (4 n + 2, bins) of a ``TokenSpectrogram`` to encoder input (4 n, bins).
+    """Clamp and scale frames (4 n + 2, bins) of ``TokenSpectrogram`` to encoder input (4 n, bins).
 
     Log energies are clamped to at least the maximum minus 8. A loud sound therefore changes earlier
     frames too. The scaling is Whisper's.

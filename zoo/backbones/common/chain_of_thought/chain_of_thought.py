@@ -159,7 +159,10 @@ class ChainOfThought(Backbone):
     @property
     @abstractmethod
     def decoder(self) -> Any:
-        """The causal LM, with ``get_input_embeddings()``, ``get_output_embeddings()`` and ``model``.
+        """The causal LM.
+
+        The LM has the methods ``get_input_embeddings()`` and ``get_output_embeddings()``, and the
+        attribute ``model``.
 
         ``model`` receives ``inputs_embeds`` (batch, new, width), ``attention_mask`` (batch, 1, new,
         keys), which is added to the attention scores, ``position_ids`` (batch, new),
@@ -199,7 +202,7 @@ class ChainOfThought(Backbone):
 
     @abstractmethod
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """Parameters of ``encoder``, ``projector`` and ``decoder``, and of ``lora`` if it is set."""
+        """Parameters of ``encoder``, ``projector`` and ``decoder``, and ``lora`` if present."""
 
     def load(self) -> None:
         """Build the network and its prompt.

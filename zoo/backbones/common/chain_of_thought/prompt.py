@@ -61,7 +61,7 @@ class Template:
 
 
 class Prompt(ChatPrompt):
-    """Converts prompts and answers of a ``Template`` to token ids, and generated ids to transcripts.
+    """Converts prompts and answers to token ids, and generated token ids to transcripts.
 
     Attributes:
         template: Strings of the prompt.
