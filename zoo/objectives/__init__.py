@@ -1,1 +1,1 @@
-"""What training optimises: the contract, and the objectives that serve several families."""
+"""Training objectives: the base class, and the objectives that several backbones share."""

@@ -1,4 +1,4 @@
-"""The contract of an objective: what a training stage optimises."""
+"""Base class of the training objectives."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,13 +12,14 @@ from zoo.data.talks import Talk
 
 
 class Objective(nn.Module, ABC):
-    """Collates examples into batches and turns a forward pass into losses.
+    """Training objective, which collates examples into batches and computes the losses.
 
-    An objective may own heads that only training needs; they are saved in the training's
-    checkpoints and never exported. A family's own objectives stand in the family's folder.
+    An objective may have heads that only training needs. The heads are saved in the checkpoints of
+    a training and are not exported. An objective of a single backbone is in the folder of the
+    backbone.
 
     Args:
-        sampling: The examples that batches are made of, where a stage has no options of its own.
+        sampling: Default options of the sampler, for stages without sampler options.
     """
 
     def __init__(self, sampling: Sampling) -> None:
@@ -28,21 +29,37 @@ class Objective(nn.Module, ABC):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Create heads and label sets; called once, before the first batch.
+        """Create heads and label sets. The training calls this method once, before the first batch.
 
         Args:
-            talks: The training talks.
-            backbone: The backbone, loaded.
+            talks: Training talks.
+            backbone: Loaded backbone.
             samplers: Samplers of the stages that have this objective.
 
         Raises:
-            ZooError: The backbone or the talks lack what the objective needs.
+            ZooError: The objective does not support the backbone, or a talk lacks labels that the
+                objective needs.
         """
 
     @abstractmethod
     def batch(self, examples: Sequence[Any]) -> Any:
-        """Collate the examples of a batch; runs in a data worker. The batch has a ``to(device)``."""
+        """Collate examples into a batch, in a data worker process.
+
+        Args:
+            examples: Examples of the stage's sampler.
+
+        Returns:
+            A batch that has a method ``to(device)``.
+        """
 
     @abstractmethod
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:
-        """Scalars by name; ``loss`` is the one to minimise."""
+        """Compute the losses of a batch.
+
+        Args:
+            backbone: Backbone that is trained.
+            batch: Result of ``batch`` on the device of the backbone.
+
+        Returns:
+            Scalar tensors by name. The training minimises ``loss`` and logs all scalars.
+        """

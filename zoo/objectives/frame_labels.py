@@ -1,8 +1,8 @@
-"""Frame-wise phonemes and words: trains an encoder before any translation is trained.
+"""Objective that trains an encoder to classify the phoneme and the word of each audio frame.
 
-This stage replaces the pre-training of wav2vec 2.0 in small models. The labels are the
-synthesiser's own time stamps. An encoder under a decoder that reads no positions can learn the
-position of a frame in its audio here, too.
+In small models, a stage with this objective replaces the pre-training of wav2vec 2.0. The labels
+are the phoneme and word times of synthesised speech. The encoder can also learn the time of each
+frame, which a decoder without position embeddings needs.
 """
 
 import math
@@ -27,12 +27,12 @@ from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 @dataclass(slots=True)
 class FrameBatch:
-    """Audio with one label per frame.
+    """Padded batch of audio with a phoneme class and a word class per label frame.
 
     Attributes:
-        samples: (batch, n) audio.
-        phonemes: (batch, frames) class of the phoneme; 0: no phoneme.
-        words: (batch, frames) class of the word; 0: no word.
+        samples: (B, n) audio samples, zero-padded.
+        phonemes: (B, frames) class of the phoneme in each frame; 0 means no phoneme.
+        words: (B, frames) class of the word in each frame; 0 means no word.
         multiplier: Latency multiplier m of the batch.
     """
 
@@ -42,7 +42,7 @@ class FrameBatch:
     multiplier: int
 
     def to(self, device: torch.device) -> "FrameBatch":
-        """The same batch on ``device``."""
+        """Return a copy of the batch on ``device``."""
         samples, phonemes, words = (
             tensor.to(device) for tensor in (self.samples, self.phonemes, self.words)
         )
@@ -50,15 +50,22 @@ class FrameBatch:
 
 
 class FrameLabels(Objective):
-    """Cross-entropy of phonemes on a middle layer and of words on the top layer.
+    """Objective with cross-entropy of phonemes on a middle layer and of words on the top layer.
+
+    An example is a robust segment: consecutive audio chunks of a whole talk, silence included
+    (InfiniSST, section 3.3).
 
     Args:
         hidden_size: Width of the encoder.
-        frame_samples: Samples per label.
-        labels_per_frame: Labels per frame of the encoder.
-        places: Wavelengths of the sines and cosines of time that the top layer predicts.
-        place_weight: Weight of their mean squared error.
-        sampling: The robust segments to train on.
+        frame_samples: Number of audio samples per label.
+        labels_per_frame: Number of labels per encoder frame.
+        places: Wavelengths in seconds. The top layer predicts a sine and a cosine of the frame's
+            time for each wavelength. An empty sequence adds no prediction of time.
+        place_weight: Weight of the mean squared error of the predicted sines and cosines.
+        sampling: Options of the robust segments to train on.
+
+    Raises:
+        ZooError: A wavelength is not positive, or ``place_weight`` is negative.
     """
 
     def __init__(
@@ -88,7 +95,16 @@ class FrameLabels(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Collect the labels of the training talks; raises ZooError for talks without phonemes."""
+        """Collect the labels of the training talks and create the classification heads.
+
+        Args:
+            talks: Training talks.
+            backbone: Loaded backbone.
+            samplers: Samplers of the stages that have this objective; not used.
+
+        Raises:
+            ZooError: The backbone has no frame-wise encoder, or no talk has phoneme times.
+        """
         if not isinstance(backbone, FrameEncoder):
             raise ZooError(
                 f"The encoder of {type(backbone).__name__} cannot be trained frame by frame."
@@ -115,7 +131,7 @@ class FrameLabels(Objective):
             self.heads["places"] = nn.Linear(self.hidden_size, 2 * len(self.places))
 
     def batch(self, examples: Sequence[RobustSegment]) -> FrameBatch:
-        """Audio of the segments and the labels of every frame."""
+        """Collate the audio and the frame labels of robust segments."""
         phonemes = [
             self._labels(segment, "phonemes", segment.talk.labels["phonemes"])
             for segment in examples
@@ -133,58 +149,97 @@ class FrameLabels(Objective):
         )
 
     def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
-        """``loss``, its terms ``phonemes``, ``words`` and ``places``, and ``word_accuracy``.
+        """Compute the losses of a batch.
 
-        The accuracy is that of the frames that have a word.
+        Args:
+            backbone: Backbone whose encoder is trained.
+            batch: Batch of ``batch``.
+
+        Returns:
+            Scalars ``phonemes`` and ``words`` (cross-entropies), ``places`` (mean squared error of
+            the predicted time, only with wavelengths), ``loss`` (weighted sum) and
+            ``word_accuracy`` (over the frames that have a word).
         """
-        assert isinstance(backbone, FrameEncoder), "prepare has checked it"
+        assert isinstance(backbone, FrameEncoder), "prepare has checked the backbone"
         hidden, middle = backbone.encode_training(batch.samples, batch.multiplier)
         phoneme_logits = self._logits("phonemes", middle)
-        phonemes = functional.cross_entropy(phoneme_logits.flatten(0, 1), batch.phonemes.flatten())
-        logits = self._logits("words", hidden)
-        words = functional.cross_entropy(logits.flatten(0, 1), batch.words.flatten())
+        phoneme_loss = functional.cross_entropy(
+            phoneme_logits.flatten(0, 1), batch.phonemes.flatten()
+        )
+        word_logits = self._logits("words", hidden)
+        word_loss = functional.cross_entropy(word_logits.flatten(0, 1), batch.words.flatten())
 
-        labelled = batch.words > 0
-        accuracy = (logits.argmax(-1) == batch.words)[labelled].float().mean()
+        has_word = batch.words > 0  # (B, frames)
+        is_correct = word_logits.argmax(-1) == batch.words
         losses = {
-            "loss": phonemes + words,
-            "phonemes": phonemes,
-            "words": words,
-            "word_accuracy": accuracy,
+            "loss": phoneme_loss + word_loss,
+            "phonemes": phoneme_loss,
+            "words": word_loss,
+            "word_accuracy": is_correct[has_word].float().mean(),
         }
         if self.places:
-            places = self._place_error(hidden)
-            losses |= {"loss": losses["loss"] + self.place_weight * places, "places": places}
+            time_loss = self._time_loss(hidden)
+            losses["loss"] = losses["loss"] + self.place_weight * time_loss
+            losses["places"] = time_loss
         return losses
 
-    def _place_error(self, hidden: Tensor) -> Tensor:
-        """Mean squared error of the predicted time of each frame of (batch, T, hidden)."""
+    def _time_loss(self, hidden: Tensor) -> Tensor:
+        """Return the mean squared error of the predicted sines and cosines of time.
+
+        Args:
+            hidden: (B, T, hidden) encoder frames of the top layer.
+        """
         predicted = self.heads["places"](hidden).float()
         frames = torch.arange(predicted.shape[1], device=predicted.device)
         seconds = frames * self.labels_per_frame * (self.frame_samples / SAMPLE_RATE)
-        return functional.mse_loss(predicted, waves(seconds, self.places).expand_as(predicted))
+        targets = waves(seconds, self.places)  # (T, 2 x wavelengths)
+        return functional.mse_loss(predicted, targets.expand_as(predicted))
 
     def _logits(self, kind: str, hidden: Tensor) -> Tensor:
-        """(batch, T, hidden) to (batch, T x labels_per_frame, classes)."""
+        """Apply a classification head to encoder frames.
+
+        Args:
+            kind: Name of the head, ``phonemes`` or ``words``.
+            hidden: (B, T, hidden) encoder frames.
+
+        Returns:
+            (B, T x labels_per_frame, classes) logits.
+        """
         logits: Tensor = self.heads[kind](hidden).float()
         return logits.reshape(len(logits), -1, logits.shape[-1] // self.labels_per_frame)
 
     def _labels(self, segment: RobustSegment, kind: str, timed: Iterable[Word]) -> Tensor:
-        """(frames,) int64: the class of what is spoken in each frame."""
-        labels = np.zeros(
-            segment.chunks * segment.chunk_samples // self.frame_samples, dtype=np.int64
-        )
-        rate = SAMPLE_RATE / self.frame_samples
+        """Return the class of the phoneme or word in each frame of a robust segment.
+
+        Args:
+            segment: Robust segment.
+            kind: Name of the label set, ``phonemes`` or ``words``.
+            timed: Phonemes or words with start and end in seconds of the talk.
+
+        Returns:
+            (frames,) int64 classes; 0 for a frame without a phoneme or word.
+        """
+        num_frames = segment.chunks * segment.chunk_samples // self.frame_samples
+        labels = np.zeros(num_frames, dtype=np.int64)
+        frames_per_second = SAMPLE_RATE / self.frame_samples
         for word in timed:
-            first = max(0, round((word.start - segment.start) * rate))
-            last = round((word.end - segment.start) * rate)
-            if last > 0 and first < len(labels):
+            first = max(0, round((word.start - segment.start) * frames_per_second))
+            stop = round((word.end - segment.start) * frames_per_second)
+            if stop > 0 and first < num_frames:
                 label = word.text if kind == "phonemes" else spelling(word.text)
-                labels[first:last] = self.classes[kind].get(label, 0)
+                labels[first:stop] = self.classes[kind].get(label, 0)
         return torch.from_numpy(labels)
 
 
 def waves(seconds: Tensor, wavelengths: Sequence[Seconds]) -> Tensor:
-    """Sines, then cosines of times (n,): (n, 2 x wavelengths)."""
+    """Return sines and cosines of times.
+
+    Args:
+        seconds: (n,) times in seconds.
+        wavelengths: Wavelengths in seconds.
+
+    Returns:
+        (n, 2 x wavelengths) values: the sines of all wavelengths, then the cosines.
+    """
     phases = 2 * math.pi * seconds[:, None] / seconds.new_tensor(wavelengths)
     return torch.cat([phases.sin(), phases.cos()], dim=1)

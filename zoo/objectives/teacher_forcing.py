@@ -1,4 +1,4 @@
-"""Teacher forcing: batches by the backbone's collator, losses by its forward pass."""
+"""Objective for backbones that collate batches and compute teacher-forcing losses themselves."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -14,19 +14,27 @@ from zoo.objectives.base import Objective
 
 @runtime_checkable
 class TeacherForced(Protocol):
-    """A backbone that is trained by its own collator and forward pass."""
+    """Backbone with a collator and a forward pass that computes teacher-forcing losses.
 
-    trains_on: ClassVar[type[Sampling]]  # options of the examples that its collator takes
+    Attributes:
+        trains_on: Type of the sampler options whose examples the collator accepts.
+    """
+
+    trains_on: ClassVar[type[Sampling]]
 
     def collator(self) -> Callable[[Sequence[Any]], Any]:
-        """Examples to a batch with ``to(device)``; picklable, for it runs in a data worker."""
+        """Return a picklable function that collates examples into a batch with ``to(device)``."""
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:
-        """Scalars by name; ``loss`` is the one to minimise."""
+        """Compute scalar losses by name, among them ``loss``, which the training minimises."""
 
 
 class TeacherForcing(Objective):
-    """The losses that a backbone computes in its own forward pass."""
+    """Objective that returns the losses of the backbone's forward pass.
+
+    Args:
+        sampling: Default options of the sampler, of the type ``backbone.trains_on``.
+    """
 
     def __init__(self, *, sampling: Sampling) -> None:
         super().__init__(sampling)
@@ -35,9 +43,16 @@ class TeacherForcing(Objective):
     def prepare(
         self, talks: Sequence[Talk], backbone: Backbone, samplers: Sequence[Sampler] = ()
     ) -> None:
-        """Take the backbone's collator.
+        """Store the backbone's collator.
 
-        Raises ZooError for a backbone that has none or that is trained on other examples.
+        Args:
+            talks: Training talks; not used.
+            backbone: Loaded backbone.
+            samplers: Samplers of the stages that have this objective; not used.
+
+        Raises:
+            ZooError: The backbone has no collator, or the collator accepts examples of another
+                type than ``sampling``.
         """
         if not isinstance(backbone, TeacherForced):
             raise ZooError(
@@ -51,10 +66,10 @@ class TeacherForcing(Objective):
         self._collate = backbone.collator()
 
     def batch(self, examples: Sequence[Any]) -> Any:
-        """The backbone's collator on the examples."""
+        """Collate examples with the backbone's collator."""
         assert self._collate is not None, "prepare comes first"
         return self._collate(examples)
 
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:
-        """The result of the backbone's forward pass."""
+        """Return the scalars of the backbone's forward pass, ``loss`` included."""
         return dict(backbone(batch))
