@@ -13,17 +13,20 @@ from huggingface_hub.utils import validate_repo_id
 
 from zoo.errors import ZooError
 
-DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # a cached model has one of them
+DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model has at least one file
 
 
 def check(noun: str, name: str) -> None:
     """Raise ZooError unless a model is a folder, in the local cache, or available from the hub.
 
-    One request; Transformers alone would retry for minutes.
+    The check sends one request to the hub. Transformers alone would retry for minutes.
 
     Args:
-        noun: What the model is used as, for the message.
+        noun: Role of the model, such as tokenizer, for the error message.
         name: Hub id or folder.
+
+    Raises:
+        ZooError: If the model does not exist, is gated, or the hub cannot be reached.
     """
     if Path(name).is_dir() or _cached(name):
         return

@@ -1,7 +1,6 @@
-"""Parts of Transformers' models by hub id or folder: configurations, tokenizers, weights, encoder
-layers.
+"""Loading and running parts of Transformers models: configurations, tokenizers, weights, encoders.
 
-What cannot be loaded, or differs from what is needed, is a ZooError of one sentence.
+A part that cannot be loaded, or does not fit the network, raises a ZooError of one sentence.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,15 +27,15 @@ Part = TypeVar("Part")
 
 
 def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
-    """The model type in a config.json.
+    """Read the model type from the config.json of a model.
 
     Args:
         name: Hub id or folder.
-        wanted: Model types that fit.
-        noun: What the model is used as, for messages.
+        wanted: Accepted model types.
+        noun: Role of the model, such as encoder, for error messages.
 
     Raises:
-        ZooError: Where there is no config.json, or one of another type.
+        ZooError: If there is no readable config.json, or its model type is not in ``wanted``.
     """
     hub.check(noun, name)
     try:
@@ -56,13 +55,17 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
 
 
 def check_fields(where: str, given: Iterable[str], config: Any) -> None:
-    """Raise ZooError for a field that a configuration of Transformers lacks; it would be ignored
-    silently.
+    """Check that a Transformers configuration has all given fields.
+
+    Transformers itself ignores unknown fields silently.
 
     Args:
-        where: Configuration key of the fields, for the message.
-        given: Names of fields.
-        config: The configuration's class.
+        where: Configuration key of the fields, for the error message.
+        given: Names of the given fields.
+        config: Configuration class of Transformers.
+
+    Raises:
+        ZooError: If ``config`` lacks a field.
     """
     known = sorted(field.name for field in fields(config))
     for name in given:
@@ -73,17 +76,17 @@ def check_fields(where: str, given: Iterable[str], config: Any) -> None:
 def random_network(
     network: Any, config: Any, settings: Mapping[str, Any], *, noun: str, dtype: torch.dtype
 ) -> Any:
-    """A randomly initialised network of Transformers.
+    """Create a randomly initialised network of Transformers.
 
     Args:
         network: Class of the network.
-        config: Class of its configuration.
+        config: Class of the network's configuration.
         settings: Fields of the configuration.
-        noun: Name of the network, for messages.
-        dtype: Of the weights.
+        noun: Name of the network, for error messages.
+        dtype: Dtype of the weights.
 
     Raises:
-        ZooError: Where the fields do not fit together.
+        ZooError: If the fields do not form a valid configuration.
     """
     try:
         return network._from_config(config(**settings), dtype=dtype)
@@ -93,19 +96,19 @@ def random_network(
 
 
 def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) -> Any:
-    """A network with its weights, in evaluation mode.
+    """Load a pretrained network in evaluation mode.
 
-    Transformers prefers safetensors and reads the older format without unpickling code. Weights of
-    parts that the class lacks are left out.
+    Transformers prefers safetensors files and reads the older format without unpickling code.
+    Weights of parts that the class lacks are not loaded.
 
     Args:
         network: Class of the network.
         name: Hub id or folder.
-        dtype: Of the weights.
-        options: Of ``from_pretrained``.
+        dtype: Dtype of the weights.
+        options: Further arguments of ``from_pretrained``.
 
     Raises:
-        ZooError: Where weights are missing, damaged or do not fit.
+        ZooError: If weights are missing or damaged, or have another shape than the network.
     """
     try:
         with quiet():
@@ -124,7 +127,7 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress Transformers' warnings about parts of a model that are left out."""
+    """Suppress Transformers' warnings about weights that are not loaded."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
@@ -134,12 +137,15 @@ def quiet() -> Iterator[None]:
 
 
 def load_part(noun: str, load: Callable[[str], Part], name: str) -> Part:
-    """Load a tokenizer, feature extractor or configuration. Raises ZooError where that fails.
+    """Load a tokenizer, feature extractor or configuration.
 
     Args:
-        noun: What is loaded, for the message.
-        load: Such as ``WhisperTokenizer.from_pretrained``.
+        noun: Name of the part, for the error message.
+        load: Loading function, such as ``WhisperTokenizer.from_pretrained``.
         name: Hub id or folder.
+
+    Raises:
+        ZooError: If ``load`` fails.
     """
     try:
         return load(name)
@@ -150,23 +156,26 @@ def load_part(noun: str, load: Callable[[str], Part], name: str) -> Part:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of a hub id or folder. Raises ZooError where there is none."""
+    """Load the tokenizer of a hub id or folder. Raises ZooError if no tokenizer can be loaded."""
     hub.check("tokenizer", name)
     with quiet():
         return load_part("tokenizer", AutoTokenizer.from_pretrained, name)
 
 
 def check_tokenizer(tokenizer: Any, name: str, *, scores: int, tokens: Mapping[str, int]) -> None:
-    """Raise ZooError unless ids of the tokenizer are those of the network.
+    """Check that the tokenizer belongs to the network.
 
     Args:
-        tokenizer: The tokenizer.
-        name: Hub id or folder, for the message.
-        scores: Number of ids that the network generates.
-        tokens: Tokens whose ids the network's configuration states.
+        tokenizer: Tokenizer of Transformers.
+        name: Hub id or folder, for the error message.
+        scores: Size of the network's output layer.
+        tokens: Tokens and their ids according to the network's configuration.
+
+    Raises:
+        ZooError: If an id differs, or the tokenizer has ids beyond the output layer.
     """
     ids = tokenizer.get_vocab()
-    wrong = [token for token, number in tokens.items() if ids.get(token) != number]
+    wrong = [token for token, expected in tokens.items() if ids.get(token) != expected]
     if wrong or max(ids.values()) >= scores:
         what = (
             f"{shorten_list(wrong)} differ" if wrong else f"{len(ids)} tokens, but {scores} scores"
@@ -177,7 +186,7 @@ def check_tokenizer(tokenizer: Any, name: str, *, scores: int, tokens: Mapping[s
 
 
 def check_extractor(extractor: Any, name: str, **expected: object) -> None:
-    """Raise ZooError unless a feature extractor is for 16 kHz and has the ``expected`` settings."""
+    """Raise ZooError unless a feature extractor has 16 kHz input and the ``expected`` settings."""
     for setting, value in {"sampling_rate": SAMPLE_RATE, **expected}.items():
         found = getattr(extractor, setting)
         if found != value:
@@ -192,13 +201,13 @@ def run_layers(
     """Run the layers of a Transformer encoder on streams of different lengths, as one batch.
 
     Args:
-        layers: The encoder's layers.
-        norm: Layer norm after the last one.
-        config: The model's, which states the attention implementation.
-        hidden: (frames, width) of each stream.
+        layers: Layers of the encoder.
+        norm: Layer norm after the last layer.
+        config: Configuration of the model, which names the attention implementation.
+        hidden: (frames, width) input of each stream.
 
     Returns:
-        (frames, width) of each stream; streams do not interact.
+        (frames, width) output of each stream. Streams do not attend to each other.
     """
     padded, inside = pad_batch(hidden)
     mask = create_bidirectional_mask(config=config, inputs_embeds=padded, attention_mask=inside)
@@ -208,10 +217,14 @@ def run_layers(
 
 
 def pad_batch(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-    """(n, width) each to (batch, longest, width), padded with zeros, and a mask.
+    """Combine sequences of different lengths into a batch, padded with zeros at the end.
+
+    Args:
+        sequences: (n, width) each.
 
     Returns:
-        The batch, and (batch, longest) int64: 1 inside, 0 in padding; None where nothing is padded.
+        The batch (batch, longest, width), and the mask (batch, longest) int64 with 0 in padding and
+        1 elsewhere. The mask is None if no sequence is padded.
     """
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
     padded = nn.utils.rnn.pad_sequence(list(sequences), batch_first=True)
@@ -220,11 +233,11 @@ def pad_batch(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
 
 
 def unpad_batch(padded: Tensor, sequences: Sequence[Tensor]) -> list[Tensor]:
-    """The rows of a batch, each as long as its sequence."""
+    """Split a padded batch into rows, each cut to the length of its sequence."""
     return [row[: len(sequence)] for row, sequence in zip(padded, sequences, strict=True)]
 
 
 def _first_sentence(error: BaseException) -> str:
-    """The first sentence or line of a message."""
+    """Return the first sentence of the first line of an error message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].split(". ")[0].rstrip(".:") + "."

@@ -1,7 +1,8 @@
-"""Weights as safetensors files: of our own networks, and of those that Transformers lays out.
+"""Reading and writing of weights as safetensors files.
 
-A part that another checkpoint holds as well, such as an encoder on which several decoders were
-trained, need not be stored twice: ``shared.json`` beside the weights names the folder that has it.
+A checkpoint may share a part, such as an encoder on which several decoders were trained, with
+another checkpoint. The file ``shared.json`` next to the weights then names the folder of the other
+checkpoint.
 ``python -m zoo.backbones.common.pretrained.weights checkpoints/A encoder checkpoints/B`` removes
 the encoder of A if it equals that of B.
 """
@@ -23,11 +24,11 @@ from zoo.errors import ZooError, shorten_list
 from zoo.files import atomic_file, write_text
 
 WEIGHTS = "model.safetensors"
-SHARED = "shared.json"  # part of the network: folder, relative to this one, whose weights hold it
+SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint
 
 
 def tied(module: nn.Module) -> set[str]:
-    """Names in the state dict that share their storage with an earlier one."""
+    """Return the names in the state dict whose tensor shares the storage of an earlier name."""
     seen: dict[int, str] = {}
     return {
         name
@@ -37,14 +38,14 @@ def tied(module: nn.Module) -> set[str]:
 
 
 def exported(module: nn.Module, dtype: torch.dtype | None) -> dict[str, Tensor]:
-    """The state dict as every checkpoint stores it.
+    """Return the state dict in the form in which checkpoints store weights.
 
-    Buffers keep their dtype: rounded rotary frequencies would shift late positions by radians. Tied
-    weights occur once.
+    Buffers keep their dtype, because rounded rotary frequencies would shift late positions by
+    radians. Tied weights occur once.
 
     Args:
-        module: The network.
-        dtype: Of the parameters (None: as they are).
+        module: Network.
+        dtype: Dtype of the parameters. None keeps the dtype of each parameter.
     """
     parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
     repeated = tied(module)
@@ -56,7 +57,13 @@ def exported(module: nn.Module, dtype: torch.dtype | None) -> dict[str, Tensor]:
 
 
 def save_weights(module: nn.Module, folder: Path, dtype: torch.dtype | None = None) -> None:
-    """Write all weights to ``folder`` (created if need be); see ``exported``."""
+    """Write all weights to ``model.safetensors`` in ``folder``, which is created if missing.
+
+    Args:
+        module: Network.
+        folder: Destination folder.
+        dtype: Dtype of the written parameters. None keeps the dtype of each parameter.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     save_tensors(exported(module, dtype), folder / WEIGHTS)
 
@@ -75,13 +82,13 @@ def save_pretrained(
     *,
     tensors: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Write weights and config.json as Transformers lays them out.
+    """Write weights and config.json in the file layout of Transformers.
 
     Args:
-        network: The network.
-        folder: Destination.
-        dtype: Of the parameters that are written (None: as they are).
-        tensors: Weights by name, where they are not the network's own state dict.
+        network: Network of Transformers.
+        folder: Destination folder.
+        dtype: Dtype of the written parameters. None keeps the dtype of each parameter.
+        tensors: Weights by name. None writes the state dict of ``network``.
     """
     state = exported(network, dtype) if tensors is None else dict(tensors)
     network.save_pretrained(folder, state_dict=state)
@@ -92,7 +99,7 @@ def save_pretrained(
 
 
 def with_dtype(config: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
-    """A config.json whose ``dtype`` entries, nested ones included, are ``dtype``."""
+    """Return a copy of a parsed config.json with all ``dtype`` entries set, including nested ones."""
     name = str(dtype).removeprefix("torch.")
     return {
         key: with_dtype(value, dtype)
@@ -105,13 +112,16 @@ def with_dtype(config: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
 
 
 def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
-    """Raise ZooError unless ``folder`` has weights.
+    """Check that a checkpoint folder contains weights.
 
     Args:
-        folder: Of a checkpoint.
-        noun: Name of the backbone, for the message.
-        experiment: That trains a small one.
-        key: Configuration key under ``backbone`` that names the folder.
+        folder: Folder of the checkpoint.
+        noun: Name of the backbone, for the error message.
+        experiment: Name of the experiment that trains a small model, for the error message.
+        key: Configuration key under ``backbone`` that takes the folder.
+
+    Raises:
+        ZooError: If the folder has no ``model.safetensors``.
     """
     if not (Path(folder) / WEIGHTS).is_file():
         raise ZooError(
@@ -122,9 +132,10 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
 
 
 def load_weights(module: nn.Module, folder: Path) -> None:
-    """Fill ``module`` with what ``save_weights`` wrote.
+    """Load weights that ``save_weights`` wrote into ``module``.
 
-    Raises ZooError for damaged or unfit weights.
+    Raises:
+        ZooError: If a file is damaged, or names or shapes differ from the network.
     """
     try:
         missing, unexpected = module.load_state_dict(read_tensors(folder), strict=False)
@@ -139,9 +150,10 @@ def load_weights(module: nn.Module, folder: Path) -> None:
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """All weights of a checkpoint by name, shared parts included.
+    """Read all weights of a checkpoint by name, shared parts included.
 
-    Raises ZooError for damaged files.
+    Raises:
+        ZooError: If a file is missing or damaged.
     """
     tensors = _read_file(folder / WEIGHTS)
     for part, place in shared_parts(folder).items():
@@ -151,7 +163,11 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 
 
 def shared_parts(folder: Path) -> dict[str, str]:
-    """Parts that another checkpoint holds, and its folder. Raises ZooError for a damaged file."""
+    """Return the shared parts of a checkpoint and the relative path of each part's checkpoint.
+
+    Raises:
+        ZooError: If ``shared.json`` is damaged.
+    """
     path = folder / SHARED
     if not path.is_file():
         return {}
@@ -165,10 +181,15 @@ def shared_parts(folder: Path) -> dict[str, str]:
 
 
 def share(folder: Path, part: str, other: Path) -> None:
-    """Remove ``part`` from the checkpoint in ``folder`` and refer to the one in ``other``.
+    """Remove a part from a checkpoint and refer to the equal part of another checkpoint.
+
+    Args:
+        folder: Checkpoint from which the part is removed.
+        part: Name of the part, such as encoder.
+        other: Checkpoint that keeps the part.
 
     Raises:
-        ZooError: Unless both are equal.
+        ZooError: If the weights of the part differ between the checkpoints.
     """
     weights, others = _read_file(folder / WEIGHTS), _read_file(other / WEIGHTS)
     names = [name for name in weights if name.startswith(f"{part}.")]
@@ -192,7 +213,7 @@ def _read_file(path: Path) -> dict[str, Tensor]:
 
 
 def open_tensors(path: Path) -> Any:
-    """An open safetensors file. Raises ZooError for one that is missing or damaged."""
+    """Open a safetensors file. Raises ZooError if the file is missing or damaged."""
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
@@ -200,7 +221,7 @@ def open_tensors(path: Path) -> Any:
 
 
 def tensor_files(paths: Iterable[Path]) -> dict[str, Path]:
-    """The file of each tensor in ``paths``."""
+    """Return the file of each tensor in ``paths``, by tensor name."""
     files: dict[str, Path] = {}
     for path in paths:
         with open_tensors(path) as file:
@@ -209,7 +230,7 @@ def tensor_files(paths: Iterable[Path]) -> dict[str, Path]:
 
 
 def read_tensor(path: Path, name: str) -> Tensor:
-    """One tensor of a file; the others stay on disk."""
+    """Read one tensor of a safetensors file without reading the other tensors."""
     with open_tensors(path) as file:
         tensor: Tensor = file.get_tensor(name)
     return tensor

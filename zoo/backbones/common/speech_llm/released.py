@@ -1,11 +1,11 @@
-"""Converts a checkpoint of InfiniSST's authors, one file, to a folder that ``SpeechLLM.load``
-reads.
+"""Conversion of a checkpoint released by InfiniSST's authors to a folder for ``SpeechLLM.load``.
 
-The file maps names to tensors: the language model under its names in Transformers, and under
-``model.speech_encoder`` fairseq's wav2vec 2.0 and the adapter. Besides names, two things differ.
-Their rotary positions rotate neighbouring values of a head, ours its two halves, so rows of the
-query and key projections are reordered. Their rotary frequencies are tensors, ours are computed, so
-they are compared.
+The released file maps names to tensors. The language model has the names of Transformers, and
+``model.speech_encoder`` contains fairseq's wav2vec 2.0 and the adapter. Besides the names, two
+things differ. First, the released rotary positions rotate neighbouring values of a head, whereas
+this repository rotates the two halves of a head, so the converter reorders the rows of the query
+and key projections. Second, the released file stores rotary frequencies, whereas this repository
+computes the frequencies, so the converter compares the stored with the computed values.
 """
 
 import argparse
@@ -44,7 +44,7 @@ LLM = "meta-llama/Llama-3.1-8B-Instruct"
 SPEECH_TOKENS = ("<sp_patch>", "<sp_start>", "<sp_end>")
 LATENCY_TOKEN = "<latency_{}>"
 WAV2VEC2 = "model.speech_encoder.speech_encoder."
-NAMES = (  # ours and theirs; # is a number
+NAMES = (  # prefix in this repository, prefix in the released file; # stands for a number
     ("decoder.", ""),
     ("adapter.first.", "model.speech_encoder.length_shrink.conv_layers.0.0."),
     ("adapter.second.", "model.speech_encoder.length_shrink.conv_layers.1.0."),
@@ -83,20 +83,21 @@ TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", tor
 def convert(
     file: str | Path, folder: str | Path, *, llm: str = LLM, dtype: torch.dtype | None = None
 ) -> EncoderConfig:
-    """Write ``model.safetensors``, ``config.json`` and the tokenizer; one tensor at a time is in
-    memory.
+    """Write ``model.safetensors``, ``config.json`` and the tokenizer.
+
+    Only one tensor at a time is held in memory.
 
     Args:
-        file: The authors' checkpoint.
-        folder: New or empty folder.
-        llm: Hub id or folder of the base model; its config and tokenizer are read, no weights.
-        dtype: Of the weights that are written (None: as they are).
+        file: Released checkpoint.
+        folder: Destination, a new or empty folder.
+        llm: Hub id or folder of the base model, whose config and tokenizer are read.
+        dtype: Dtype of the written weights. None keeps the dtype of each weight.
 
     Returns:
-        The shape of the encoder in the file.
+        Configuration of the encoder in the file.
 
     Raises:
-        ZooError: For a folder that is not empty and for a file that is no such checkpoint.
+        ZooError: If the folder is not empty, or the file is no released InfiniSST checkpoint.
     """
     file, folder = Path(file), Path(folder)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
@@ -121,7 +122,7 @@ def convert(
 
 
 class Released:
-    """The tensors of one file, and the shape of the encoder that follows from them."""
+    """Tensors of a released checkpoint, and the encoder configuration derived from their shapes."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -131,15 +132,16 @@ class Released:
             self._check_frequencies(layer)
 
     def shape(self, name: str) -> torch.Size:
-        """Shape of a tensor that every such checkpoint has."""
+        """Return the shape of a tensor. Raises ZooError if the checkpoint lacks the tensor."""
         if name not in self.tensors:
             raise ZooError(f"{self.file} is no released InfiniSST: it has no tensor {name}.")
         return self.tensors[name].shape
 
     def matched(self, config: PreTrainedConfig) -> dict[str, str]:
-        """The authors' name by ours, for every weight.
+        """Map every weight name of this repository to the name in the released file.
 
-        Raises ZooError where names or shapes differ.
+        Raises:
+            ZooError: If a weight is missing, superfluous or of another shape.
         """
         network = _network(self.encoder, config)
         expected = {ours: released_name(ours) for ours in network}
@@ -188,10 +190,10 @@ class Released:
 
 
 def read_checkpoint(file: Path) -> dict[str, Tensor]:
-    """Named tensors of a file, mapped from disk; nothing else is unpickled.
+    """Read the named tensors of a file, mapped from disk, without unpickling other objects.
 
     Raises:
-        ZooError: For a file that is missing, unreadable, or holds anything else.
+        ZooError: If the file is missing or unreadable, or contains anything but named tensors.
     """
     if not file.is_file():
         raise ZooError(
@@ -229,7 +231,7 @@ def read_checkpoint(file: Path) -> dict[str, Tensor]:
 
 
 def released_name(name: str) -> str:
-    """The authors' name of one of our weights."""
+    """Return the name in the released file for a weight name of this repository."""
     for ours, theirs in NAMES:
         pattern = re.escape(ours).replace(r"\#", r"(\d+)")
         if match := re.match(pattern, name):
@@ -239,8 +241,15 @@ def released_name(name: str) -> str:
 
 
 def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
-    """The language model's tokenizer with the authors' tokens, ``rows`` in all; latency tokens fill
-    the rest.
+    """Load the language model's tokenizer and add the speech and latency tokens of the authors.
+
+    Args:
+        llm: Hub id or folder of the base model.
+        rows: Number of tokens after the addition. Latency tokens fill the ids after the speech
+            tokens.
+
+    Raises:
+        ZooError: If no tokenizer can be loaded, or ``rows`` leaves no id for a latency token.
     """
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(llm)
@@ -260,12 +269,12 @@ def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
 
 
 def half_split(projection: Tensor, heads: int) -> Tensor:
-    """Reorder rows (or biases) of a projection from interleaved pairs to two halves per head."""
+    """Reorder the rows or biases of a projection from interleaved pairs to two halves per head."""
     return projection.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
 def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torch.Size]:
-    """Names and shapes of all weights, without allocating them."""
+    """Return the names and shapes of all weights without allocating the weights."""
     with torch.device("meta"):
         decoder = AutoModelForCausalLM.from_config(config)
         adapter = Adapter(hidden=encoder.hidden, embedding=config.hidden_size, norm=True)
@@ -326,14 +335,14 @@ def command(
     """Run a converter's command line.
 
     Args:
-        arguments: Of the command line (None: those of the process).
-        name: The converter's package.
-        title: First line of its description.
-        convert: The conversion.
-        use: Overrides that evaluate the result; {0} is the folder.
+        arguments: Command-line arguments. None reads the arguments of the process.
+        name: Name of the backbone package.
+        title: First line of the command's help text.
+        convert: Conversion function, with the signature of ``convert`` in this module.
+        use: Overrides of the command that evaluates the result; {0} stands for the folder.
 
     Returns:
-        The exit code, 2 for an error that the user can correct.
+        The exit code: 0, or 2 for an error that the user can correct.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m zoo.backbones.{name}.convert", description=title
