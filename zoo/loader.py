@@ -13,6 +13,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra.core.default_element import ResultDefault
 from hydra.core.override_parser.types import Override
+from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
@@ -57,7 +58,13 @@ class Loader(ConfigLoaderImpl):
         cfg = super()._compose_config_from_defaults_list(defaults, repo)
         changes = [item for item in self._given if not repo.group_exists(item.key_or_group)]
         unknown = [item for item in changes if _root(item) not in cfg and not _adds(item)]
-        if not unknown and not self.partial:  # an unknown key is refused without slow imports
+        if self.partial:
+            return cfg
+
+        for item in unknown:  # refused here, before the slow imports of all parts
+            if not item.is_delete():
+                raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
+        if not unknown:
             fill(cfg)
             for item in changes:
                 create_parts(cfg, item.key_or_group.split("."))
