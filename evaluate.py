@@ -1,4 +1,4 @@
-"""python evaluate.py [system=NAME key=value]: stream talks through a system and score its output."""
+"""python evaluate.py [system=NAME key=value]: stream talks through a system and score them."""
 
 from zoo.commands import evaluate
 

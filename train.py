@@ -1,4 +1,4 @@
-"""python train.py experiment=NAME [key=value]: train a system, evaluate it on the way, export it."""
+"""python train.py experiment=NAME [key=value]: train, evaluate and export a system."""
 
 from zoo.commands import train
 

@@ -1,4 +1,4 @@
-"""The commands simulzoo-train and simulzoo-evaluate; train.py and evaluate.py run them from a clone.
+"""The commands simulzoo-train and simulzoo-evaluate; train.py and evaluate.py call them.
 
 The jobs are imported late: their imports take seconds, which a mistyped key need not wait for.
 """

@@ -92,7 +92,7 @@ def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None
     Args:
         node: plain values, links (``${backbone}``) replaced by what they name.
         unresolved: the same with links.
-        whole: the whole configuration with links; a linked part goes by the key that the link names.
+        whole: whole configuration with links; a linked part goes by the key that the link names.
         where: key of the node with a final dot.
 
     Raises:

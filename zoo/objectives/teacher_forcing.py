@@ -60,7 +60,8 @@ class TeacherForcing(Objective):
             )
         if not isinstance(self.sampling, backbone.trains_on):
             raise ZooError(
-                f"{type(backbone).__name__} is trained on examples of {backbone.trains_on.__name__}, "
+                f"{type(backbone).__name__} is trained on examples of "
+                f"{backbone.trains_on.__name__}, "
                 f"not of {type(self.sampling).__name__}."
             )
         self._collate = backbone.collator()

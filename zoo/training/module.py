@@ -17,9 +17,9 @@ from zoo.training.optimizer import RestingAdamW
 class Training(lightning.LightningModule):
     """Trains ``system.backbone`` stage by stage.
 
-    One optimizer serves all stages: parameters that a stage freezes are skipped, the others have the
-    learning rate of the stage of the global step. Parameters that no stage trains are frozen from
-    the start and have no optimizer state.
+    One optimizer serves all stages: parameters that a stage freezes are skipped, the others have
+    the learning rate of the stage of the global step. Parameters that no stage trains are frozen
+    from the start and have no optimizer state.
 
     Args:
         system: The system; only its backbone is trained.

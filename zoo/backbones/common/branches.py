@@ -62,7 +62,7 @@ class KeyValueCache:
 class Branches(ABC):
     """Search branches of a batch of streams; implements ``search.Continuation``.
 
-    Each stream has one row per beam; row = stream index x beams + beam index. Prompts and previously
+    Each stream has one row per beam; row = stream index x beams + beam index. Prompts and earlier
     cached positions of different lengths are padded on the left.
 
     Attributes:

@@ -39,7 +39,7 @@ class StreamState:
 def encoder_memories(
     encode: EncodeAudio, sessions: Sequence[Session], waves: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Return the encoder output of each wave; waves equal to the last request are not encoded again.
+    """Return the encoder output of each wave; a wave equal to the last one is not encoded again.
 
     Args:
         encode: Function from sessions and waves to one encoder output (frames, width) per wave.

@@ -247,7 +247,7 @@ def _greedy(
     end: int,
     stops: Sequence[Stop | None],
 ) -> list[Answer]:
-    """Greedy search; for the arguments see ``search``. Finished streams are fed until all finish."""
+    """Greedy search with the arguments of ``search``. Finished streams are fed until all finish."""
     tokens: list[list[int]] = [[] for _ in contexts]
     answers: dict[int, Answer] = {}
     while True:

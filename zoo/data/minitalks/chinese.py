@@ -1,7 +1,7 @@
 """The Chinese realiser.
 
 Its grammar: no inflection, measure words, modifiers before nouns, time and place before the verb,
-把, 被, 了 and 吗. Every character is one word of the target; the characters of one Chinese word share
+把, 被, 了 and 吗. Every character is one word of the target; the characters of a Chinese word share
 its alignment.
 """
 

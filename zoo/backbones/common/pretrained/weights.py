@@ -99,7 +99,7 @@ def save_pretrained(
 
 
 def with_dtype(config: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
-    """Return a copy of a parsed config.json with all ``dtype`` entries set, including nested ones."""
+    """Return a copy of a parsed config.json with all ``dtype`` entries set, also nested ones."""
     name = str(dtype).removeprefix("torch.")
     return {
         key: with_dtype(value, dtype)

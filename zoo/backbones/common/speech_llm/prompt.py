@@ -1,4 +1,4 @@
-"""Dialogue format of InfiniSST as token ids: an instruction, then speech and translation in turns."""
+"""Dialogue format of InfiniSST as token ids: instruction, then speech and translation in turns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

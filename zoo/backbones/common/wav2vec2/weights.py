@@ -1,4 +1,4 @@
-"""Initial weights of the speech encoder, from a Hugging Face wav2vec 2.0 or an InfiniSST checkpoint."""
+"""Initial weights of the speech encoder: a Hugging Face wav2vec 2.0 or an InfiniSST checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
 
 
 def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> None:
-    """Raise ZooError if a Wav2Vec2 model differs from the encoder in norm, heads or convolutions."""
+    """Raise ZooError if a Wav2Vec2 model has another norm, other heads or other convolutions."""
     if not (described.do_stable_layer_norm and described.feat_extract_norm == "layer"):
         raise ZooError(
             f"encoder_weights {source!r} is not the layer-norm variant of wav2vec 2.0 "
