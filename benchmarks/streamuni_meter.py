@@ -81,7 +81,7 @@ class Meter:
         head = decoder.get_output_embeddings()
         with ExitStack() as stack:
             stack.enter_context(
-                patch.object(thinker.spectrogram, "look", self._timed("features", "look"))
+                patch.object(thinker.spectrogram, "compute", self._timed("features", "compute"))
             )
             for name in ("encode", "project"):
                 stack.enter_context(patch.object(thinker, name, self._timed("audio encoder", name)))
@@ -95,7 +95,7 @@ class Meter:
             yield
 
     def _timed(self, part: str, name: str) -> Callable[..., Any]:
-        call = getattr(self.thinker.spectrogram if name == "look" else self.thinker, name)
+        call = getattr(self.thinker.spectrogram if name == "compute" else self.thinker, name)
 
         def call_and_measure(*given: Any, **options: Any) -> Any:
             self.part, self.start = part, self.clock()

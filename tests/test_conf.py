@@ -25,7 +25,6 @@ from zoo.evaluation.runner import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.loader import HYDRA, Loader
-from zoo.metrics.quality import CorpusQuality
 from zoo.policies.base import Policy
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.recognisers.named import NamedRecogniser
@@ -55,7 +54,6 @@ KINDS: dict[str, tuple[type, ...]] = {
     "training": (TrainingSettings,),
     "trainer": (dict,),
     "logger": (WandbSettings,),
-    "metric": (CorpusQuality,),
 }
 EXPERIMENTS = {
     "benchmark": "evaluate",
@@ -67,6 +65,7 @@ EXPERIMENTS = {
     "cascade_minitalks": "train",
     "recogniser_minitalks": "train",
     "simulu_minitalks": "train",
+    "teacher_forcing": "train",
     **{f"simulu_{name}": "evaluate" for name in ("cascades", "options")},
     **{
         f"streamuni_{name}": "train"
@@ -87,6 +86,7 @@ GUARDS = (  # values that also hold for backbones whose own differ
     ),
 )
 CONVENTIONS = ("paper", "released")
+METRICS = ("chrfpp", "ter")  # tests/metrics/test_extra_metrics.py builds them
 STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what makes nothing
     "hydra/default.yaml",
@@ -146,6 +146,7 @@ def test_every_file_is_one_of_those_tested_here() -> None:
         f"convention/{name}.yaml" for name in CONVENTIONS
     }
     known |= {f"strategy/{name}.yaml" for name in STRATEGIES}
+    known |= {f"metric/{name}.yaml" for name in METRICS}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
         APART
     ) == known

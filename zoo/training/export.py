@@ -13,8 +13,8 @@ from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 DESCRIBED = ("backbone", "training", "source_language", "target_language", "seed")
-BUILT_IN = """on the built-in corpus minitalks: synthetic speech over a closed grammar. It shows that
-a system works; it does not translate real talks."""
+BUILT_IN = """on the built-in corpus minitalks: synthetic speech over a closed grammar. It shows
+that a system works; it does not translate real talks."""
 
 
 def export(

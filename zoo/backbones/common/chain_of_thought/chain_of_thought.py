@@ -9,7 +9,7 @@ of its transcript. Neither shortcut changes the generated tokens.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,14 @@ from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 GREEDY = SearchConfig()
+
+
+Value = TypeVar("Value")
+
+
+def pick(values: Sequence[Value], indices: Sequence[int]) -> list[Value]:
+    """Return the values at these indices."""
+    return [values[index] for index in indices]
 
 
 class ChainOfThought(Backbone):
@@ -350,10 +358,7 @@ class ChainOfThought(Backbone):
             and not session.backbone_state.current
         ]
         if untranscribed:
-            self._transcribe(
-                [sessions[index] for index in untranscribed],
-                [speech[index] for index in untranscribed],
-            )
+            self._transcribe(pick(sessions, untranscribed), pick(speech, untranscribed))
 
         aligned = Capability.ALIGNMENT in needs
         hypotheses = [
@@ -368,12 +373,8 @@ class ChainOfThought(Backbone):
             if request.task is Task.TRANSLATION and len(speech[index])
         ]
         if translated:
-            translations = self._translate(
-                [sessions[index] for index in translated],
-                [requests[index] for index in translated],
-                [speech[index] for index in translated],
-                aligned,
-            )
+            given = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
+            translations = self._translate(*given, aligned=aligned)
             for index, hypothesis in zip(translated, translations, strict=True):
                 hypotheses[index] = hypothesis
         return hypotheses
@@ -484,6 +485,7 @@ class ChainOfThought(Backbone):
         sessions: Sequence[Session],
         requests: Sequence[Request],
         speech: Sequence[Tensor],
+        *,
         aligned: bool,
     ) -> list[Hypothesis]:
         """Generate translations after transcript, separator and written prefix.
@@ -498,12 +500,8 @@ class ChainOfThought(Backbone):
             self._text(session, len(embeddings))
             for session, embeddings in zip(sessions, speech, strict=True)
         ]
-        prompts_and_caches = [
-            self._prompt_and_cache(session, request, embeddings, text)
-            for session, request, embeddings, text in zip(
-                sessions, requests, speech, texts, strict=True
-            )
-        ]
+        streams = zip(sessions, requests, speech, texts, strict=True)
+        prompts_and_caches = [self._prompt_and_cache(*stream) for stream in streams]
         prompts = [prompt for prompt, _ in prompts_and_caches]
         caches = [cache for _, cache in prompts_and_caches]
         branches = AlignedBranches(
