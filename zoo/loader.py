@@ -32,7 +32,7 @@ SEARCH_PATH = "hydra.searchpath"
 
 def install() -> None:
     """Make Hydra's entry points use ``Loader``."""
-    hydra._internal.hydra.ConfigLoaderImpl = Loader  # type: ignore[misc]
+    hydra._internal.hydra.ConfigLoaderImpl = Loader  # type: ignore[attr-defined]
 
 
 class Loader(ConfigLoaderImpl):

@@ -172,4 +172,5 @@ class SpeechToText(EncoderDecoder):
         normalised = standardised(features, **self.normalisation).to(device, self.dtype)
         hidden = encoder.conv(normalised[None]) * encoder.embed_scale  # (1, frames, width)
         padding_mask = hidden.new_zeros(hidden.shape[:2]).long()  # (1, frames): no padding
-        return (hidden + encoder.embed_positions(padding_mask))[0]
+        frames: Tensor = (hidden + encoder.embed_positions(padding_mask))[0]
+        return frames

@@ -261,4 +261,5 @@ class Whisper(EncoderDecoder):
         channels = F.gelu(self.encoder.conv1(channels))  # (1, width, features)
         channels = F.gelu(self.encoder.conv2(channels))  # (1, width, frames)
         hidden = channels[0].T  # (frames, width)
-        return hidden + self.encoder.embed_positions.weight[: len(hidden)]
+        positions: Tensor = self.encoder.embed_positions.weight[: len(hidden)]
+        return hidden + positions

@@ -113,4 +113,5 @@ class AttendedHistory(History, ABC):
         kept = attended[first:] if self.rows == "hypothesis" else attended[first:written]
         if kept.numel():
             return int(kept.min())
-        return min([int(attended[:written].max()) + 1, *attended[written:].tolist()])
+        unwritten: list[int] = attended[written:].tolist()
+        return min([int(attended[:written].max()) + 1, *unwritten])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
 from zoo.backbones.common import lora as adapters
+from zoo.backbones.common.audio.spectrogram import HOP
 from zoo.backbones.common.causal.decoder import ATTENTION
 from zoo.backbones.common.chain_of_thought.chain_of_thought import (
     ChainOfThought,
@@ -20,7 +21,7 @@ from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
 from zoo.backbones.phi4_multimodal.encoder import FEATURES_PER_EMBEDDING, encode, project
-from zoo.backbones.phi4_multimodal.features import HOP, LogMel
+from zoo.backbones.phi4_multimodal.features import LogMel
 from zoo.backbones.phi4_multimodal.network import (
     TARGETS,
     audio_part,

@@ -44,4 +44,5 @@ def _pool_pairs(hidden: Tensor) -> Tensor:
 
     No pair spans two recordings, because the number of frames of each recording is even.
     """
-    return hidden.unflatten(0, (-1, 2)).mean(dim=1)
+    pairs: Tensor = hidden.unflatten(0, (-1, 2))
+    return pairs.mean(dim=1)

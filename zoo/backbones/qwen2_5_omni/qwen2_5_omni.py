@@ -17,14 +17,13 @@ from zoo.backbones.common.chain_of_thought.chain_of_thought import (
     enable_checkpointing,
 )
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
-from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
+from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
 from zoo.backbones.qwen2_5_omni import encoder
 from zoo.backbones.qwen2_5_omni.features import FRAMES_PER_TOKEN, TOKEN, TokenSpectrogram, clamped
 from zoo.backbones.qwen2_5_omni.network import (
     TARGETS,
     audio_part,
     pretrained_network,
-    quiet,
     random_network,
     text_part,
 )
@@ -64,7 +63,8 @@ class TextPart:
 
     def get_output_embeddings(self) -> nn.Module:
         """The layer that converts hidden states (..., width) to logits (..., vocabulary)."""
-        return self.thinker.lm_head
+        head: nn.Module = self.thinker.lm_head
+        return head
 
 
 class Qwen25Omni(ChainOfThought):

@@ -6,7 +6,7 @@ The module trains a tokenizer, initialises a network at random and writes its fi
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -124,7 +124,7 @@ def random_network(
         t2u_lang_code_to_id={target: UNIT_SPECIAL + units},
         vocoder_lang_code_to_id={target: 0},
     )
-    return network.eval()
+    return cast("SeamlessM4TModel", network.eval())
 
 
 def save_network(

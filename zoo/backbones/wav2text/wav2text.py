@@ -31,7 +31,12 @@ from zoo.backbones.common.teacher_forcing import (
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.common.wav2vec2.adapter import MERGED, Adapter, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
-from zoo.backbones.common.wav2vec2.encoder import FRAME_SAMPLES, EncoderConfig, StreamingEncoder
+from zoo.backbones.common.wav2vec2.encoder import (
+    FRAME_SAMPLES,
+    Encoded,
+    EncoderConfig,
+    StreamingEncoder,
+)
 from zoo.backbones.common.wav2vec2.features import KeptWave, kept_features
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.backbones.wav2text.data import Collator, OfflineBatch
@@ -294,7 +299,10 @@ class Wav2Text(EncoderDecoder):
             (B, 4 n, hidden) encoder frames.
         """
         with gradients_if_trained(self.encoder.parameters()):
-            return self.encoder(samples.to(self.dtype), self.block_chunks, lengths * MERGED).hidden
+            encoded: Encoded = self.encoder(
+                samples.to(self.dtype), self.block_chunks, lengths * MERGED
+            )
+        return encoded.hidden
 
     def to_memory(self, hidden: Tensor) -> Tensor:
         """Convert encoder frames to memory frames with sinusoidal positions.
@@ -305,7 +313,7 @@ class Wav2Text(EncoderDecoder):
         Returns:
             (B, n, width) memory frames that the decoder attends to.
         """
-        memory = self.norm(self.adapter(hidden))
+        memory: Tensor = self.norm(self.adapter(hidden))
         positions = sinusoids(memory.shape[1], memory.shape[2], device=memory.device)
         return memory + POSITION_SCALE * positions.to(memory.dtype)
 

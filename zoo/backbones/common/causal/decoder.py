@@ -194,7 +194,7 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
     """
     if isinstance(model, str):
         try:
-            config = AutoConfig.from_pretrained(model)
+            config: PreTrainedConfig = AutoConfig.from_pretrained(model)
         except (OSError, ValueError) as error:
             raise ZooError(
                 f"{model} has no decoder's config.json; it must be a folder or a hub name."

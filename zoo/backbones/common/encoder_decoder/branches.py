@@ -117,6 +117,7 @@ class EncoderDecoderBranches(Branches):
         return torch.full((self.streams, 1), new_place, device=device)
 
     def _feed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
+        hidden: Tensor
         hidden, attention = self.decoder(
             ids, positions, visible, cache=self._cache, memory=self._memory, heads=self._heads
         )

@@ -268,7 +268,8 @@ class Decoder(nn.Module):
 
     def _split(self, hidden: Tensor) -> Tensor:
         """Reshape (streams, positions, width) to (streams, heads, positions, head size)."""
-        return hidden.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        heads: Tensor = hidden.unflatten(2, (self.heads, -1))
+        return heads.transpose(1, 2)
 
     def _merge(self, attended: Tensor) -> Tensor:
         """Reshape (streams, heads, positions, head size) to (streams, positions, width)."""

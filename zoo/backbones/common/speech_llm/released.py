@@ -270,7 +270,8 @@ def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
 
 def half_split(projection: Tensor, heads: int) -> Tensor:
     """Reorder the rows or biases of a projection from interleaved pairs to two halves per head."""
-    return projection.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+    pairs: Tensor = projection.unflatten(0, (heads, -1, 2))
+    return pairs.transpose(1, 2).flatten(0, 2)
 
 
 def _network(encoder: EncoderConfig, config: PreTrainedConfig) -> dict[str, torch.Size]:

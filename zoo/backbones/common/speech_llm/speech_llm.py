@@ -213,7 +213,8 @@ class SpeechLLM(Backbone):
             Outputs of the last and of the middle layer, (batch, n / 320, hidden) each.
         """
         with gradients_if_trained(self.encoder.parameters()):
-            return self.encoder(samples.to(self.dtype), multiplier, lengths)
+            encoded: Encoded = self.encoder(samples.to(self.dtype), multiplier, lengths)
+        return encoded
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
         """Embed prompt ids and insert the speech embeddings.
@@ -226,6 +227,6 @@ class SpeechLLM(Backbone):
             (len(ids), embedding).
         """
         tokens = torch.tensor(ids, device=speech.device)
-        embeddings = self.decoder.get_input_embeddings()(tokens)
+        embeddings: Tensor = self.decoder.get_input_embeddings()(tokens)
         embeddings[tokens == self.prompt.speech] = speech.to(embeddings.dtype)
         return embeddings

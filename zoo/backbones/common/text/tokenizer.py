@@ -7,7 +7,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import PreTrainedTokenizerFast
 
 from zoo.backbones.base import TokenizerCorpus
-from zoo.languages import UnitKind
+from zoo.types import UnitKind
 
 SPECIAL_TOKENS = (
     "<|pad|>",

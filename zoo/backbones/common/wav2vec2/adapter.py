@@ -40,7 +40,8 @@ class Adapter(nn.Module):
             shrunk = frames
             for convolution, norm in zip((self.first, self.second), self.norms, strict=True):
                 shrunk = F.gelu(norm(convolution(shrunk.transpose(1, 2)).transpose(1, 2)))
-        return self.projection(shrunk)
+        embeddings: Tensor = self.projection(shrunk)
+        return embeddings
 
 
 def pad_to_multiple(audio: Tensor, size: int) -> Tensor:

@@ -172,7 +172,9 @@ class StreamingEncoder(nn.Module):
         Returns:
             (batch, (n - 80) // 320, hidden).
         """
-        return self.feature_projection(self.feature_extractor(samples).transpose(1, 2))
+        channels: Tensor = self.feature_extractor(samples)  # (batch, channels, frames)
+        features: Tensor = self.feature_projection(channels.transpose(1, 2))
+        return features
 
     def contextualise(
         self, features: Tensor, multiplier: int, lengths: Tensor | None = None
@@ -252,7 +254,7 @@ class StreamingEncoder(nn.Module):
         keys = torch.arange(-past, size, device=samples.device)
         real = keys >= -torch.tensor(kept, device=samples.device)[:, None]
         visible = self._visible(keys[past:], keys, size) & real[:, None, None]
-        hidden, _ = self.encoder(features, visible, cache)
+        hidden: Tensor = self.encoder(features, visible, cache)[0]
 
         for row, state in enumerate(states):
             frames = min(kept[row] + size, self.config.past_frames)
@@ -322,7 +324,8 @@ class FeatureProjection(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(batch, frames, channels) to (batch, frames, hidden)."""
-        return self.projection(self.layer_norm(features))
+        hidden: Tensor = self.projection(self.layer_norm(features))
+        return hidden
 
 
 class Layers(nn.Module):
@@ -376,7 +379,8 @@ class Layer(nn.Module):
     ) -> Tensor:
         """See ``Layers``."""
         x = x + self.attention(self.layer_norm(x), mask, rotation, cache)
-        return x + self.feed_forward(self.final_layer_norm(x))
+        update: Tensor = self.feed_forward(self.final_layer_norm(x))
+        return x + update
 
 
 class Attention(nn.Module):
@@ -410,10 +414,12 @@ class Attention(nn.Module):
         attended = F.scaled_dot_product_attention(
             rotate(query, cos[-new:], sin[-new:]), rotate(key, cos, sin), value, attn_mask=mask
         )
-        return self.out_proj(attended.transpose(1, 2).flatten(2))
+        output: Tensor = self.out_proj(attended.transpose(1, 2).flatten(2))
+        return output
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        heads: Tensor = x.unflatten(2, (self.heads, -1))
+        return heads.transpose(1, 2)
 
 
 class FeedForward(nn.Module):
@@ -426,7 +432,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform (batch, frames, hidden) to (batch, frames, hidden)."""
-        return self.output_dense(F.gelu(self.intermediate_dense(x)))
+        output: Tensor = self.output_dense(F.gelu(self.intermediate_dense(x)))
+        return output
 
 
 def frequencies(head_size: int, base: float, device: torch.device | None = None) -> Tensor:
