@@ -32,6 +32,7 @@ class Processor48:
         self.features = processor.feature_extractor
 
     def __call__(self, *, audios: np.ndarray, **options: Any) -> BatchFeature:
+        """Return the features of audio samples (n,)."""
         return self.features(audios, **options)
 
 
@@ -70,6 +71,7 @@ class Simulstream(SeamlessStreamAtt):
         return rows
 
     def mean_variance_normalization(self, features: np.ndarray) -> Tensor:
+        """Normalise each mel bin of stacked features (frames, 2 bins)."""
         by_bin = (
             features.reshape(-1, features.shape[1] // STACKED)
             if "bins" not in self.bugs

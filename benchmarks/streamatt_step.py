@@ -88,11 +88,13 @@ class Ours:
         self.session = self.system.open("talk")
 
     def step(self, chunk: Tensor) -> str:
+        """Return the text that the zoo emits after the next chunk (n,)."""
         [action] = self.system.step([self.session], [SpeechChunk(chunk)])
         return action.text
 
     @property
     def kept(self) -> Seconds:
+        """Length of the audio history of the zoo."""
         return self.session.audio.numel() / SAMPLE_RATE
 
 
@@ -133,10 +135,12 @@ class Theirs:
         self.processor.set_target_language("deu")
 
     def step(self, chunk: Tensor) -> str:
+        """Return the text that simulstream emits after the next chunk (n,)."""
         return str(self.processor.process_chunk(chunk.numpy()).new_string)
 
     @property
     def kept(self) -> Seconds:
+        """Length of the audio history of simulstream."""
         return 0.02 * len(self.processor.audio_history)
 
 

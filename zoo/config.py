@@ -356,6 +356,8 @@ def _explained(
     """One sentence about what is wrong with overrides, with the choices where they are known.
 
     Args:
+        error: Error of Hydra or OmegaConf.
+        config_name: ``train`` or ``evaluate``.
         given: the overrides.
         folder: see ``_loader``.
     """
@@ -399,6 +401,7 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
     """A sentence about a key that does not exist, with the choices of its group that have it.
 
     Args:
+        config_name: ``train`` or ``evaluate``.
         key: in full, such as ``data.root``.
         given: the overrides.
         folder: see ``_loader``.

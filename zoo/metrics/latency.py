@@ -81,6 +81,7 @@ class AL(SegmentLatency):
     """Average Lagging (Ma et al. 2019) as SimulEval computes it: seconds, negative values kept."""
 
     def score(self, timing: Timing) -> float | None:
+        """Return the mean lag behind even writing of the reference over the source."""
         return _lagging(timing, length=timing.reference_length)
 
 
@@ -88,6 +89,7 @@ class LAAL(SegmentLatency):
     """Length-Adaptive Average Lagging (Papi et al. 2022, Polák et al. 2022): seconds."""
 
     def score(self, timing: Timing) -> float | None:
+        """Return the mean lag behind even writing of the longer of output and reference."""
         return _lagging(timing, length=max(len(timing.times), timing.reference_length))
 
 
@@ -103,6 +105,7 @@ class YAAL(SegmentLatency):
         self.long_form = long_form
 
     def score(self, timing: Timing) -> float | None:
+        """Return the mean lag of the units before the end, or None without such units."""
         if not timing.scorable:
             return None
 
@@ -122,6 +125,7 @@ class AP(SegmentLatency):
     """Average Proportion (Cho and Esipova 2016): a ratio."""
 
     def score(self, timing: Timing) -> float | None:
+        """Return the sum of the times over source duration times reference length."""
         if not timing.scorable or timing.reference_length == 0:
             return None
         return sum(timing.times) / (timing.source_length * timing.reference_length)
@@ -131,6 +135,7 @@ class DAL(SegmentLatency):
     """Differentiable Average Lagging (Cherry and Foster 2019): seconds."""
 
     def score(self, timing: Timing) -> float | None:
+        """Return the mean lag, with at least ``pace`` seconds between two units."""
         if not timing.scorable:
             return None
         pace = timing.source_length / len(timing.times)
@@ -149,6 +154,7 @@ class ATD(SegmentLatency):
     """
 
     def score(self, timing: Timing) -> float | None:
+        """Return the mean delay of the ends of the units, or None without units."""
         if not timing.times:
             return None
         delays = _milliseconds(timing.times if timing.ideal is None else timing.ideal)
@@ -163,6 +169,7 @@ class StartOffset(SegmentLatency):
     """Seconds of source received before the first unit."""
 
     def score(self, timing: Timing) -> float | None:
+        """Return the time of the first unit, or None without units."""
         return timing.times[0] if timing.times else None
 
 
@@ -170,11 +177,12 @@ class EndOffset(SegmentLatency):
     """Seconds from the end of the source to the last unit."""
 
     def score(self, timing: Timing) -> float | None:
+        """Return the time of the last unit after the end of the source, or None without units."""
         return timing.times[-1] - timing.source_length if timing.times else None
 
 
 class RTF(Metric):
-    """Real-time factor: total compute over total audio. (SimulEval's ``RTF`` is d_n / S.)"""
+    """Real-time factor: total compute over total audio; SimulEval's ``RTF`` is d_n / S."""
 
     full_state_update = False
     compute_seconds: Tensor

@@ -12,18 +12,24 @@ class HasText(Protocol):
     """A translation with a text."""
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """Text of the translation."""
 
 
 class TimedSegment(Protocol):
     """A segment with start, duration and translations, such as ``zoo.data.talks.Segment``."""
 
     @property
-    def offset(self) -> Seconds: ...
+    def offset(self) -> Seconds:
+        """Start in seconds from the start of the talk."""
+
     @property
-    def duration(self) -> Seconds: ...
+    def duration(self) -> Seconds:
+        """Duration in seconds."""
+
     @property
-    def targets(self) -> Mapping[str, HasText]: ...
+    def targets(self) -> Mapping[str, HasText]:
+        """Reference translations by language code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ class SpeechStartOffset(SpeechMetric):
     """Seconds of source before the first speech; negative values are ignored."""
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the start of the first piece, or None if it is negative."""
         start = timing.intervals[0][0]
         return start if start >= 0 else None
 
@@ -93,6 +94,7 @@ class SpeechEndOffset(SpeechMetric):
     """Seconds from the end of the source to the end of the last speech."""
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the end of the last piece minus the duration of the source."""
         start, duration = timing.intervals[-1]
         return start + duration - timing.source_length
 
@@ -101,6 +103,7 @@ class DiscontinuitySum(SpeechMetric):
     """Total seconds of gaps in a stream."""
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the sum of the gaps in seconds, 0 without gaps."""
         return sum(timing.gaps)
 
 
@@ -108,6 +111,7 @@ class DiscontinuityAve(SpeechMetric):
     """Mean duration of the gaps in a stream in seconds; 0 without gaps."""
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the mean gap in seconds, 0 without gaps."""
         return sum(timing.gaps) / len(timing.gaps) if timing.gaps else 0.0
 
 
@@ -115,6 +119,7 @@ class DiscontinuityNum(SpeechMetric):
     """Number of gaps in a stream."""
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the number of gaps as a float."""
         return float(len(timing.gaps))
 
 
@@ -125,6 +130,7 @@ class SpeechOverlap(SpeechMetric):
     """
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the duration played before the end of the source over the whole duration."""
         end = timing.source_length
         before_end = sum(
             max(0.0, min(start + length, end) - start) for start, length in timing.intervals
@@ -142,6 +148,7 @@ class SpeechATD(SpeechMetric):
     """
 
     def score(self, timing: SpeechTiming) -> float | None:
+        """Return the mean delay of the ends of the target tokens in seconds."""
         delays: list[float] = []
         spent: list[float] = []
         lengths: list[float] = []

@@ -22,13 +22,16 @@ class Spoken(Protocol):
     """A piece of a talk: audio, transcript, and translation into ``language``."""
 
     @property
-    def transcript(self) -> str: ...
+    def transcript(self) -> str:
+        """Source text of the piece."""
 
     @property
-    def translation(self) -> str: ...
+    def translation(self) -> str:
+        """Target text of the piece."""
 
     @property
-    def language(self) -> Language: ...
+    def language(self) -> Language:
+        """Language of ``translation``."""
 
     def samples(self) -> Tensor:
         """Audio samples (n,) of the piece."""
