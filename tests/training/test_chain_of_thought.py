@@ -32,8 +32,8 @@ TRAINING = [
     "training.dev_talks=1",
     "training.evaluate_last=false",
     "training.log_every_steps=1",
-    *(f"{STAGES}.{name}.steps=2" for name in ("hearing", "sentences", "segments")),
-    *(f"{STAGES}.{name}.batch_seconds=6" for name in ("hearing", "sentences", "segments")),
+    *(f"{STAGES}.{name}.steps=2" for name in ("recognition", "sentences", "segments")),
+    *(f"{STAGES}.{name}.batch_seconds=6" for name in ("recognition", "sentences", "segments")),
 ]
 
 
@@ -66,7 +66,7 @@ def exported(run: Path) -> ChainOfThought:
 def test_every_stage_has_its_own_losses(run: Path) -> None:
     rows = list(csv.DictReader((run / "metrics.csv").open()))
     for stage, name in (
-        ("hearing", "word_accuracy"),
+        ("recognition", "word_accuracy"),
         ("sentences", "transcript"),
         ("segments", "translation"),
     ):

@@ -18,7 +18,7 @@ from zoo.training.run import last_checkpoint
 needs_deepspeed = pytest.mark.skipif(
     find_spec("deepspeed") is None, reason="needs pip install -e .[deepspeed]"
 )
-STEPS = {"hearing": 4, "sentences": 4, "segments": 6}  # of which the second lets the encoder rest
+STEPS = {"recognition": 4, "sentences": 4, "segments": 6}  # the second freezes the encoder
 STEP = 1e-3  # learning rate of all stages: about what one step moves a weight by
 TINY = [
     "experiment=streamuni_phi4_minitalks",

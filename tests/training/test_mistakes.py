@@ -23,22 +23,22 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGES = "training.curriculum.stages"
 SAMPLING = "training.objectives.{}.sampling"
 SETTINGS = {
-    f"{STAGES}.translating.objective=nope": (
-        "Unknown objective of stage 'translating' 'nope'; choose one of: frame_l"
+    f"{STAGES}.translation.objective=nope": (
+        "Unknown objective of stage 'translation' 'nope'; choose one of: frame_l"
     ),
-    f"{STAGES}.hearing.chunks=[]": "chunks and multipliers of at least 1",
-    f"{STAGES}.hearing.batch_seconds=0": "batch_seconds above 0",
+    f"{STAGES}.recognition.chunks=[]": "chunks and multipliers of at least 1",
+    f"{STAGES}.recognition.batch_seconds=0": "batch_seconds above 0",
     "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
     f"{SAMPLING.format('trajectories')}.encoded=true": (
-        "Stage 'translating' samples encoded audio, which needs a frozen encoder; these stages "
-        "train it: hearing."
+        "Stage 'translation' samples encoded audio, which needs a frozen encoder; these stages "
+        "train it: recognition."
     ),
     f"{SAMPLING.format('trajectories')}.utterances=1.5": (
         "utterances of robust segments is a share, from 0 to 1, not"
     ),
-    f"+{STAGES}.hearing.sampling={{_target_: zoo.data.excerpts.ExcerptConfig}}": (
-        "Stage 'hearing' has ExcerptConfig as its sampling, but its objective frame_labels takes "
-        "RobustSegmentConfig."
+    f"+{STAGES}.recognition.sampling={{_target_: zoo.data.excerpts.ExcerptConfig}}": (
+        "Stage 'recognition' has ExcerptConfig as its sampling, but its objective frame_labels "
+        "takes RobustSegmentConfig."
     ),
     "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
     "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
@@ -130,18 +130,21 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
         "trainer.accumulate_grad_batches=3",
     ]
     cfg = compose("train", chosen)
-    heard = Segment(
+    aligned = Segment(
         1.0,
         2.0,
         "One two.",
         (Word("One", 1.0, 2.0), Word("two.", 2.0, 3.0)),
         {"de": Target("Eins zwei.")},
     )
-    for segment, said in (
-        (replace(heard, words=()), "Segment 'One two.' lacks word times; align the corpus first."),
+    for segment, message in (
         (
-            heard,
-            "The 32 examples of a step of stage 'thoughts' cannot be divided among 3 batches",
+            replace(aligned, words=()),
+            "Segment 'One two.' lacks word times; align the corpus first.",
+        ),
+        (
+            aligned,
+            "The 32 examples of a step of stage 'chains_of_thought' cannot be divided",
         ),
     ):
         with pytest.raises(ZooError) as refusal:
@@ -155,7 +158,7 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
                 seed=0,
                 device=torch.device("cpu"),
             )
-        assert str(refusal.value).startswith(said)
+        assert str(refusal.value).startswith(message)
 
 
 def test_a_training_streams_for_words_alone(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.training.jobs import losses, train, train_and_kill
 
-STEPS = {"hearing": 8, "translating": 12, "unbounded": 10}
+STEPS = {"recognition": 8, "translation": 12, "long_segments": 10}
 TINY = [
     "experiment=infinisst_minitalks",
     "logger=csv",
