@@ -61,9 +61,18 @@ def read_references(segments: Path, texts: Path, *, target: str) -> dict[str, li
 
 
 def read_texts(path: Path, spans: list[Span], segments: Path) -> list[str]:
-    """One line per span.
+    """Read a text file with one line per span.
 
-    Raises ZooError unless ``path`` has as many lines as ``segments`` has entries.
+    Args:
+        path: the text file.
+        spans: entries of ``segments``.
+        segments: file of the spans, for error messages.
+
+    Returns:
+        The lines.
+
+    Raises:
+        ZooError: the file is unreadable, or the number of lines differs from the number of spans.
     """
     lines = read_lines(path)
     if len(lines) != len(spans):

@@ -121,7 +121,13 @@ def simulate(
 def advance(
     system: SimulatedSystem, live: list[Stream], on_chunk: Callable[[Seconds], None] | None
 ) -> None:
-    """Process one chunk of every live stream; the batch is timed as one computation."""
+    """Process one chunk of every live stream; the batch is timed as one computation.
+
+    Args:
+        system: The system that receives the chunks.
+        live: Live streams. The outputs and times of the chunk are appended to each stream.
+        on_chunk: Called with the duration in seconds of each processed chunk.
+    """
     chunks = [next(stream.chunks) for stream in live]
     start = time.perf_counter()
     actions = system.step([stream.session for stream in live], chunks)
@@ -155,6 +161,11 @@ def to_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:
 
     A unit gets the delay of the emission that completes it. Elapsed times follow the ``queue``
     convention.
+
+    Args:
+        stream: Stream that has received its last chunk.
+        target: Language of the text, which defines the units.
+        batched: Whether several streams shared the compute.
     """
     text = "".join(emission.text for emission in stream.emissions)
     emission_of_character = [emission for emission in stream.emissions for _ in emission.text]

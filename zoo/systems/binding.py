@@ -20,6 +20,12 @@ def bind(
 ) -> frozenset[Capability]:
     """Check that a backbone exposes every capability that the other parts need.
 
+    Args:
+        backbone: Backbone of the system.
+        policy: Policy of the system.
+        history: History of the system.
+        synthesizer: Synthesizer of the system. None: text output only.
+
     Returns:
         All capabilities that the parts need.
 

@@ -143,7 +143,13 @@ class Tracker:
         self._with_wandb(log)
 
     def log_table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Log a table to W&B, such as hypotheses and references."""
+        """Log a table to W&B, such as hypotheses and references.
+
+        Args:
+            name: key of the table in W&B.
+            columns: name of each column.
+            rows: one value per column and row.
+        """
 
         def log(wandb_run: "wandb.Run") -> None:
             import wandb

@@ -38,7 +38,16 @@ def at_least_float32(tensor: Tensor) -> Tensor:
 
 
 def token_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Cross-entropy of logits (n, vocabulary) and labels (n,), computed at least in float32."""
+    """Compute the cross-entropy at least in float32.
+
+    Args:
+        logits: (n, vocabulary).
+        labels: (n,) token ids.
+        reduction: Reduction over positions: ``mean``, ``sum`` or ``none``.
+
+    Returns:
+        A scalar, or (n,) without reduction.
+    """
     return F.cross_entropy(at_least_float32(logits), labels, reduction=reduction)
 
 

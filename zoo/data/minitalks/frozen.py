@@ -31,7 +31,13 @@ DIGITS = 4  # of a level
 
 
 def freeze(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
-    """Write the fingerprint of a whole split to the committed file."""
+    """Write the fingerprint of a whole split to the committed file.
+
+    Args:
+        split: name of the split.
+        talks: all talks of the split, with their audio files.
+        path: the committed file; fingerprints of other splits stay in it.
+    """
     frozen = _read(path)
     frozen[split] = {
         "content": content_hash(talks),

@@ -186,7 +186,16 @@ def check_tokenizer(tokenizer: Any, name: str, *, scores: int, tokens: Mapping[s
 
 
 def check_extractor(extractor: Any, name: str, **expected: object) -> None:
-    """Raise ZooError unless a feature extractor has 16 kHz input and the ``expected`` settings."""
+    """Check that a feature extractor has 16 kHz input and the ``expected`` settings.
+
+    Args:
+        extractor: Feature extractor of Transformers.
+        name: Hub id or folder of the extractor, for error messages.
+        **expected: Required value of each setting.
+
+    Raises:
+        ZooError: If a setting has another value.
+    """
     for setting, value in {"sampling_rate": SAMPLE_RATE, **expected}.items():
         found = getattr(extractor, setting)
         if found != value:

@@ -52,7 +52,13 @@ class Template:
             )
 
     def filled(self, *, source: str, target: str, multiplier: int) -> str:
-        """Return the instruction for two language names and latency multiplier m."""
+        """Return the instruction with values in place of its fields in braces.
+
+        Args:
+            source: English name of the source language.
+            target: English name of the target language.
+            multiplier: Latency multiplier m.
+        """
         latency = self.latency.format(multiplier=multiplier)
         return self.instruction.format(
             source=source, target=target, multiplier=multiplier, latency=latency

@@ -377,7 +377,19 @@ class Layer(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
     ) -> Tensor:
-        """See ``Layers``."""
+        """Apply self-attention and the feed-forward block, each with a residual connection.
+
+        Args:
+            x: (batch, new, hidden) output of the previous layer.
+            mask: (new, keys) or (batch, 1, new, keys) bool attention mask, keys = past + new. None
+                means that every position is visible.
+            rotation: Cosines and sines, (keys, head size / 2) each.
+            cache: (2, batch, heads, keys, head size) keys and values of this layer, whose last
+                ``new`` positions are overwritten. None means that there are no past frames.
+
+        Returns:
+            (batch, new, hidden).
+        """
         x = x + self.attention(self.layer_norm(x), mask, rotation, cache)
         update: Tensor = self.feed_forward(self.final_layer_norm(x))
         return x + update
@@ -401,7 +413,19 @@ class Attention(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None, rotation: tuple[Tensor, Tensor], cache: Tensor | None
     ) -> Tensor:
-        """See ``Layers``."""
+        """Attend to the past frames and the visible new frames.
+
+        Args:
+            x: (batch, new, hidden) input after the layer norm.
+            mask: (new, keys) or (batch, 1, new, keys) bool attention mask, keys = past + new. None
+                means that every position is visible.
+            rotation: Cosines and sines, (keys, head size / 2) each.
+            cache: (2, batch, heads, keys, head size) keys and values of this layer, whose last
+                ``new`` positions are overwritten. None means that there are no past frames.
+
+        Returns:
+            (batch, new, hidden).
+        """
         query, key, value = (
             self._split(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
@@ -437,7 +461,16 @@ class FeedForward(nn.Module):
 
 
 def frequencies(head_size: int, base: float, device: torch.device | None = None) -> Tensor:
-    """Return the rotary frequencies, (head_size / 2,) in double precision."""
+    """Compute the rotary frequencies.
+
+    Args:
+        head_size: Size of one attention head.
+        base: Base of the rotary frequencies.
+        device: Device of the result.
+
+    Returns:
+        (head_size / 2,) in double precision.
+    """
     half = head_size // 2
     exponents = torch.arange(half, dtype=torch.float64, device=device) / half
     return base**-exponents
@@ -464,10 +497,18 @@ def rotary(
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply the rotary embedding to (..., positions, head size), at least in float32.
+    """Apply the rotary embedding, computed at least in float32.
 
     Element i of the first half of the last dimension is rotated together with element i of the
     second half.
+
+    Args:
+        x: (..., positions, head size) queries or keys.
+        cos: (positions, head size / 2) cosines.
+        sin: (positions, head size / 2) sines.
+
+    Returns:
+        Rotated ``x``, with the shape and the dtype of ``x``.
     """
     dtype = torch.promote_types(x.dtype, torch.float32)
     cos, sin = cos.to(dtype), sin.to(dtype)
