@@ -179,10 +179,15 @@ class RobustSegments:
         return drawn
 
     def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> RobustSegment:
-        """A segment of ``chunks`` chunks, starting anywhere in any talk with equal chance.
+        """Draw a segment that starts anywhere in any talk with equal chance.
 
-        Shorter at the end of a talk on the grid, and for a single utterance; whole blocks of
-        ``multiplier`` then.
+        On the grid, and for a single utterance, the segment has whole encoder blocks and may be
+        shorter than ``chunks``.
+
+        Args:
+            random: Only source of randomness.
+            chunks: Length of the segment in chunks.
+            multiplier: Latency multiplier m: an encoder block has m chunks.
         """
         talk = self.talks[random.integers(len(self.talks))]
         if not self.robust:
@@ -202,7 +207,15 @@ class RobustSegments:
         lead: Seconds = 0.0,
         multiplier: int = 1,
     ) -> RobustSegment:
-        """The segment at ``start``, or ``lead`` seconds before the utterance around ``start``."""
+        """Return the segment at ``start``, or before the utterance around ``start``.
+
+        Args:
+            talk: Talk of the segment.
+            start: Seconds from the start of the talk.
+            chunks: Length of the segment in chunks.
+            lead: Maximum silence before the utterance around ``start``, in seconds.
+            multiplier: Latency multiplier m of the segment.
+        """
         before = 0.0
         for segment in talk.segments:
             if segment.offset < start < segment.end:

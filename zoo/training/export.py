@@ -73,7 +73,15 @@ def card(
     evaluation_overrides: Sequence[str],
     dtype: str,
 ) -> str:
-    """The model card: what the model is, how it was trained and evaluated; see ``export``."""
+    """Return the model card: size and languages of the model, and its two commands.
+
+    Args:
+        system: The system whose backbone is exported.
+        corpus: Name of the corpus.
+        training_overrides: Overrides of the training.
+        evaluation_overrides: Overrides that an evaluation repeats.
+        dtype: Dtype of the weights, a key of ``DTYPES``.
+    """
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     command = system.backbone.evaluation_command(evaluation_overrides, "<this folder>")

@@ -127,7 +127,17 @@ def trained_tokenizer(
 ) -> Path:
     """Train the backbone's tokenizer into the run folder, where it is not there yet.
 
-    All ranks of a launch train the same tokenizer, and the first one's is kept.
+    All ranks of a launch train the same tokenizer, and the tokenizer that is complete first is
+    kept.
+
+    Args:
+        run: Run whose folder receives the tokenizer.
+        cfg: Configuration of the training.
+        talks: Training talks.
+        settings: Settings of the training, with a vocabulary size.
+
+    Returns:
+        Folder of the tokenizer.
     """
     folder = run.folder / "tokenizer"
     if folder.is_dir():
@@ -160,7 +170,16 @@ def finish(
     run: Run,
     tracker: Tracker,
 ) -> None:
-    """Export the last weights, log the kept checkpoints and print the command that evaluates."""
+    """Export the last weights, log the kept checkpoints and print the command that evaluates.
+
+    Args:
+        system: System with the last weights.
+        kept: Checkpoint files that the training kept, the best file first.
+        cfg: Configuration of the training.
+        corpus: Corpus of the training.
+        run: Run whose folder receives the export.
+        tracker: Tracker of the run.
+    """
     folder = run.folder / "export"
     repeated = evaluation_overrides(system.backbone)
     if not (folder / CARD).is_file():  # written last: an export without it is incomplete
