@@ -239,6 +239,11 @@ def spacing(units: Sequence[str], text: str, unit: UnitKind) -> list[str]:
     """Return the white space before each unit.
 
     Words are separated by one space, characters only where ``text`` has white space.
+
+    Args:
+        units: Units of the text, in order.
+        text: Text that the units were split from.
+        unit: Kind of the units.
     """
     if unit == "word":
         return [" "] * len(units)

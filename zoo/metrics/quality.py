@@ -132,6 +132,11 @@ def error_rate(
 
     Texts are not normalised; the rates are those of torchmetrics.
 
+    Args:
+        hypotheses: One hypothesis per reference.
+        references: Texts, of which at least one is not empty.
+        language: Language of the texts.
+
     Raises:
         ZooError: All references are empty, or hypotheses and references differ in number.
     """

@@ -133,7 +133,13 @@ class Scorer:
     def quality(
         self, hypotheses: Sequence[str], references: Sequence[str], *, prefix: str = ""
     ) -> list[Score]:
-        """Compute BLEU, chrF and extra quality metrics; ``prefix`` is added to their names."""
+        """Compute BLEU, chrF and extra quality metrics.
+
+        Args:
+            hypotheses: One hypothesis per reference.
+            references: Reference translations.
+            prefix: Start of the name of each score.
+        """
         scores: list[Score] = []
         metrics: dict[str, CorpusQuality] = {
             "BLEU": BLEU(self.language, **self.options),
