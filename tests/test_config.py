@@ -24,7 +24,7 @@ from zoo.config import (
     run_folder,
 )
 from zoo.errors import ZooError
-from zoo.evaluation.job import chosen
+from zoo.evaluation.job import system_configurations
 from zoo.tracking import launch
 
 Launch = Callable[..., int]
@@ -281,7 +281,7 @@ def test_a_compared_system_names_the_parts_chosen_for_all(start: Launch) -> None
     names: list[str] = []
 
     def job(cfg: Config) -> None:
-        names.extend(str(choice.system.name) for choice in chosen(cfg))
+        names.extend(str(choice.system.name) for choice in system_configurations(cfg))
         (run_folder() / "result").touch()
 
     entries = "compare={one: ['system=wait_k', 'policy=alignatt'], two: ['system=streamatt']}"

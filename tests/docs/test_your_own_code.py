@@ -12,7 +12,7 @@ from zoo import config
 from zoo.commands import evaluate
 from zoo.config import Config, build, run_folder
 from zoo.errors import ZooError
-from zoo.evaluation.job import chosen
+from zoo.evaluation.job import system_configurations
 from zoo.tracking import launch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_own_code.md"
@@ -54,7 +54,7 @@ def test_every_command_builds_its_systems(
     seen: dict[str, str] = {}
 
     def job(cfg: Config) -> None:
-        for choice in chosen(cfg):
+        for choice in system_configurations(cfg):
             seen[choice.system.name] = type(build(choice.system).policy).__name__
         (run_folder() / "result").touch()
 

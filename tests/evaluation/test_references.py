@@ -84,7 +84,7 @@ def test_talks_are_checked_before_they_are_streamed(talk: Talk) -> None:
         check_talks([talk], source=language("fr"), target=DE)
     with pytest.raises(ZooError, match=r"^Talk 'talk' has no reference in 'es'; it has: de, zh\.$"):
         check_talks([talk], source=EN, target=language("es"))
-    with pytest.raises(ZooError, match=r"^Talk 'talk' has no reference in 'de'; it has: none\.$"):
+    with pytest.raises(ZooError, match=r"in 'de'; it has: no reference\.$"):
         check_talks([replace(talk, segments=())], source=EN, target=DE)
     with pytest.raises(ZooError, match="does not exist"):
         check_talks(

@@ -204,7 +204,7 @@ MISTAKES = {
     "data.references=segments2.yaml": "There is no file segments2.yaml.",
     "data.segments=null": "theirs.log has 2 streams but references.txt has 3 lines.",
     "data.segments=fewer.yaml data.references=fewer.txt": (
-        "Talk 'ted_2' of 'replay' has no reference; there are some for: ted_1."
+        "Talk 'ted_2' of 'replay' has no reference; the talks with references are: ted_1."
     ),
     "system.log=fewer.log": "The log of 'replay' has no talk 'ted_1'; it has: ted_2.",
     "system.log=twice.log": "twice.log has index 0 twice: two runs were written to one log.",

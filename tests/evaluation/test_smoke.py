@@ -110,7 +110,7 @@ def test_synthesised_speech_is_transcribed_and_scored() -> None:
         (heard(), False),
     ):
         assert [
-            check.ok for check in smoke.check_outputs(found, language("de"), 1.0, speaking=True)
+            check.ok for check in smoke.check_outputs(found, language("de"), 1.0, with_speech=True)
         ] == [True] * 8 + [healthy]
     assert len(smoke.check_outputs(heard(), language("de"), 1.0)) == 8
 
@@ -187,7 +187,7 @@ def offline_system(talks: Sequence[Talk]) -> StreamingSystem:
 
 @pytest.fixture(scope="module")
 def talks() -> list[Talk]:
-    return smoke.chosen(MiniTalks(), "tst")
+    return smoke.pick_sentences(MiniTalks(), "tst")
 
 
 def test_speech_of_any_system_can_be_synthesised(talks: list[Talk]) -> None:
@@ -230,10 +230,10 @@ class Given:
 
 
 def test_more_talks_are_asked_for_where_one_is_not_enough() -> None:
-    found = smoke.chosen(Given(4, 2.9, 15, 3, 16, 9, 8, 7), "tst")
+    found = smoke.pick_sentences(Given(4, 2.9, 15, 3, 16, 9, 8, 7), "tst")
     assert [talk.duration for talk in found] == [4, 15, 3, 9, 8]
     with pytest.raises(ZooError, match="needs 5 sentences of 3 to 15 s, but 'dev' has only 2"):
-        smoke.chosen(Given(4, 2.9, 15), "dev")
+        smoke.pick_sentences(Given(4, 2.9, 15), "dev")
 
 
 def test_the_shipped_model_is_healthy(evaluate: Evaluate, here: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_turn_stopped_at_its_limit_is_counted() -> None:
     ]
     system: StreamingSystem = build(compose("evaluate", limit).system)
     system.configure_model()
-    found = smoke.translate(system, smoke.chosen(MiniTalks(), "tst")[:1])
+    found = smoke.translate(system, smoke.pick_sentences(MiniTalks(), "tst")[:1])
     written = sum(unit != "" for unit in found[0].instance.units)
     assert (found[0].turns, found[0].truncated > 0, written <= 4) == (4, True, True)
 

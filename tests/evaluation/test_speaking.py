@@ -19,7 +19,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import speech
 from zoo.evaluation.job import log_curve, network_of
-from zoo.evaluation.runner import Evaluator, Settings, speaks
+from zoo.evaluation.runner import Evaluator, Settings, has_speech
 from zoo.evaluation.speech import SpeechModels
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
@@ -102,7 +102,7 @@ def test_scores_of_a_speaking_system(talks: list[Talk], tmp_path: Path) -> None:
     """A word per 0.128 s lasts 0.1 s: it plays when written, and a gap follows each word."""
     ear = Ear()
     speaking = system(TurnTaker(), synthesizer=Pronouncer())
-    assert speaks(speaking)
+    assert has_speech(speaking)
     row, ceiling = evaluator(talks, tmp_path, ear).run(speaking)
     words = sum(map(len, WORDS))
     assert {
@@ -209,7 +209,7 @@ def test_a_replayed_log_is_transcribed_again(talks: list[Talk], tmp_path: Path) 
     )
     log = tmp_path / "run" / row.instances
     replay = Replay(log=log, source_language="en", target_language="de")
-    assert speaks(replay)
+    assert has_speech(replay)
     (again,) = evaluator(talks, tmp_path / "again", Ear()).run(replay)
     assert set(again.scores) == set(row.scores)
     for name in (
@@ -227,7 +227,7 @@ def test_text_systems_and_oracles_load_no_recogniser(talks: list[Talk], tmp_path
     ear = Ear()
     evaluated = evaluator(talks, tmp_path, ear)
     silent = system(TurnTaker())
-    assert not speaks(silent)
+    assert not has_speech(silent)
     rows = [*evaluated.run(silent), *evaluated.oracles(DE, EN)]
     assert ear.asked == 0
     assert not list(tmp_path.rglob("transcripts.txt"))

@@ -89,9 +89,9 @@ def speaking(seconds: float, *, level: float = 0.5, text: str = "eins zwei drei 
 
 
 def test_speech_that_is_empty() -> None:
-    assert flags([speaking(1.2)], {}, speaking=True) == []
+    assert flags([speaking(1.2)], {}, with_speech=True) == []
     for mute in (speaking(0.0), speaking(1.2, level=1e-4)):
-        assert flags([speaking(1.2), mute], {}, speaking=True) == [
+        assert flags([speaking(1.2), mute], {}, with_speech=True) == [
             "has no audible speech for 1 of 2 streams (talk)"
         ]
     assert flags([speaking(0.0)], {}) == [], "a system that does not speak"
@@ -99,15 +99,15 @@ def test_speech_that_is_empty() -> None:
 
 def test_speech_that_does_not_fit_its_text() -> None:
     """16 characters take 0.32 to 4 s; the speech may be one second longer."""
-    assert flags([speaking(4.9)], {}, speaking=True) == []
-    assert flags([speaking(5.1)], {}, speaking=True) == [
+    assert flags([speaking(4.9)], {}, with_speech=True) == []
+    assert flags([speaking(5.1)], {}, with_speech=True) == [
         "has 5.1 s of speech for a text of 16 characters (talk)"
     ]
-    assert flags([speaking(0.3)], {}, speaking=True) == [
+    assert flags([speaking(0.3)], {}, with_speech=True) == [
         "has 0.3 s of speech for a text of 16 characters (talk)"
     ]
     chinese = replace(speaking(5.1), unit="char")
-    assert flags([chinese], {}, speaking=True) == []
+    assert flags([chinese], {}, with_speech=True) == []
 
 
 def test_a_recogniser_with_errors_on_clean_speech_is_flagged() -> None:

@@ -49,12 +49,12 @@ def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
 def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ZooError,
-        match=r"none\.pt of evaluation\.utmos does not exist, and weights are not downloaded; save",
+        match=r"of evaluation\.utmos does not exist, and weights are not downloaded\. Save",
     ):
         UTMOSModel(tmp_path / "none.pt").load()
     (tmp_path / "text.pt").write_text("words")
     with pytest.raises(
-        ZooError, match=r"text\.pt of evaluation\.utmos is not a TorchScript file; save"
+        ZooError, match=r"text\.pt of evaluation\.utmos is not a TorchScript file\. Save"
     ):
         UTMOSModel(tmp_path / "text.pt").load()
     with pytest.raises(ZooError, match=r"mute\.pt of evaluation\.utmos has no method 'score'"):

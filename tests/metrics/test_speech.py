@@ -97,7 +97,7 @@ def test_token_delay_of_speech(case: Instance, value: float) -> None:
 def test_token_delay_of_speech_with_compute() -> None:
     """0.2 s of compute over the tokens of chunk 1, none for chunk 2: ends 1.0 1.4 | 1.7 2.0."""
     metric = SpeechATD()
-    metric.update(SpeechTiming.of(stream((0.6, 0.6, 0.8), (1.2, 0.6, 1.4)), aware=True))
+    metric.update(SpeechTiming.of(stream((0.6, 0.6, 0.8), (1.2, 0.6, 1.4)), computation_aware=True))
     assert float(metric.compute()) == pytest.approx((0.7 + 0.8 + 0.8 + 0.8) / 4)
 
 
@@ -110,7 +110,7 @@ def test_a_gap_below_a_sample_is_rounding() -> None:
 def test_computation_aware_intervals_are_those_of_elapsed_times() -> None:
     """Here 0.5 s late throughout, but the second is 1 s late and the third follows it at once."""
     late = stream((1.0, 0.5, 1.5), (2.0, 1.5, 3.0), (3.0, 0.5, 3.5), (5.0, 0.25, 5.5))
-    timing = SpeechTiming.of(late, aware=True)
+    timing = SpeechTiming.of(late, computation_aware=True)
     assert timing.intervals == ((1.5, 0.5), (3.0, 1.5), (4.5, 0.5), (5.5, 0.25))
     assert timing.gaps == [1.0, 0.5]
     assert SpeechTiming.of(late) == SpeechTiming.of(TALK)
@@ -151,7 +151,7 @@ def test_scores_of_a_speaking_talk() -> None:
     )
     talk = replace(talk, speech=speech)
     segments = [ReferenceSegment(0.0, 4.0, "wort wort wort wort")]
-    scores = score_talks([talk], [segments], language=DE, speaking=True).scores
+    scores = score_talks([talk], [segments], language=DE, with_speech=True).scores
     assert scores["StartOffset"].value == 1.0
     assert scores["EndOffset"].value == 1.25
     assert scores["EndOffset"].signature.startswith("EndOffset|of:speech|simulzoo")
@@ -165,7 +165,7 @@ def test_scores_of_a_speaking_talk() -> None:
     written = score_talks([talk], [segments], language=DE).scores
     assert written["EndOffset"].value == 1.0
     assert "DiscontinuitySum" not in written
-    sentence = score_sentences([talk], ["wort"], language=DE, speaking=True)
+    sentence = score_sentences([talk], ["wort"], language=DE, with_speech=True)
     ideal, aware = sentence["SpeechATD"].value, sentence["SpeechATD_CA"].value
     assert ideal is not None
     assert aware is not None

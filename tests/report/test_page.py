@@ -165,7 +165,7 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     values = [attributes["data-value"] for tag, attributes in page.tags if tag == "td"]
     assert values[:3] == ["50.0", "", "1.5"]  # BLEU, chrF, StreamLAAL of the system
     assert values[6:9] == ["60.0", "", ""]
-    assert "no system has a healthy row" in headline(rows)[0]
+    assert "no system has a row with a BLEU score and without flags" in headline(rows)[0]
     assert "reaches 50.0 BLEU with a StreamLAAL of 1.50 s" in headline([row(3), rows[1]])[0]
     assert "upper bound is 60.0" in headline([row(3), rows[1]])[0]
     assert headline([row(3, StreamLAAL=None)]) == [

@@ -33,7 +33,7 @@ def test_intervals_queue_behind_each_other() -> None:
 
 
 def test_intervals_when_speech_must_be_computed_first() -> None:
-    assert playback_intervals(PIECES, aware=True) == [
+    assert playback_intervals(PIECES, computation_aware=True) == [
         (1.5, 1.0),
         (4.0, 0.5),
         (4.5, 1.5),
@@ -41,13 +41,15 @@ def test_intervals_when_speech_must_be_computed_first() -> None:
     ]
 
 
-@pytest.mark.parametrize(("aware", "length"), [(False, 6.5), (True, 10.0)])
+@pytest.mark.parametrize(("computation_aware", "length"), [(False, 6.5), (True, 10.0)])
 def test_the_timeline_has_speech_in_its_intervals_and_silence_elsewhere(
-    aware: bool, length: float
+    computation_aware: bool, length: float
 ) -> None:
-    wave = timeline(instance(*PIECES), aware=aware)
+    wave = timeline(instance(*PIECES), computation_aware=computation_aware)
     expected = torch.zeros(round(length * SAMPLE_RATE))
-    for value, (start, duration) in enumerate(playback_intervals(PIECES, aware=aware), start=1):
+    for value, (start, duration) in enumerate(
+        playback_intervals(PIECES, computation_aware=computation_aware), start=1
+    ):
         expected[round(start * SAMPLE_RATE) : round((start + duration) * SAMPLE_RATE)] = value
     assert torch.equal(wave, expected)
 

@@ -27,8 +27,8 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation import smoke
-from zoo.evaluation.recorded import InstanceSource, matched
-from zoo.evaluation.runner import Evaluator, Settings, knob_values, speaks, viewed
+from zoo.evaluation.recorded import InstanceSource, match_streams
+from zoo.evaluation.runner import Evaluator, Settings, has_speech, knob_values, talks_to_stream
 from zoo.evaluation.sources import check_talks
 from zoo.evaluation.speech import SpeechModels
 from zoo.report.page import write_report
@@ -41,6 +41,7 @@ from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker, track
 from zoo.types import SAMPLE_RATE
 
+# columns of the logged table of hypotheses
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
 # keys that an entry of `compare` may change
 PARTS = (
@@ -63,7 +64,9 @@ def evaluate(cfg: Config) -> None:
 
     Raises ZooError on bad input.
     """
-    entries = chosen(cfg)  # first: building a part resolves the links in it for good
+    # The configurations of all systems are composed before any part is built, because building a
+    # part replaces the interpolations in its node by their values.
+    entries = system_configurations(cfg)
     settings: Settings = build(cfg.evaluation)
     device, logger = machine(cfg), build(cfg.logger)
     choices: Choices = {build(choice.system): choice for choice in entries}
@@ -107,8 +110,8 @@ def evaluate_systems(
         evaluator: evaluator of the corpus.
         choices: configuration of each system.
         tracker: receives the scores.
-        device: where the networks run, one at a time.
-        seed: seed of each system.
+        device: device on which the networks run, one network at a time.
+        seed: seed that is set before each system runs.
     """
     networks: list[object] = []
     for system, choice in choices.items():
@@ -130,19 +133,24 @@ def evaluate_systems(
 
 
 def speech_models(choices: Choices, settings: Settings) -> SpeechModels:
-    """Models that score the systems with target speech, as each choice configures its recogniser.
+    """Return the models that score the target speech of the systems.
 
-    No recogniser weights are read. Raises ZooError for a missing model that is required.
+    The configuration of a system names the recogniser of its target language. No recogniser weights
+    are read. Raises ZooError for a missing model that is required.
     """
-    speaking = {
-        system.target_language.code: choice for system, choice in choices.items() if speaks(system)
-    }
-    recognisers = {code: build(choice.evaluation).recogniser for code, choice in speaking.items()}
+    recognisers = {}
+    for system, choice in choices.items():
+        if has_speech(system):
+            recognisers[system.target_language.code] = build(choice.evaluation).recogniser
     return SpeechModels.available(recognisers, settings.utmos)
 
 
 def network_of(config: Mapping[str, Any]) -> object:
-    """What the offline row depends on: backbone without alignment, synthesizer, languages."""
+    """Return the settings on which the offline row of a system depends.
+
+    These are the backbone without its alignment, the synthesizer and the languages. Systems with
+    equal settings share one offline row.
+    """
     backbone = {
         key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"
     }
@@ -155,12 +163,12 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
     Args:
         choices: configuration of each system.
         corpus: source of the sentences.
-        settings: its split; each system runs at its first knob value.
-        device: where the networks run.
+        settings: settings of the evaluation; the split and the first knob value are used.
+        device: device on which the networks run.
 
     Raises:
-        ZooError: bad input.
-        SystemExit: with code 1 where a system fails a check.
+        ZooError: a setting, a talk or a recorded system does not fit.
+        SystemExit: a system fails a check; the exit code is 1.
     """
     systems = [system for system in choices if isinstance(system, StreamingSystem)]
     if len(systems) < len(choices):
@@ -171,7 +179,7 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
         value = knob_values(system, settings)[0]
         if value is not None:
             system.turn_knob(value)
-    talks = smoke.chosen(corpus, settings.split)
+    talks = smoke.pick_sentences(corpus, settings.split)
     for source, target in dict.fromkeys(
         (system.source_language, system.target_language) for system in systems
     ):
@@ -185,7 +193,9 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
         step = system.chunk_samples / SAMPLE_RATE
         checks = [
             smoke.check_weights(system),
-            *smoke.check_outputs(outputs, system.target_language, step, speaking=speaks(system)),
+            *smoke.check_outputs(
+                outputs, system.target_language, step, with_speech=has_speech(system)
+            ),
         ]
         smoke.show(outputs, checks, wide_console())
         healthy = healthy and all(check.ok for check in checks)
@@ -195,13 +205,13 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
 
 
 def wide_console() -> Console:
-    """A console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
+    """Return a console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
     console = Console()
     return console if console.is_terminal else Console(width=TABLE_WIDTH)
 
 
-def chosen(cfg: Config) -> list[Config]:
-    """The configuration of each system: ``cfg``, or one per entry of ``compare``."""
+def system_configurations(cfg: Config) -> list[Config]:
+    """Return the configuration of each system: ``cfg``, or one per entry of ``compare``."""
     entries = plain(cfg)["compare"]
     if entries is None:
         return [cfg]
@@ -211,9 +221,9 @@ def chosen(cfg: Config) -> list[Config]:
 
 
 def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
-    """Compose one entry of ``compare``.
+    """Return the configuration of one entry of ``compare``.
 
-    Raises ZooError where it sets a key that all systems share.
+    Raises ZooError if the entry sets a key that all systems share.
     """
     choice = compose("evaluate", [*overrides(), *entry])
     choice.system.name = row_name(name, overrides(), entry)
@@ -229,33 +239,44 @@ def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
 def prepare(
     choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings
 ) -> Sequence[Talk]:
-    """Check everything before long work and before anything is written; load weights and talks.
+    """Load talks and weights, and check all input before long work and before files are written.
 
     Args:
         choices: systems and recorded logs.
         corpus: source of the talks.
-        settings: how to evaluate.
+        settings: settings of the evaluation.
+
+    Returns:
+        The talks.
 
     Raises:
-        ZooError: any value, file or stream that does not fit.
+        ZooError: a value, file or stream does not fit.
     """
     streaming = [system for system in choices if isinstance(system, StreamingSystem)]
     for system in streaming:
-        knob_values(system, settings)
+        knob_values(system, settings)  # raises ZooError for a value that the system does not accept
     ensure_writable(run_folder())
     talks = corpus.talks(settings.split, limit=settings.talks)
-    for source, target, streamed in {
-        (s.source_language, s.target_language, s in streaming) for s in choices
-    }:
+
+    # Systems often share languages; the talks are checked once for each combination.
+    combinations = [
+        (system.source_language, system.target_language, system in streaming) for system in choices
+    ]
+    for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
-    for recording in (system for system in choices if not isinstance(system, StreamingSystem)):
-        matched(recording, viewed(talks, settings), all_streams=settings.talks is None)
+    for system in choices:
+        if not isinstance(system, StreamingSystem):
+            # raises ZooError if the talks and the recorded streams do not match
+            match_streams(
+                system, talks_to_stream(talks, settings), all_streams=settings.talks is None
+            )
+
     for system in streaming:
         system.configure_model()
         for value in knob_values(system, settings):
             if value is not None:
                 system.turn_knob(value)
-            system.open("")  # raises now for a value at which no stream can start
+            system.open("")  # raises ZooError if no stream can start at this value
     return talks
 
 
@@ -271,8 +292,9 @@ def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
 
     Args:
         tracker: receives the scores.
-        row: row of results; reference rows have their name in the key.
-        compared: whether the run has several systems; every key has the system's name then.
+        row: row of results. The key of a reference row contains the name of the row.
+        compared: whether the run has several systems. The key of every row contains the name of
+            its system then.
     """
     prefix = f"{row.split}/{row.source_language}-{row.target_language}"
     if compared or row.kind != "system":
@@ -288,7 +310,7 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
         evaluator: evaluator with all rows.
         tracker: receives plots, tables and files.
         folder: run folder.
-        facts: further facts for the report.
+        facts: further facts for the report, by name.
     """
     rows, streams = evaluator.evaluation.rows, evaluator.evaluation.streams
     png, _ = plot_curves(rows, folder / "curves")
@@ -313,17 +335,21 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
         tracker.log_file(path)
 
     print_table(rows, console=wide_console())
-    print(f"results: {shown(folder / 'results.json')}\nreport:  {shown(page)}")
+    print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
 
 
 def program() -> list[str]:
-    """The words that start this program: ``python evaluate.py`` or ``simulzoo-evaluate``."""
+    """Return the words that start this program: ``python evaluate.py`` or ``simulzoo-evaluate``."""
     name = Path(sys.argv[0]).name
     return ["python", name] if name.endswith(".py") else [name]
 
 
 def context(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Provenance of the run, as the report shows it."""
+    """Return the provenance of the run, as the report shows it.
+
+    Args:
+        facts: further facts by name.
+    """
     known = provenance()
     git, hardware = known["git"], known["hardware"]
     commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
@@ -358,11 +384,11 @@ def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
 
 
 def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
-    """One line per row of results and reference segment."""
+    """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
     rows = evaluator.evaluation.rows
     return [
         [
-            rows[stream.row].instances.split("/")[1],
+            Path(rows[stream.row].instances).parent.name,  # number and name of the row
             stream.talk.name,
             segment.offset,
             segment.source,
@@ -374,6 +400,6 @@ def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
     ]
 
 
-def shown(path: Path) -> Path:
-    """``path`` relative to the working directory, if it is below it."""
+def relative_path(path: Path) -> Path:
+    """Return a path relative to the working directory if it lies below that directory."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,4 +1,4 @@
-"""Matches the streams of a recorded log with the talks they translate."""
+"""Matches the streams of a recorded log with the talks that they translate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,14 +9,16 @@ from zoo.errors import ZooError, shorten_list
 from zoo.languages import Language
 from zoo.types import Instance
 
-SHOWN = 5  # names in a message
+SHOWN = 5  # maximum number of names in a message
 
 
 class InstanceSource(Protocol):
     """A source of recorded streams, such as ``zoo.systems.replay.Replay``.
 
     Attributes:
-        name: name of its row in ``results.json``.
+        name: name of the row in ``results.json``.
+        source_language: language of the talks.
+        target_language: language of the translations.
     """
 
     name: str
@@ -24,10 +26,10 @@ class InstanceSource(Protocol):
     target_language: Language
 
     def instances(self) -> Iterator[Instance]:
-        """The streams. Raises ZooError for a log that cannot be read."""
+        """Yield the streams. Raises ZooError for a log that cannot be read."""
 
 
-def matched(
+def match_streams(
     source: InstanceSource, talks: Sequence[Talk], *, all_streams: bool
 ) -> tuple[list[Instance], list[Talk]]:
     """Find the stream of each talk.
@@ -35,11 +37,12 @@ def matched(
     Args:
         source: recorded streams.
         talks: talks with references.
-        all_streams: whether every stream must have a talk; otherwise further streams are skipped.
+        all_streams: whether every stream must have a talk. If False, a stream without a talk is
+            skipped.
 
     Returns:
-        One stream per talk, in the order of the talks, and the talks; a talk without audio gets the
-        duration of its stream.
+        One stream per talk, in the order of the talks, and the talks. A talk without audio is at
+        least as long as its stream.
 
     Raises:
         ZooError: a talk without stream, a stream without talk, or two streams of one talk.
@@ -52,6 +55,7 @@ def matched(
                 "do two runs share one log?"
             )
         streams[instance.talk] = instance
+
     names = [talk.name for talk in talks]
     for name in names:
         if name not in streams:
@@ -59,17 +63,23 @@ def matched(
                 f"The log of {source.name!r} has no talk {name!r}; "
                 f"it has: {shorten_list(streams, SHOWN)}."
             )
-    for name in streams if all_streams else ():
-        if name not in names:
-            known = shorten_list(names, SHOWN)
-            raise ZooError(
-                f"Talk {name!r} of {source.name!r} has no reference; there are some for: {known}."
-            )
+    if all_streams:
+        for name in streams:
+            if name not in names:
+                known = shorten_list(names, SHOWN)
+                raise ZooError(
+                    f"Talk {name!r} of {source.name!r} has no reference; "
+                    f"the talks with references are: {known}."
+                )
+
     found = [streams[name] for name in names]
-    return found, [_as_long(talk, instance) for talk, instance in zip(talks, found, strict=True)]
+    return found, [
+        _with_duration(talk, instance) for talk, instance in zip(talks, found, strict=True)
+    ]
 
 
-def _as_long(talk: Talk, instance: Instance) -> Talk:
+def _with_duration(talk: Talk, instance: Instance) -> Talk:
+    """Return a talk that is at least as long as its stream; a talk with audio keeps its length."""
     if talk.audio is not None:
         return talk
     return replace(talk, duration=max(talk.duration, instance.source_length))

@@ -7,7 +7,7 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.types import Instance, Seconds
 
-UNKNOWN = "…"  # emitted where the source words so far do not determine the target word
+UNKNOWN = "…"  # emitted if the source words so far do not determine the target word
 
 
 def wait_k_oracle(talks: Sequence[Talk], target: Language, k: int) -> list[Instance]:
@@ -22,7 +22,10 @@ def wait_k_oracle(talks: Sequence[Talk], target: Language, k: int) -> list[Insta
     Args:
         talks: talks with word times.
         target: target language.
-        k: source words before the first target word, at least 1.
+        k: number of source words before the first target word, at least 1.
+
+    Returns:
+        One stream per talk.
 
     Raises:
         ZooError: a segment has no word times.
@@ -38,7 +41,9 @@ def _instance(index: int, talk: Talk, target: Language, k: int) -> Instance:
             raise ZooError(f"Talk {talk.name!r} has no word times; the wait-k oracle needs them.")
         emitted, times = _segment(segment, target, k)
         units += emitted
-        delays += [max(time, delays[-1]) if delays else time for time in times]
+        # Segments may overlap in time, but the delays of a stream never decrease.
+        earliest = delays[-1] if delays else 0.0
+        delays += [max(time, earliest) for time in times]
     return Instance(
         index=index,
         talk=talk.name,
@@ -52,12 +57,12 @@ def _instance(index: int, talk: Talk, target: Language, k: int) -> Instance:
 
 
 def _segment(segment: Segment, target: Language, k: int) -> tuple[list[str], list[Seconds]]:
-    """Units of a segment and the time of each."""
+    """Return the emitted units of a segment and the time of each."""
     reference = segment.targets[target.code]
     units = target.units(reference.text)
 
-    # Languages with words emit one per source word, languages with characters as many as the
-    # lengths suggest.
+    # The schedule of wait-k pairs each target word with one source word. Characters have no such
+    # pairs, so they are spread evenly over the source words.
     rate = len(units) / len(segment.words) if target.unit == "char" else 1.0
     received = [min(int(t / rate) + k, len(segment.words)) for t in range(len(units))]
 

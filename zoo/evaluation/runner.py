@@ -11,7 +11,7 @@ from torchmetrics import Metric
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, unknown_choice
-from zoo.evaluation.recorded import InstanceSource, matched
+from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
 from zoo.evaluation.speech import SpeechModels, SpeechScorer, SpeechScores
@@ -41,19 +41,19 @@ View = Literal["talks", "segments"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to evaluate.
+    """Settings of an evaluation.
 
     Attributes:
         split: split of the corpus.
-        talks: number of talks, the first of the split (None: all).
-        view: stream whole recordings, or their reference segments one by one.
-        knob_values: values of the system's latency knob (None: the system's own list).
-        batch_size: streams that advance in lockstep.
+        talks: number of talks from the start of the split (None: all talks).
+        view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.
+        knob_values: values of the system's latency knob (None: the values that the system lists).
+        batch_size: number of streams that advance in lockstep.
         convention: how elapsed times follow from compute times.
-        resegmentation: how hypotheses are aligned to reference segments.
-        rules: counting rules (``zoo.metrics.rules``).
-        upper_bound: add a row for offline decoding of each reference segment.
-        oracle_k: k of each wait-k oracle row (talks need word times).
+        resegmentation: method that assigns the units of a hypothesis to reference segments.
+        rules: name of the counting rules (``zoo.metrics.rules``).
+        upper_bound: whether to add a row for offline decoding of each reference segment.
+        oracle_k: value of k of each wait-k oracle row (talks need word times).
         recogniser: speech recogniser for ASR scores of target speech (None: no ASR scores).
         metrics: more metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
         utmos: path of the UTMOS network for naturalness (``zoo/metrics/naturalness.py``).
@@ -74,6 +74,7 @@ class Settings:
     utmos: str | None = None
 
     def __post_init__(self) -> None:
+        """Raise ZooError for a value that is unknown, out of range or of another type."""
         for noun, value, choices in (
             ("view", self.view, get_args(View)),
             ("elapsed convention", self.convention, get_args(Convention)),
@@ -99,12 +100,12 @@ class Settings:
         if self.knob_values is not None and not self.knob_values:
             raise ZooError(
                 "evaluation.knob_values is empty; "
-                "name at least one value, or null for the system's own."
+                "name at least one value, or null for the values that the system lists."
             )
 
 
 def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float | None]:
-    """Knob values to evaluate, [None] for a system without a knob.
+    """Return the knob values to evaluate; [None] for a system without a knob.
 
     Raises ZooError for a value that the system does not accept.
     """
@@ -119,16 +120,21 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
     if not values:
         raise ZooError(
             f"The knob {system.knob.name!r} of system {system.name!r} has no values; "
-            "name at least one."
+            "name at least one value."
         )
     for value in values:
-        system.check_knob(value)
+        system.check_knob(value)  # raises ZooError for a value that the system does not accept
     return values
 
 
 @dataclass
 class Evaluation:
-    """Rows of all systems and, for the report, the streams of every row."""
+    """Results of an evaluation.
+
+    Attributes:
+        rows: rows of all systems.
+        streams: streams of every row, for the report.
+    """
 
     rows: list[Row] = field(default_factory=list)
     streams: list[ReportStream] = field(default_factory=list)
@@ -140,9 +146,9 @@ class Evaluator:
     Args:
         corpus: name of the corpus.
         talks: recordings with references.
-        settings: how to evaluate.
+        settings: settings of the evaluation.
         folder: run folder, for logs and ``results.json``.
-        models: models that score target speech (None: no such scores).
+        models: models that score target speech (None: target speech has no scores).
     """
 
     def __init__(
@@ -157,7 +163,7 @@ class Evaluator:
         self.corpus = corpus
         self.settings = settings
         self.folder = folder
-        self.talks = viewed(talks, settings)
+        self.talks = talks_to_stream(talks, settings)
         self.evaluation = Evaluation()
         self.models = models or SpeechModels()
         self._speech = SpeechScorer(self.models, talks, settings.resegmentation, settings.rules)
@@ -169,11 +175,11 @@ class Evaluator:
 
         Args:
             system: a system, or a recorded log.
-            upper_bound: whether to add the offline row; it does not depend on the policy, so one
-                row per network is enough.
+            upper_bound: whether to add the row of offline decoding. This row does not depend on
+                the policy, so one row per network is enough.
 
         Yields:
-            A row per knob value and the upper bound, or one row for a recorded log.
+            For a system one row per knob value and the upper bound; for a recorded log one row.
 
         Raises:
             ZooError: a value or a stream does not fit.
@@ -183,39 +189,43 @@ class Evaluator:
             if upper_bound and self.settings.upper_bound:
                 yield self._upper_bound(system)
             return
-        instances, talks = matched(system, self.talks, all_streams=self.settings.talks is None)
+        instances, talks = match_streams(
+            system, self.talks, all_streams=self.settings.talks is None
+        )
         row = self._row(system.name, None, system.source_language, system.target_language)
-        yield self._scored(row, instances, talks, system.target_language, speaking=speaks(system))
+        yield self._scored(
+            row, instances, talks, system.target_language, with_speech=has_speech(system)
+        )
 
     def _knob_rows(self, system: StreamingSystem) -> Iterator[Row]:
+        """Stream all talks at each knob value and yield one row per value."""
         system.eval()
         for value in knob_values(system, self.settings):
             if value is not None:
                 system.turn_knob(value)
-            knob = (
-                None if value is None or system.knob is None else KnobValue(system.knob.name, value)
-            )
-            name = system.name if knob is None else f"{system.name} {knob.name}={knob.value:g}"
-            instances = self._stream(system, self.talks, name, chunk_samples=system.chunk_samples)
+            knob, label = None, system.name
+            if value is not None and system.knob is not None:
+                knob = KnobValue(system.knob.name, value)
+                label = f"{system.name} {knob.name}={knob.value:g}"
+
+            instances = self._stream(system, self.talks, label, chunk_samples=system.chunk_samples)
             row = self._row(system.name, knob, system.source_language, system.target_language)
             yield self._scored(
-                row, instances, self.talks, system.target_language, speaking=speaks(system)
+                row, instances, self.talks, system.target_language, with_speech=has_speech(system)
             )
 
     def _upper_bound(self, system: StreamingSystem) -> Row:
-        whole = sentences(self.talks) if self.settings.view == "talks" else self.talks
-        instances = self._stream(system, whole, f"{system.name} offline", chunk_samples=None)
-        row = self._row(
-            f"{system.name} offline",
-            None,
-            system.source_language,
-            system.target_language,
-            "ceiling",
+        """Decode each reference segment as one chunk and return the row, of kind ``ceiling``."""
+        segments = sentences(self.talks) if self.settings.view == "talks" else self.talks
+        name = f"{system.name} offline"
+        instances = self._stream(system, segments, name, chunk_samples=None)
+        row = self._row(name, None, system.source_language, system.target_language, "ceiling")
+        return self._scored_offline(
+            row, instances, segments, system.target_language, with_speech=has_speech(system)
         )
-        return self._ceiling(row, instances, whole, system.target_language, speaking=speaks(system))
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
-        """Rows of the wait-k oracle; none for talks without word times."""
+        """Yield the rows of the wait-k oracle; no row if a segment has no word times."""
         if not all(segment.words for talk in self.talks for segment in talk.segments):
             return
         for k in self.settings.oracle_k:
@@ -231,7 +241,7 @@ class Evaluator:
         target: Language,
         kind: RowKind = "system",
     ) -> Row:
-        """A row without scores."""
+        """Return a row without scores."""
         return Row(
             system,
             knob,
@@ -253,6 +263,17 @@ class Evaluator:
         *,
         chunk_samples: Samples | None,
     ) -> list[Instance]:
+        """Stream talks through a system.
+
+        Args:
+            system: system to evaluate.
+            talks: talks to stream.
+            name: label of the progress bar.
+            chunk_samples: samples per chunk; None: each talk is one chunk.
+
+        Returns:
+            The streams in the order of the talks.
+        """
         streams = sources(talks, system.target_language, chunk_samples=chunk_samples)
         with audio_progress(name, sum(talk.duration for talk in talks)) as report:
             done = simulate(system, streams, batch_size=self.settings.batch_size, on_chunk=report)
@@ -265,8 +286,9 @@ class Evaluator:
         talks: Sequence[Talk],
         target: Language,
         *,
-        speaking: bool = False,
+        with_speech: bool = False,
     ) -> Row:
+        """Score streams against the reference segments of their talks and keep the row."""
         references = [reference_segments(talk, target) for talk in talks]
         result = score_talks(
             instances,
@@ -275,19 +297,22 @@ class Evaluator:
             convention=self.settings.convention,
             resegmentation=self.settings.resegmentation,
             rules=self.settings.rules,
-            speaking=speaking,
+            with_speech=with_speech,
             extra=self.settings.metrics,
         )
         scores = dict(result.scores)
-        # Sentence metrics are defined where each stream is one sentence.
+        # Sentence metrics are defined only if each stream is one sentence.
         if all(len(segments) == 1 for segments in references):
             texts = [segment.text for (segment,) in references]
-            scores |= self._sentence_scores(instances, texts, target, speaking=speaking)
+            scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
 
-        wanted = [[segment.text for segment in segments] for segments in references]
-        speech = self._speech.score(instances, wanted, target) if speaking else SpeechScores()
+        speech = SpeechScores()
+        if with_speech:
+            texts_of_streams = [[segment.text for segment in segments] for segments in references]
+            speech = self._speech.score(instances, texts_of_streams, target)
         scores |= speech.scores
-        problems = flags(instances, scores, speaking=speaking) if row.kind == "system" else ()
+
+        problems = flags(instances, scores, with_speech=with_speech) if row.kind == "system" else ()
         return self._keep(
             row,
             instances,
@@ -298,25 +323,28 @@ class Evaluator:
             segments=result.segments,
         )
 
-    def _ceiling(
+    def _scored_offline(
         self,
         row: Row,
         instances: list[Instance],
         talks: Sequence[Talk],
         target: Language,
         *,
-        speaking: bool,
+        with_speech: bool,
     ) -> Row:
+        """Score the quality of offline output and keep the row; offline output has no latency."""
         texts = [
             target.join(segment.text for segment in reference_segments(talk, target))
             for talk in talks
         ]
-        scores = self._sentence_scores(instances, texts, target, speaking=speaking)
-        names = {"BLEU", "chrF"}
-        names |= {name for name, m in self.settings.metrics.items() if isinstance(m, CorpusQuality)}
+        scores = self._sentence_scores(instances, texts, target, with_speech=with_speech)
+        names = ["BLEU", "chrF"]
+        for name, metric in self.settings.metrics.items():
+            if isinstance(metric, CorpusQuality):
+                names.append(name)
         quality = {name: score for name, score in scores.items() if name in names}
         speech = SpeechScores()
-        if speaking:
+        if with_speech:
             speech = self._speech.score(instances, [[text] for text in texts], target)
         return self._keep(
             row, instances, talks, quality | speech.scores, transcripts=speech.transcripts
@@ -328,15 +356,16 @@ class Evaluator:
         texts: Sequence[str],
         target: Language,
         *,
-        speaking: bool,
+        with_speech: bool,
     ) -> dict[str, Score]:
+        """Score streams of one sentence each."""
         return score_sentences(
             instances,
             texts,
             language=target,
             convention=self.settings.convention,
             rules=self.settings.rules,
-            speaking=speaking,
+            with_speech=with_speech,
             extra=self.settings.metrics,
         )
 
@@ -373,8 +402,9 @@ class Evaluator:
         )
         self.evaluation.rows.append(row)
         if segments is not None:
-            shown = [unloaded(instance) for instance in instances]  # an hour of speech is 230 MB
-            self.evaluation.streams += report_streams(place, shown, talks, segments)
+            # The report needs no samples of target speech, and an hour of speech has 230 MB.
+            without_samples = [unloaded(instance) for instance in instances]
+            self.evaluation.streams += report_streams(place, without_samples, talks, segments)
         write_rows(self.evaluation.rows, self.folder / "results.json")
         return row
 
@@ -405,7 +435,7 @@ def report_streams(
     talks: Sequence[Talk],
     segments: Sequence[ScoredSegment],
 ) -> Iterator[ReportStream]:
-    """What the HTML report shows of a row.
+    """Yield the streams of a row as the HTML report shows them.
 
     Args:
         row: index of the row.
@@ -415,31 +445,41 @@ def report_streams(
     """
     remaining = iter(segments)
     for instance, talk in zip(instances, talks, strict=True):
-        shown = tuple(
+        # ``zip`` ends at the last segment of the talk and leaves the others in ``remaining``.
+        segments_of_talk = tuple(
             ReportSegment(
                 scored.offset, scored.duration, segment.source, scored.reference, scored.hypothesis
             )
             for segment, scored in zip(talk.segments, remaining, strict=False)
         )
-        yield ReportStream(row, instance, talk, shown)
+        yield ReportStream(row, instance, talk, segments_of_talk)
 
 
-def speaks(system: StreamingSystem | InstanceSource) -> bool:
-    """Whether a system has speech output. Raises ZooError for a log that cannot be read."""
+def has_speech(system: StreamingSystem | InstanceSource) -> bool:
+    """Return whether a system emits target speech.
+
+    Raises ZooError for a recorded log that cannot be read.
+    """
     if isinstance(system, StreamingSystem):
         return system.synthesizer is not None
     return any(instance.speech for instance in system.instances())
 
 
-def viewed(talks: Sequence[Talk], settings: Settings) -> list[Talk]:
-    """Whole recordings, or one talk per reference segment."""
+def talks_to_stream(talks: Sequence[Talk], settings: Settings) -> list[Talk]:
+    """Return whole recordings, or one talk per reference segment, as ``settings.view`` demands."""
     return list(talks) if settings.view == "talks" else sentences(talks)
 
 
 def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:
-    """Convention of computation-aware scores: ``wanted`` if chunk times are known, else the log's.
+    """Return the elapsed convention of computation-aware scores.
 
-    None where no elapsed times are known.
+    Args:
+        instances: streams of one row.
+        wanted: configured convention.
+
+    Returns:
+        ``wanted`` if the streams have chunk times; otherwise the convention of the recorded log, or
+        None for a log without elapsed times.
     """
     if any(instance.chunks for instance in instances):
         return wanted
@@ -447,6 +487,6 @@ def convention_of(instances: Sequence[Instance], wanted: Convention) -> Conventi
 
 
 def _slug(row: Row) -> str:
-    """A folder name for any system name, such as ``a/b``."""
+    """Return a folder name for a row; signs such as ``/`` in a system name become ``-``."""
     knob = "" if row.knob is None else f"-{row.knob.name}{row.knob.value:g}"
     return re.sub(r"[^\w.=+-]+", "-", f"{row.system}{knob}")

@@ -28,15 +28,20 @@ from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance, Seconds
 
-SENTENCES = 5
-SHORTEST, LONGEST = 3.0, 15.0  # seconds: several turns, but short to compute
-ENDED = 0.9  # share of turns, at least
-PACE = (0.5, 1.6)  # number of units, as a share of the reference's
-RECOGNISED = 0.8  # share of sentences, at least; chance is one in five
-NGRAM, REPEATED = 4, 0.05  # share of repeated n-grams, at most
-FOREIGN = {"word": 0.1, "char": 0.3}  # share of letters, at most: names keep their script
-COPIED = 0.25  # share of source words, at most this much above the reference's
-EARLY = 2 / 3  # share of sentences longer than two steps, at least
+SENTENCES = 5  # number of sentences to stream
+# Duration of a sentence in seconds: long enough for several turns, short enough to compute soon.
+SHORTEST, LONGEST = 3.0, 15.0
+ENDED = 0.9  # minimum share of turns that end before a length limit
+PACE = (0.5, 1.6)  # minimum and maximum number of units, relative to the references
+# Minimum share of sentences that are closest to their own reference; random output has one in five.
+RECOGNISED = 0.8
+NGRAM, REPEATED = 4, 0.05  # length of the n-grams, and maximum share of repeated n-grams
+# Maximum share of letters in another script, by unit; names may keep their script.
+FOREIGN = {"word": 0.1, "char": 0.3}
+# Maximum share of source words in the output, above the share in the references (names).
+COPIED = 0.25
+# Minimum share of sentences (of those longer than two steps) whose output begins before they end.
+EARLY = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,11 @@ class Check:
     """Result of one check.
 
     Attributes:
-        name: what is measured.
+        name: name of the measured quantity.
         value: measured value, as text.
-        healthy: range of a working system, as text.
+        healthy: range of the values of a working system, as text.
         ok: whether the value is in that range.
-        causes: usual causes of a failure.
+        causes: usual causes of a value outside the range.
     """
 
     name: str
@@ -79,22 +84,28 @@ class Output:
 
 @dataclass(slots=True)
 class Turns:
-    """Number of hypotheses per stream: all, and those that reached a length limit."""
+    """Number of hypotheses of each stream.
 
-    all: dict[str, int] = field(default_factory=dict)
+    Attributes:
+        total: number of all hypotheses, by name of the talk.
+        truncated: number of hypotheses that reached a length limit, by name of the talk.
+    """
+
+    total: dict[str, int] = field(default_factory=dict)
     truncated: dict[str, int] = field(default_factory=dict)
 
     def add(self, session: Session, hypothesis: Hypothesis) -> None:
         """Count one hypothesis."""
-        self.all[session.talk] = self.all.get(session.talk, 0) + 1
+        self.total[session.talk] = self.total.get(session.talk, 0) + 1
         self.truncated[session.talk] = self.truncated.get(session.talk, 0) + hypothesis.truncated
 
 
-def chosen(corpus: Corpus, split: str) -> list[Talk]:
-    """The first sentences of a split with a suitable duration, from its first talk if possible.
+def pick_sentences(corpus: Corpus, split: str) -> list[Talk]:
+    """Return the first sentences of a split with a suitable duration.
 
-    Raises ZooError for a split with too few of them.
+    Raises ZooError for a split with too few such sentences.
     """
+    # The first talk is usually enough, and a large corpus takes long to read.
     for limit in (1, None):
         found = [
             one
@@ -110,7 +121,7 @@ def chosen(corpus: Corpus, split: str) -> list[Talk]:
 
 
 @contextmanager
-def counted(backbone: Backbone) -> Iterator[Turns]:
+def count_hypotheses(backbone: Backbone) -> Iterator[Turns]:
     """Count the hypotheses that ``decode`` returns while the block runs."""
     turns, decode = Turns(), backbone.decode
 
@@ -124,20 +135,20 @@ def counted(backbone: Backbone) -> Iterator[Turns]:
     try:
         yield turns
     finally:
-        del backbone.decode  # the instance attribute; the class's method is visible again
+        del backbone.decode  # removes the attribute of the instance, not the method of the class
 
 
 def translate(system: StreamingSystem, talks: Sequence[Talk]) -> list[Output]:
     """Stream each sentence as a talk of its own."""
     streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
-    with counted(system.backbone) as turns:
+    with count_hypotheses(system.backbone) as turns:
         instances = list(simulate(system.eval(), streams))
     return [
         Output(
             source=talk.segments[0].source,
             reference=reference_segments(talk, system.target_language)[0].text,
             instance=instance,
-            turns=turns.all.get(talk.name, 0),
+            turns=turns.total.get(talk.name, 0),
             truncated=turns.truncated.get(talk.name, 0),
         )
         for talk, instance in zip(talks, instances, strict=True)
@@ -145,26 +156,26 @@ def translate(system: StreamingSystem, talks: Sequence[Talk]) -> list[Output]:
 
 
 def check_outputs(
-    outputs: Sequence[Output], target: Language, step: Seconds, *, speaking: bool = False
+    outputs: Sequence[Output], target: Language, step: Seconds, *, with_speech: bool = False
 ) -> list[Check]:
-    """Check the emitted words, and the target speech of a speaking system.
+    """Check the emitted words, and the target speech if the system has some.
 
     Args:
         outputs: output for each sentence.
         target: target language.
         step: seconds of source per step.
-        speaking: whether the system has target speech.
+        with_speech: whether the system has target speech.
     """
     return [
-        _ended(outputs),
-        _silence(outputs),
-        _pace(outputs, target),
-        _recognised(outputs),
-        _repeated(outputs),
-        _foreign(outputs, target),
-        _copied(outputs, target),
-        _early(outputs, step),
-        *([_spoken(outputs)] if speaking else []),
+        _check_ends(outputs),
+        _check_output(outputs),
+        _check_pace(outputs, target),
+        _check_references(outputs),
+        _check_repetition(outputs),
+        _check_script(outputs, target),
+        _check_copies(outputs, target),
+        _check_start(outputs, step),
+        *([_check_speech(outputs)] if with_speech else []),
     ]
 
 
@@ -176,24 +187,27 @@ def check_weights(system: StreamingSystem) -> Check:
         if not bool(torch.isfinite(weight).all())
     ]
     causes = (
-        f"a damaged file or float16 where bfloat16 is meant ({', '.join(bad[:2])})" if bad else ""
+        f"a damaged file or float16 where bfloat16 is needed ({', '.join(bad[:2])})" if bad else ""
     )
     return Check("weights that are not finite", str(len(bad)), "0", not bad, causes)
 
 
-def _ended(outputs: Sequence[Output]) -> Check:
-    turns, stopped = sum(one.turns for one in outputs), sum(one.truncated for one in outputs)
+def _check_ends(outputs: Sequence[Output]) -> Check:
+    """Check the share of turns that end before a length limit."""
+    turns = sum(one.turns for one in outputs)
+    truncated = sum(one.truncated for one in outputs)
     return Check(
         "turns that end by themselves",
-        f"{turns - stopped} of {turns}",
+        f"{turns - truncated} of {turns}",
         f"at least {100 * ENDED:.0f} %",
-        turns > 0 and turns - stopped >= ENDED * turns,
+        turns > 0 and turns - truncated >= ENDED * turns,
         "another end_of_turn or template than in training; base or untrained weights; "
         "no latency token",
     )
 
 
-def _silence(outputs: Sequence[Output]) -> Check:
+def _check_output(outputs: Sequence[Output]) -> Check:
+    """Check that every sentence has output."""
     written = sum(bool(one.instance.units) for one in outputs)
     return Check(
         "sentences with any output",
@@ -204,58 +218,63 @@ def _silence(outputs: Sequence[Output]) -> Check:
     )
 
 
-def _pace(outputs: Sequence[Output], target: Language) -> Check:
+def _check_pace(outputs: Sequence[Output], target: Language) -> Check:
+    """Check the number of units, relative to the references."""
     seconds = sum(one.instance.source_length for one in outputs)
     written = sum(len(one.instance.units) for one in outputs)
-    asked = sum(len(target.units(one.reference)) for one in outputs)
+    expected = sum(len(target.units(one.reference)) for one in outputs)
     unit = {"word": "words", "char": "characters"}[target.unit]
     return Check(
         f"{unit} per second of speech",
         f"{written / seconds:.2f}",
-        f"{PACE[0] * asked / seconds:.2f} to {PACE[1] * asked / seconds:.2f}",
-        PACE[0] * asked <= written <= PACE[1] * asked,
+        f"{PACE[0] * expected / seconds:.2f} to {PACE[1] * expected / seconds:.2f}",
+        PACE[0] * expected <= written <= PACE[1] * expected,
         "too few: the audio hardly reaches the decoder, see the next line; "
         "too many: turns do not end, or the model comments on the audio",
     )
 
 
-def _recognised(outputs: Sequence[Output]) -> Check:
-    """Hypotheses closer (chrF) to their own reference than to any other."""
+def _check_references(outputs: Sequence[Output]) -> Check:
+    """Check the share of hypotheses that are closest (chrF) to their own reference."""
     references = [one.reference for one in outputs]
-    right = 0
+    closest = 0
     for place, one in enumerate(outputs):
         scores = [sentence_chrf(one.instance.text, [reference]).score for reference in references]
-        right += scores[place] > max(score for other, score in enumerate(scores) if other != place)
+        own_score = scores.pop(place)
+        closest += own_score > max(scores)
     return Check(
         "closest to their own reference",
-        f"{right} of {len(outputs)}",
+        f"{closest} of {len(outputs)}",
         f"at least {RECOGNISED * len(outputs):.0f}",
-        right >= RECOGNISED * len(outputs),
+        closest >= RECOGNISED * len(outputs),
         "the audio does not reach the decoder: encoder or adapter of another training, other "
         "encoder.heads or window, weights not loaded",
     )
 
 
-def _repeated(outputs: Sequence[Output]) -> Check:
-    again = grams = 0
+def _check_repetition(outputs: Sequence[Output]) -> Check:
+    """Check the share of n-grams that have occurred before in the same sentence."""
+    repeated = total = 0
     for one in outputs:
         units = one.instance.units
-        seen = [units[place : place + NGRAM] for place in range(len(units) - NGRAM + 1)]
-        again, grams = again + len(seen) - len(set(seen)), grams + len(seen)
+        ngrams = [units[place : place + NGRAM] for place in range(len(units) - NGRAM + 1)]
+        repeated += len(ngrams) - len(set(ngrams))
+        total += len(ngrams)
     return Check(
         f"repeated {NGRAM}-grams",
-        f"{100 * again / max(grams, 1):.0f} %",
+        f"{100 * repeated / max(total, 1):.0f} %",
         f"at most {100 * REPEATED:.0f} %",
-        again <= REPEATED * grams,
+        repeated <= REPEATED * total,
         "weights not loaded; no_repeat_ngram and repetition_penalty off for a model that needs "
         "them",
     )
 
 
-def _foreign(outputs: Sequence[Output], target: Language) -> Check:
-    letters = [
-        sign for one in outputs for sign in one.instance.text if sign.isalpha() or sign == "\ufffd"
-    ]
+def _check_script(outputs: Sequence[Output], target: Language) -> Check:
+    """Check the share of letters that are not in a script of the target language."""
+    text = "".join(one.instance.text for one in outputs)
+    # U+FFFD replaces bytes that are no character; it counts as a letter of no script
+    letters = [sign for sign in text if sign.isalpha() or sign == "\ufffd"]
     foreign = [
         sign for sign in letters if not unicodedata.name(sign, "").startswith(target.scripts)
     ]
@@ -268,26 +287,28 @@ def _foreign(outputs: Sequence[Output], target: Language) -> Check:
     )
 
 
-def _copied(outputs: Sequence[Output], target: Language) -> Check:
-    """Share of source words in the hypothesis, compared with the reference (names)."""
-    written = copied = 0
-    excused = asked = 0
+def _check_copies(outputs: Sequence[Output], target: Language) -> Check:
+    """Check the share of source words in the output, relative to the references (names)."""
+    written: list[bool] = []  # for each word of the output, whether the source has it
+    expected: list[bool] = []  # the same for each word of the references
     for one in outputs:
         source = set(_words(one.source))
-        words, reference = _words(one.instance.text), _words(one.reference)
-        copied, written = copied + sum(word in source for word in words), written + len(words)
-        excused, asked = excused + sum(word in source for word in reference), asked + len(reference)
-    share, allowed = copied / max(written, 1), min(1.0, excused / max(asked, 1) + COPIED)
+        written += [word in source for word in _words(one.instance.text)]
+        expected += [word in source for word in _words(one.reference)]
+    share = sum(written) / max(len(written), 1)
+    allowed = min(1.0, sum(expected) / max(len(expected), 1) + COPIED)
     return Check(
         "words of the source",
         f"{100 * share:.0f} %",
         f"at most {100 * allowed:.0f} %",
-        share <= allowed or target.unit == "char",  # _foreign counts their Latin letters
-        "the model transcribes: wrong instruction, or languages the wrong way round",
+        # The words of a text without spaces are not separated; _check_script finds a transcript.
+        share <= allowed or target.unit == "char",
+        "the model transcribes: wrong instruction, or source and target language exchanged",
     )
 
 
-def _early(outputs: Sequence[Output], step: Seconds) -> Check:
+def _check_start(outputs: Sequence[Output], step: Seconds) -> Check:
+    """Check the share of sentences whose output begins before they end."""
     long = [one.instance for one in outputs if one.instance.source_length > 2 * step]
     early = [one for one in long if one.delays and one.delays[0] < one.source_length]
     return Check(
@@ -299,7 +320,8 @@ def _early(outputs: Sequence[Output], step: Seconds) -> Check:
     )
 
 
-def _spoken(outputs: Sequence[Output]) -> Check:
+def _check_speech(outputs: Sequence[Output]) -> Check:
+    """Check that the target speech of each sentence has a plausible duration."""
     spoken = sum(not flag_speech([one.instance]) for one in outputs)
     return Check(
         "sentences spoken at a possible pace",
@@ -312,14 +334,21 @@ def _spoken(outputs: Sequence[Output]) -> Check:
 
 
 def _words(text: str) -> list[str]:
+    """Split a text into lower-case words without punctuation at their ends."""
     return [word.strip(".,;:!?¿¡\"'()").lower() for word in text.split()]
 
 
 def title(system: StreamingSystem, checkpoint: str | None) -> str:
-    """One line on the system: its step, its size and its weights."""
+    """Return one line about a system: its step, its size and its weights.
+
+    Args:
+        system: system with loaded weights.
+        checkpoint: configured checkpoint of the backbone, or None.
+    """
     weights = list(system.backbone.parameters())
     kinds = ", ".join(sorted({str(weight.dtype).removeprefix("torch.") for weight in weights}))
-    size, step = sum(weight.numel() for weight in weights) / 1e6, system.chunk_samples / SAMPLE_RATE
+    size = sum(weight.numel() for weight in weights) / 1e6
+    step = system.chunk_samples / SAMPLE_RATE
     return (
         f"{system.name} {system.direction}, {step:.2f} s per step, {size:.1f} M parameters "
         f"({kinds}, {weights[0].device}), "
@@ -333,7 +362,7 @@ def show(outputs: Sequence[Output], checks: Sequence[Check], console: Console) -
     Args:
         outputs: output for each sentence.
         checks: results of all checks.
-        console: where to print.
+        console: console to print to.
     """
 
     def print_line(line: str) -> None:
@@ -343,14 +372,15 @@ def show(outputs: Sequence[Output], checks: Sequence[Check], console: Console) -
         print_line(f"{number}  source     {one.source}")
         print_line(f"   reference  {one.reference}")
         print_line(f"   hypothesis {_timed(one.instance)}")
-    spoken = sum(one.instance.source_length for one in outputs)
+
+    seconds = sum(one.instance.source_length for one in outputs)
     computed = sum(chunk.compute for one in outputs for chunk in one.instance.chunks)
-    likeness = corpus_chrf(
+    chrf = corpus_chrf(
         [one.instance.text for one in outputs], [[one.reference for one in outputs]]
     ).score
     print_line(
-        f"{spoken:.1f} s of speech, {sum(one.turns for one in outputs)} turns, "
-        f"{computed:.1f} s of computing, chrF {likeness:.1f} (not checked: compare it with earlier "
+        f"{seconds:.1f} s of speech, {sum(one.turns for one in outputs)} turns, "
+        f"{computed:.1f} s of computing, chrF {chrf:.1f} (not checked: compare it with earlier "
         "smoke tests)"
     )
 
@@ -358,6 +388,7 @@ def show(outputs: Sequence[Output], checks: Sequence[Check], console: Console) -
     for check in checks:
         table.add_row(check.name, check.value, check.healthy, "ok" if check.ok else "SUSPICIOUS")
     console.print(table)
+
     wrong = [check for check in checks if not check.ok]
     for check in wrong:
         print_line(f"{check.name}: often {check.causes}.")
@@ -369,7 +400,7 @@ def show(outputs: Sequence[Output], checks: Sequence[Check], console: Console) -
 
 
 def _timed(instance: Instance) -> str:
-    """``[1.92 s] Wenn die Bank [3.67 s] klein ist,``: words with their delays."""
+    """Return a text with its delays, such as ``[1.92 s] Wenn die Bank [3.67 s] klein ist,``."""
     parts: list[str] = []
     separator = "" if instance.unit == "char" else " "
     before: Seconds | None = None

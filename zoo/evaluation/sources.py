@@ -14,7 +14,7 @@ from zoo.types import Samples
 
 
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
-    """Reference translations of a talk with their times. Raises ZooError for a missing one."""
+    """Return the reference segments of a talk. Raises ZooError for a missing translation."""
     return [
         ReferenceSegment.of(segment, target=target.code, talk=talk.name)
         for segment in talk.segments
@@ -30,11 +30,12 @@ def check_talks(
         talks: talks to evaluate, at least one.
         source: source language of the system.
         target: target language of the system.
-        streamed: whether audio is streamed; it is read once.
+        streamed: whether the audio is streamed. The audio of each talk is then read once, so that
+            a damaged file is found here.
 
     Raises:
-        ZooError: there is no talk, or one in another source language, without references, or with
-            audio that cannot be read.
+        ZooError: there is no talk, or a talk is in another source language, has no references, or
+            has audio that cannot be read.
     """
     if not talks:
         raise ZooError("There is no talk to evaluate.")
@@ -43,13 +44,8 @@ def check_talks(
             raise ZooError(
                 f"Talk {talk.name!r} is spoken in {talk.source_language!r}, not in {source.code!r}."
             )
-        offered = sorted(
-            set.intersection(*(set(segment.targets) for segment in talk.segments))
-            if talk.segments
-            else ()
-        )
-        if target.code not in offered:
-            known = ", ".join(offered) or "none"
+        if target.code not in _reference_languages(talk):
+            known = ", ".join(_reference_languages(talk)) or "no reference"
             raise ZooError(
                 f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {known}."
             )
@@ -59,13 +55,24 @@ def check_talks(
                 "all its segments are empty."
             )
         if streamed:
+            # raises ZooError for audio that cannot be read
             audio.load(talk.file, start=talk.offset, duration=talk.duration)
+
+
+def _reference_languages(talk: Talk) -> list[str]:
+    """Return the codes of the languages into which all segments of a talk are translated."""
+    if not talk.segments:
+        return []
+    codes = set(talk.segments[0].targets)
+    for segment in talk.segments:
+        codes &= set(segment.targets)
+    return sorted(codes)
 
 
 def sources(
     talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None
 ) -> Iterator[Source]:
-    """One stream per talk.
+    """Yield one stream per talk.
 
     Args:
         talks: talks with audio.

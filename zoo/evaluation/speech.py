@@ -42,11 +42,12 @@ class SpeechModels:
     def available(
         cls, wanted: Mapping[str, Recogniser | None], utmos: str | None
     ) -> "SpeechModels":
-        """Collect the models that are installed; recogniser weights are not read.
+        """Return the models that are installed; recogniser weights are not read.
 
         Args:
-            wanted: configured recogniser (None: none) of each target language with speech output.
-            utmos: path of the UTMOS network, or None. It is ignored where no system has speech.
+            wanted: configured recogniser of each target language with speech output, or None.
+            utmos: path of the UTMOS network, or None. The path is ignored if ``wanted`` is empty,
+                because no system has speech output then.
 
         Raises:
             ZooError: a recogniser or network is missing and the configuration requires it.
@@ -70,7 +71,12 @@ class SpeechModels:
 
 @dataclass(frozen=True, slots=True)
 class SpeechScores:
-    """Scores of target speech by name, and the ASR transcript of each stream (empty: no ASR)."""
+    """Scores of target speech.
+
+    Attributes:
+        scores: scores by name.
+        transcripts: ASR transcript of each stream; empty if there is no recogniser.
+    """
 
     scores: dict[str, Score] = field(default_factory=dict)
     transcripts: Sequence[str] = ()
@@ -104,7 +110,7 @@ class SpeechScorer:
             target: target language.
 
         Returns:
-            The scores whose model is available.
+            The scores for which a model is available.
         """
         scores = self._naturalness(instances, target)
         recogniser = self.models.recognisers.get(target.code)
@@ -131,6 +137,7 @@ class SpeechScorer:
     def _transcripts(
         instances: Sequence[Instance], recogniser: Recogniser, target: Language
     ) -> Iterator[str]:
+        """Yield the transcript of each stream."""
         seconds = [sum(piece.duration for piece in instance.speech) for instance in instances]
         with audio_progress("transcribing target speech", sum(seconds)) as report:
             for instance, length in zip(instances, seconds, strict=True):
@@ -138,7 +145,10 @@ class SpeechScorer:
                 report(length)
 
     def _own_error(self, recogniser: Recogniser, target: Language) -> dict[str, Score]:
-        """ASR_WER on the synthesised references of all talks; a note where there is no voice."""
+        """Return the word error rate of the recogniser on synthesised references, ``ASR_WER``.
+
+        If the references cannot be synthesised, the result is empty and a note names the reason.
+        """
         transcripts: list[str] = []
         seconds = sum(talk.duration for talk in self.talks)
         try:
@@ -158,6 +168,7 @@ class SpeechScorer:
         return recogniser_errors(transcripts, texts, language=target, recogniser=recogniser.name)
 
     def _naturalness(self, instances: Sequence[Instance], target: Language) -> dict[str, Score]:
+        """Return the score ``UTMOS``; empty without the network."""
         model = self.models.utmos
         if model is None:
             return {}

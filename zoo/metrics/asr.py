@@ -86,7 +86,7 @@ class Normaliser:
     def words(self, text: str, language: Language) -> list[str]:
         """Normalise a text and split it into words, or into letters in a language without spaces.
 
-        Letters are grapheme clusters, into which Whisper splits Chinese.
+        Letters are grapheme clusters; Whisper's normaliser splits Chinese into them.
         """
         text = self.text(text)
         return text.split() if language.unit == "word" else split_letters(text)
@@ -127,7 +127,7 @@ def score_transcripts(
         recogniser: Name of the recogniser, for signatures.
         resegmentation: Method that assigns units to segments.
         rules: Name of the counting rules (``zoo.metrics.rules``).
-        sync: Sum over ranks.
+        sync: Whether to sum over ranks.
 
     Returns:
         ASR_BLEU, ASR_chrF and ASR_DocBLEU (each stream as one segment) by name.
@@ -158,7 +158,7 @@ def score_transcripts(
     joined = [language.join(filter(None, stream)) for stream in segments]
     scores = [
         *sentences.quality(parts, texts, prefix="ASR_"),
-        *documents.quality(hypotheses, joined, prefix="ASR_Doc")[:1],
+        *documents.quality(hypotheses, joined, prefix="ASR_Doc")[:1],  # BLEU, without chrF
     ]
     return {score.name: score for score in scores}
 
@@ -196,13 +196,16 @@ def speech_errors(
         texts: The written text of each stream.
         language: Target language.
         recogniser: Name of the recogniser, for signatures.
-        sync: Sum over ranks.
+        sync: Whether to sum over ranks.
 
     Returns:
         SpeechWER and SpeechCER in percent by name.
     """
     scorer = _ErrorScorer(language, recogniser, sync)
-    return {name: scorer.score(name, transcripts, texts) for name in ("SpeechWER", "SpeechCER")}
+    return {
+        "SpeechWER": scorer.score("SpeechWER", transcripts, texts, by_word=True),
+        "SpeechCER": scorer.score("SpeechCER", transcripts, texts, by_word=False),
+    }
 
 
 def recogniser_errors(
@@ -227,21 +230,35 @@ def recogniser_errors(
     ]
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     scorer = _ErrorScorer(language, recogniser, sync=False)
-    return {"ASR_WER": scorer.score("ASR_WER", hypotheses, references)}
+    return {"ASR_WER": scorer.score("ASR_WER", hypotheses, references, by_word=True)}
 
 
 @dataclass(frozen=True, slots=True)
 class _ErrorScorer:
-    """Computes error rates of normalised texts over all pairs."""
+    """Computes error rates of normalised texts over all pairs.
+
+    Attributes:
+        language: Language of the texts.
+        recogniser: Name of the recogniser, for signatures.
+        sync: Whether to sum over ranks.
+    """
 
     language: Language
     recogniser: str
     sync: bool
 
-    def score(self, name: str, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-        """Compute the word error rate if ``name`` ends with WER, else the character error rate."""
+    def score(
+        self, name: str, hypotheses: Sequence[str], references: Sequence[str], *, by_word: bool
+    ) -> Score:
+        """Compute an error rate.
+
+        Args:
+            name: Name of the score.
+            hypotheses: Transcripts.
+            references: Text of each transcript.
+            by_word: Whether to count words instead of characters.
+        """
         normaliser = Normaliser.of(self.language)
-        by_word = name.endswith("WER")
         split = normaliser.words if by_word else normaliser.characters
         metric = ErrorRate(sync_on_compute=self.sync)
         for hypothesis, reference in zip(hypotheses, references, strict=True):
@@ -253,6 +270,9 @@ class _ErrorScorer:
 
 
 def _facts(recogniser: str, normaliser: Normaliser) -> dict[str, str | None]:
-    """Return the settings for signatures; a folder is named by its last part on every machine."""
+    """Return the settings for signatures.
+
+    Only the last part of an absolute path is used, so that signatures are equal on every machine.
+    """
     name = Path(recogniser).name if Path(recogniser).is_absolute() else recogniser
     return {"asr": name, "normalizer": normaliser.name}

@@ -7,14 +7,15 @@ from zoo.metrics.rules import plain_length
 from zoo.metrics.signature import Score
 from zoo.types import Instance, Seconds, SpeechOutput, UnitKind
 
-END_SHARE = 0.95  # of the source: output after this share counts as written at the end
-LATE_SHARE = 0.9  # of all units: maximum share written at the end
+END_SHARE = 0.95  # share of the source; output after it counts as written at the end
+LATE_SHARE = 0.9  # maximum share of the units that may be written at the end
 LATE_CHUNKS = 2  # a stream of at most this many chunks can only write at the end
-SHORT_SHARE, LONG_SHARE = 0.2, 2.0  # of the reference length: bounds of the output length
-LOOP_SPAN = 30  # units: longest repeated phrase that is detected
-LOOP_TIMES = 6  # more consecutive repetitions than any text of the corpora contains
-LOOP_UNITS = 12  # units that the repetitions must cover
-TOLERANCE: Seconds = 1e-6
+# Minimum and maximum number of units, relative to the references.
+SHORT_SHARE, LONG_SHARE = 0.2, 2.0
+LOOP_SPAN = 30  # number of units of the longest repeated phrase that is detected
+LOOP_TIMES = 6  # minimum number of repetitions in a row; no text of the corpora contains as many
+LOOP_UNITS = 12  # minimum number of units that the repetitions cover
+TOLERANCE: Seconds = 1e-6  # rounding error of elapsed times
 
 # Seconds of speech per character of text: shortest and longest plausible value.
 SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {
@@ -23,7 +24,8 @@ SPEECH_PACE: dict[UnitKind, tuple[Seconds, Seconds]] = {
 }
 SPEECH_PAUSE: Seconds = 1.0  # additional duration allowed per output
 SILENCE = 1e-3  # largest sample magnitude of a silent waveform (full scale is 1)
-MAX_ASR_WER = 10.0  # percent: above it, ASR-based scores measure the recogniser
+# Maximum word error rate in percent; above it, ASR-based scores measure the recogniser.
+MAX_ASR_WER = 10.0
 
 # AL and LAAL end at the first unit after the end of the source, so compute can remove late units
 # from their mean and make the computation-aware value smaller by up to this much.
@@ -33,14 +35,14 @@ NOT_MONOTONIC = ("DiscontinuitySum", "DiscontinuityAve", "DiscontinuityNum", "Sp
 
 
 def flags(
-    instances: Sequence[Instance], scores: Mapping[str, Score], *, speaking: bool = False
+    instances: Sequence[Instance], scores: Mapping[str, Score], *, with_speech: bool = False
 ) -> list[str]:
     """Check a row of results.
 
     Args:
-        instances: The streams of the row.
-        scores: The scores of the row.
-        speaking: The system must also produce target speech.
+        instances: Streams of the row.
+        scores: Scores of the row by name.
+        with_speech: Whether the system must also emit target speech.
 
     Returns:
         One short sentence per problem; empty if there is none.
@@ -51,11 +53,14 @@ def flags(
         _flag_late(instances),
         _flag_loops(instances),
         _flag_times(instances),
-        *(flag_speech(instances) if speaking else []),
+        *(flag_speech(instances) if with_speech else []),
         _flag_recogniser(scores),
         *_flag_scores(scores),
     ]
     return [finding for finding in findings if finding]
+
+
+# Each of the following functions returns one finding, or an empty string.
 
 
 def _flag_empty(instances: Sequence[Instance]) -> str:
@@ -106,8 +111,8 @@ def longest_loop(units: Sequence[str]) -> tuple[tuple[str, ...], int] | None:
         units: Words or characters of a text.
 
     Returns:
-        The phrase (1 to LOOP_SPAN units) and how often it occurs in a row. None if no phrase
-        occurs LOOP_TIMES in a row.
+        The phrase (1 to LOOP_SPAN units) and its number of occurrences in a row. None if no phrase
+        occurs LOOP_TIMES times in a row.
     """
     best: tuple[tuple[str, ...], int] | None = None
     for span in range(1, LOOP_SPAN + 1):
@@ -143,11 +148,13 @@ def _flag_silence(instances: Sequence[Instance]) -> str:
 
 
 def _is_audible(output: SpeechOutput) -> bool:
-    return bool(output.samples.abs().max() > SILENCE) if output.samples.numel() else False
+    if not output.samples.numel():
+        return False
+    return bool(output.samples.abs().max() > SILENCE)
 
 
 def _flag_pace(instances: Sequence[Instance]) -> str:
-    """Flag speech that is too long for its text (a runaway) or too short (text is missing)."""
+    """Flag speech that is too long for its text (it never ends) or too short (text is missing)."""
     for instance in instances:
         seconds = sum(output.duration for output in instance.speech)
         characters = len("".join(instance.text.split()))
@@ -175,8 +182,8 @@ def _flag_times(instances: Sequence[Instance]) -> str:
         if any(after < before for before, after in pairwise(instance.delays)):
             return f"delays decrease ({instance.talk})"
         if instance.elapsed and any(
-            aware < ideal - TOLERANCE
-            for aware, ideal in zip(instance.elapsed, instance.delays, strict=True)
+            elapsed < delay - TOLERANCE
+            for elapsed, delay in zip(instance.elapsed, instance.delays, strict=True)
         ):
             return (
                 f"writes before it has received the source: elapsed below delay ({instance.talk})"

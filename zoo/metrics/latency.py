@@ -14,7 +14,7 @@ from torchmetrics import Metric
 
 from zoo.types import Seconds
 
-MS = 1000.0
+MS = 1000.0  # milliseconds per second
 SOURCE_TOKEN_MS = 300.0  # ATD assumes this duration of a spoken word
 
 
@@ -26,7 +26,7 @@ class Timing:
         times: Time at which each unit was written, ideal or computation-aware.
         source_length: Duration of the source.
         reference_length: Number of units in the reference.
-        recording_end: End of the recording (long form).
+        recording_end: End of the recording, for metrics of long form.
         ideal: Ideal times if ``times`` are computation-aware; used only by ATD.
     """
 
@@ -97,7 +97,7 @@ class YAAL(SegmentLatency):
     """Yet Another Average Lagging (Polák et al. 2025): seconds; ignores units after the end.
 
     Args:
-        long_form: Use the end of the recording instead of the end of the segment.
+        long_form: Whether units count up to the end of the recording instead of the segment.
     """
 
     def __init__(self, *, long_form: bool = False, **kwargs: Any) -> None:
@@ -149,8 +149,8 @@ class DAL(SegmentLatency):
 class ATD(SegmentLatency):
     """Average Token Delay (Kano et al. 2023) of text output: seconds.
 
-    Spoken words last 0.3 s, written words take no time. Computed in milliseconds: 2700 / 300 is
-    exactly 9 tokens, whereas in floating point 2.7 / 0.3 is not.
+    Source words last 0.3 s, written words take no time. The computation uses milliseconds: 2700 /
+    300 is exactly 9 tokens, whereas in floating point 2.7 / 0.3 is not.
     """
 
     def score(self, timing: Timing) -> float | None:
@@ -182,7 +182,10 @@ class EndOffset(SegmentLatency):
 
 
 class RTF(Metric):
-    """Real-time factor: total compute over total audio; SimulEval's ``RTF`` is d_n / S."""
+    """Real-time factor: total compute divided by total audio.
+
+    SimulEval's ``RTF`` is another quantity: the last delay divided by the duration of the source.
+    """
 
     full_state_update = False
     compute_seconds: Tensor
@@ -229,6 +232,7 @@ def _lagging(timing: Timing, *, length: int) -> float | None:
 
 
 def _milliseconds(times: Sequence[Seconds]) -> list[float]:
+    """Convert seconds; rounding removes the errors of floating point."""
     return [round(time * MS, 6) for time in times]
 
 
@@ -238,7 +242,7 @@ def token_delay(
     """Compute the Average Token Delay; all times are milliseconds.
 
     A target token is paired with the source token of the same index, or with the last received
-    one. A system that is ahead of the source gets no credit for it (section 3 of the paper).
+    one. A system that is ahead of the source has no advantage (Kano et al. 2023, section 3).
 
     Args:
         delays: Source received when each target token was written.

@@ -74,7 +74,7 @@ def score_talks(
     convention: Convention = "queue",
     rules: str = "zoo",
     repair: bool = True,
-    speaking: bool = False,
+    with_speech: bool = False,
     extra: Mapping[str, Metric] | None = None,
     sync: bool = False,
 ) -> LongFormScores:
@@ -85,16 +85,19 @@ def score_talks(
         references: The segments of each talk; ``references[i]`` belongs to ``instances[i]``.
         language: Target language.
         resegmentation: Method that assigns units to segments.
-        convention: Elapsed convention; a recorded log without chunk times keeps its own.
+        convention: Elapsed convention; a recorded log without chunk times keeps its convention.
         rules: Name of the counting rules (``zoo.metrics.rules``).
-        repair: Correct cumulative elapsed times as FBK (StreamLAAL_CA) and OmniSTEval (Long..._CA)
-            do. False: use them as they are.
-        speaking: Compute StartOffset and EndOffset from the target speech, and also its gaps and
-            overlap.
+        repair: Whether to correct cumulative elapsed times as FBK (StreamLAAL_CA) and OmniSTEval
+            (Long..._CA) do.
+        with_speech: Whether to compute StartOffset and EndOffset from the target speech, and also
+            its gaps and overlap.
         extra: More metrics by name, each a ``SegmentLatency``, computed on the re-segmented talks
             like the Long metrics, or a ``CorpusQuality``.
-        sync: Sum over ranks; then every rank must call this function with at least one talk that
-            has output.
+        sync: Whether to sum over ranks. Every rank must call this function then, with at least one
+            talk that has output.
+
+    Returns:
+        The scores, and the segments with their units.
 
     Raises:
         ZooError: A talk has no reference, occurs twice, or has unequal numbers of units and times.
@@ -122,7 +125,7 @@ def score_talks(
         *scorer.quality(hypotheses, [segment.reference for segment in segments]),
         *_latencies(scorer, segments, repaired=repaired),
         *_documents(scorer, talks, references),
-        *scorer.streams(talks, speaking=speaking),
+        *scorer.streams(talks, with_speech=with_speech),
     ]
     return LongFormScores({score.name: score for score in scores}, segments)
 
@@ -144,8 +147,18 @@ def resegment(
 ) -> list[list[int]]:
     """Assign units to reference segments.
 
+    Args:
+        units: Units of the hypothesis.
+        references: Texts of the reference segments.
+        language: Target language.
+        resegmentation: Method that assigns units to segments.
+        rules: Counting rules.
+
     Returns:
         For each segment the positions of its units in ascending order.
+
+    Raises:
+        ZooError: There is no reference segment.
     """
     if resegmentation == "soft":
         return soft_segment(units, references, language=language)
@@ -162,7 +175,15 @@ def _segments(
     rules: Rules,
     repaired: bool,
 ) -> Iterator[ScoredSegment]:
-    """Yield the segments of a talk with the times of their units."""
+    """Yield the segments of a talk with the times of their units.
+
+    Args:
+        talk: Stream of the talk.
+        reference: Reference segments of the talk.
+        pieces: Positions of the units of each segment.
+        rules: Counting rules.
+        repaired: Whether elapsed times are corrected.
+    """
     end = max(segment.offset + segment.duration for segment in reference)
     spaces = spacing(talk.units, talk.text, talk.unit)
     long_elapsed = omnisteval_elapsed(talk.delays, talk.elapsed) if repaired else list(talk.elapsed)
@@ -177,7 +198,9 @@ def _segments(
             if long_elapsed
             else ()
         )
-        aware = tuple(stream_elapsed[unit] for unit in piece) if stream_elapsed else elapsed
+        elapsed_in_stream = elapsed
+        if stream_elapsed:
+            elapsed_in_stream = tuple(stream_elapsed[unit] for unit in piece)
 
         yield ScoredSegment(
             talk=talk.talk,
@@ -188,7 +211,7 @@ def _segments(
             delays=delays,
             elapsed=elapsed,
             stream_delays=_clamped(delays) if rules.clamp else delays,
-            stream_elapsed=_clamped(aware) if rules.clamp else aware,
+            stream_elapsed=_clamped(elapsed_in_stream) if rules.clamp else elapsed_in_stream,
             recording_end=relative_times(segment.offset, [end])[0],
         )
 
@@ -204,6 +227,7 @@ def relative_times(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, 
 
 
 def _clamped(times: Sequence[Seconds]) -> tuple[Seconds, ...]:
+    """Return the times with 0 instead of negative times."""
     return tuple(max(0.0, time) for time in times)
 
 
@@ -297,7 +321,7 @@ def _latencies_of(
         suffix: Appended to the names of the scores.
         times: Times of the units of each segment, for the Long metrics.
         stream_times: Times of the units of each segment, for StreamLAAL.
-        repaired: Elapsed times were corrected, which signatures state.
+        repaired: Whether elapsed times were corrected; the signatures contain the correction.
     """
     unit, options = scorer.language.unit, scorer.options
     timings = [
@@ -315,7 +339,8 @@ def _latencies_of(
     ]
 
     clamp = {"clamp": scorer.rules.clamp}
-    fbk, omnisteval = ({"repair": name} if repaired else {} for name in ("fbk", "omnisteval"))
+    fbk = {"repair": "fbk"} if repaired else {}
+    omnisteval = {"repair": "omnisteval"} if repaired else {}
     laal, yaal = LAAL(**options), YAAL(long_form=True, **options)
     yield scorer.latency(f"StreamLAAL{suffix}", laal, stream_timings, **clamp, **fbk)
     yield scorer.latency(f"LongYAAL{suffix}", yaal, timings, **omnisteval)
@@ -327,11 +352,12 @@ def _latencies_of(
 def _documents(
     scorer: Scorer, talks: Sequence[Instance], references: Sequence[Sequence[ReferenceSegment]]
 ) -> list[Score]:
-    """Compute BLEU with each talk as one segment, which does not depend on re-segmentation."""
+    """Compute DocBLEU: BLEU with each talk as one segment, independent of re-segmentation."""
     joined = [
         scorer.language.join(segment.text.strip() for segment in segments)
         for segments in references
     ]
-    return replace(scorer, facts={}).quality(
+    bleu, *_ = replace(scorer, facts={}).quality(
         [talk.text.strip() for talk in talks], joined, prefix="Doc"
-    )[:1]
+    )
+    return [bleu]

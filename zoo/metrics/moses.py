@@ -11,11 +11,13 @@ from zoo.abbreviations import moses_prefixes
 # Each class and its complement match one character; at the edge of a word neither matches.
 LETTER, NO_LETTER = r"[^\W\d_]", r"[\W\d_]"
 NUMBER, NO_NUMBER = r"\d", r"\D"
-NEITHER = r"[\W_]"
-DOT = "\x00"  # stands for a dot of an ellipsis
+NEITHER = r"[\W_]"  # neither a letter nor a number
+DOT = "\x00"  # replaces the dots of an ellipsis, so that they are not split off one by one
 OTHER = re.compile(r"([^\w\s.'`,\-]|_)")
 HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 DOTS = re.compile(r"\.{2,}")
+# Languages in which the apostrophe belongs to the part after it ("it's" becomes "it 's"), and
+# languages in which it belongs to the part before it ("l'eau" becomes "l' eau").
 CONTRACTION_RIGHT, CONTRACTION_LEFT = frozenset({"en"}), frozenset({"fr", "it"})
 
 
@@ -28,7 +30,7 @@ def moses_tokens(word: str, language: str) -> list[str]:
         language: Language code.
 
     Returns:
-        The tokens; none for white space.
+        The tokens; an empty list for white space.
     """
     text = OTHER.sub(r" \1 ", word).strip()
     text = HYPHEN.sub(" @-@ ", text)
@@ -43,7 +45,7 @@ def moses_tokens(word: str, language: str) -> list[str]:
 
 
 def _split_apostrophes(text: str, language: str) -> str:
-    """Insert spaces around apostrophes; contractions stay with one side in some languages."""
+    """Insert spaces around apostrophes, in contractions on one side only."""
     quote = rf"(?<={NO_LETTER})'(?={NO_LETTER})|(?<={LETTER})'(?={NO_LETTER})"
     if language in CONTRACTION_RIGHT:
         text = re.sub(rf"{quote}|(?<={NEITHER})'(?={LETTER})", " ' ", text)

@@ -19,10 +19,10 @@ from zoo.errors import ZooError
 from zoo.metrics.latency import StreamMean
 from zoo.types import Seconds
 
-LONGEST: Seconds = 10.0  # of a scored piece; the network was trained on single sentences
+LONGEST: Seconds = 10.0  # duration of a scored piece; the network was trained on single sentences
 HELP = (
-    "save utmos_scripted.pt of https://huggingface.co/Blinorot/UTMOS-PyTorch yourself and "
-    "configure its path, or null for no UTMOS"
+    "Save utmos_scripted.pt of https://huggingface.co/Blinorot/UTMOS-PyTorch yourself and set "
+    "evaluation.utmos to its path, or to null to leave out UTMOS."
 )
 
 
@@ -61,22 +61,25 @@ class UTMOSModel:
         if not self.path.is_file():
             raise ZooError(
                 f"The file {self.path} of evaluation.utmos does not exist, and weights are not "
-                f"downloaded; {HELP}."
+                f"downloaded. {HELP}"
             )
         try:
             network: Any = torch.jit.load(str(self.path), map_location="cpu").eval()
         except RuntimeError as error:
             raise ZooError(
-                f"{self.path} of evaluation.utmos is not a TorchScript file; {HELP}."
+                f"{self.path} of evaluation.utmos is not a TorchScript file. {HELP}"
             ) from error
         if not hasattr(network, "score"):
             raise ZooError(
-                f"The network in {self.path} of evaluation.utmos has no method 'score'; {HELP}."
+                f"The network in {self.path} of evaluation.utmos has no method 'score'. {HELP}"
             )
         self._network = network
 
     @torch.inference_mode()
     def score(self, waveform: Tensor) -> float:
-        """Score (n,) samples at 16 kHz, n > 0. One call per waveform: padding changes scores."""
-        assert self._network is not None, "load comes first"
+        """Score (n,) samples at 16 kHz, n > 0.
+
+        Waveforms are scored one by one, because the padding of a batch changes scores.
+        """
+        assert self._network is not None, "call load before score"
         return float(self._network.score(waveform))

@@ -35,10 +35,11 @@ class CorpusQuality(Metric):
         super().__init__(**kwargs)
         self.scorer = scorer
         self.scorer.num_refs = 1
-        width = len(self._count([""], [""]))
+        width = len(self._count([""], [""]))  # sacreBLEU names the number of statistics nowhere
         self.add_state("statistics", torch.zeros(width, dtype=torch.float64), dist_reduce_fx="sum")
 
     def _count(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[int]:
+        """Return sacreBLEU's sufficient statistics, summed over segments."""
         rows = self.scorer._extract_corpus_statistics(list(hypotheses), [list(references)])
         return [sum(column) for column in zip(*rows, strict=True)]
 

@@ -58,10 +58,14 @@ def mwer_segment(
 
 
 def _reference_tokens(text: str, *, unit: UnitKind, rules: Rules) -> list[str]:
+    """Split a reference text into the tokens that mweralign aligns."""
     if unit == "char" and rules.latin_runs:
         return ["".join(group) for group in _latin_runs(text)]
-    words = text.translate(ASCII_SPACE).split(" ") if rules.ascii_space else text.split()
-    return [word for word in words if word] if unit == "word" else list("".join(words))
+    if rules.ascii_space:
+        words = [word for word in text.translate(ASCII_SPACE).split(" ") if word]
+    else:
+        words = text.split()
+    return words if unit == "word" else list("".join(words))
 
 
 def _latin_runs(units: Sequence[str]) -> list[tuple[str, ...]]:
@@ -115,6 +119,7 @@ def _mweralign(references: str, hypothesis: str) -> str:
 
 @contextlib.contextmanager
 def _quiet_stderr() -> Iterator[None]:
+    """Discard what the process prints to stderr, also from C++ code."""
     saved = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nothing:

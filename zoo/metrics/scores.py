@@ -32,9 +32,9 @@ class ElapsedInfo:
     """How the elapsed times of a run were measured.
 
     Attributes:
-        available: The instances have elapsed times.
-        convention: Elapsed convention of all instances.
-        batched: Streams shared the compute.
+        available: Whether the instances have elapsed times.
+        convention: Elapsed convention of all instances; empty without elapsed times.
+        batched: Whether several streams shared the compute.
     """
 
     available: bool
@@ -59,7 +59,7 @@ class ElapsedInfo:
             raise ZooError(f"One run mixes elapsed conventions: {', '.join(conventions)}.")
         return cls(
             available=bool(timed),
-            convention="".join(conventions),
+            convention=conventions[0] if conventions else "",
             batched=any(instance.batched for instance in instances),
         )
 
@@ -71,8 +71,8 @@ def prepare_instances(
 
     Args:
         instances: Streams of a run.
-        convention: Elapsed convention; recorded logs without chunk times keep their own.
-        rules: Counting rules, which may ignore units of white space.
+        convention: Elapsed convention; a recorded log without chunk times keeps its convention.
+        rules: Counting rules. They may exclude units of white space.
     """
     return [
         with_convention(instance if rules.spaces else _without_spaces(instance), convention)
@@ -148,6 +148,7 @@ class Scorer:
         }
         for name, metric in metrics.items():
             metric.update(hypotheses, references)
+            # with the final underscore, the signature shows the value of this key without the key
             facts = {"tool_": metric.signature(), **self.facts}
             scores.append(Score(prefix + name, value_of(metric), signature(prefix + name, **facts)))
         return scores
@@ -174,22 +175,27 @@ class Scorer:
     def _sign(self, name: str, **facts: Any) -> str:
         """Return the signature, with the elapsed convention if the name ends with _CA."""
         if name.endswith("_CA"):
+            # with the final underscore, the signature shows the value of this key without the key
             facts |= {"elapsed": self.elapsed.convention, "batched_": self._batched}
         return signature(name, **facts)
 
     @property
     def _batched(self) -> str | None:
+        """The word for signatures if streams shared the compute."""
         return "batched" if self.elapsed.batched else None
 
-    def streams(self, instances: Sequence[Instance], *, speaking: bool = False) -> list[Score]:
+    def streams(self, instances: Sequence[Instance], *, with_speech: bool = False) -> list[Score]:
         """Compute StartOffset, EndOffset and RTF of whole streams.
 
         Args:
             instances: The streams.
-            speaking: Compute the offsets from the target speech, with its gaps and overlap.
+            with_speech: Whether to compute the offsets from the target speech, and also its gaps
+                and overlap.
         """
         whole = replace(self, facts={})
-        scores = whole.speech(SPEECH_METRICS, instances) if speaking else whole._offsets(instances)
+        scores = (
+            whole.speech(SPEECH_METRICS, instances) if with_speech else whole._offsets(instances)
+        )
         return scores + self._real_time_factor(instances)
 
     def speech(
@@ -197,10 +203,14 @@ class Scorer:
     ) -> list[Score]:
         """Compute metrics of target speech, ideal and computation-aware."""
         scores: list[Score] = []
-        for aware in (False, True) if self.elapsed.available else (False,):
-            timings = [SpeechTiming.of(instance, aware=aware) for instance in instances]
-            for plain, kind in metrics.items():
-                name, metric = f"{plain}_CA" if aware else plain, kind(**self.options)
+        for computation_aware in [False, True] if self.elapsed.available else [False]:
+            timings = [
+                SpeechTiming.of(instance, computation_aware=computation_aware)
+                for instance in instances
+            ]
+            for ideal_name, kind in metrics.items():
+                name = f"{ideal_name}_CA" if computation_aware else ideal_name
+                metric = kind(**self.options)
                 for timing in timings:
                     metric.update(timing)
                 scores.append(Score(name, value_of(metric), self._sign(name, of="speech")))
@@ -209,17 +219,18 @@ class Scorer:
     def _offsets(self, instances: Sequence[Instance]) -> list[Score]:
         """Compute StartOffset and EndOffset of the text of whole streams."""
         ideal = [Timing(instance.delays, instance.source_length, 0) for instance in instances]
-        aware = [Timing(instance.elapsed, instance.source_length, 0) for instance in instances]
+        elapsed = [Timing(instance.elapsed, instance.source_length, 0) for instance in instances]
         scores: list[Score] = []
         kinds: tuple[type[SegmentLatency], ...] = (StartOffset, EndOffset)
         for kind in kinds:
             name = kind.__name__
             scores.append(self.latency(name, kind(**self.options), ideal))
             if self.elapsed.available:
-                scores.append(self.latency(f"{name}_CA", kind(**self.options), aware))
+                scores.append(self.latency(f"{name}_CA", kind(**self.options), elapsed))
         return scores
 
     def _real_time_factor(self, instances: Sequence[Instance]) -> list[Score]:
+        """Compute RTF of the streams with chunk times; no score without such streams."""
         timed = [instance for instance in instances if instance.chunks]
         if not timed:
             return []

@@ -23,7 +23,7 @@ def score_sentences(
     language: Language,
     convention: Convention = "queue",
     rules: str = "zoo",
-    speaking: bool = False,
+    with_speech: bool = False,
     extra: Mapping[str, Metric] | None = None,
     sync: bool = False,
 ) -> dict[str, Score]:
@@ -31,14 +31,14 @@ def score_sentences(
 
     Args:
         instances: One stream per sentence.
-        references: One text per stream. None: the references of the instances.
+        references: One text per stream. None uses the references of the instances.
         language: Target language.
-        convention: Elapsed convention; a recorded log without chunk times keeps its own.
+        convention: Elapsed convention; a recorded log without chunk times keeps its convention.
         rules: Name of the counting rules (``zoo.metrics.rules``).
-        speaking: Compute StartOffset and EndOffset from the target speech, and also its gaps,
-            overlap and token delay (``SpeechATD``).
+        with_speech: Whether to compute StartOffset and EndOffset from the target speech, and also
+            its gaps, overlap and token delay (``SpeechATD``).
         extra: More metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
-        sync: Sum over ranks; then every rank must call this function.
+        sync: Whether to sum over ranks. Every rank must call this function then.
 
     Returns:
         BLEU, chrF, RTF and the latency metrics AL, LAAL, AP, DAL, ATD, YAAL, StartOffset and
@@ -59,7 +59,8 @@ def score_sentences(
 
     counting = find_rules(rules)
     streams = prepare_instances(instances, convention, counting)
-    elapsed, options = ElapsedInfo.of(streams), {"sync_on_compute": sync}
+    elapsed = ElapsedInfo.of(streams)
+    options = {"sync_on_compute": sync}
     scorer = Scorer(language, counting, elapsed, {}, options, extra or {})
     timings = [
         Timing(stream.delays, stream.source_length, counting.length(text, language.unit))
@@ -67,15 +68,17 @@ def score_sentences(
     ]
 
     scores = scorer.quality([stream.text.strip() for stream in streams], texts)
-    aware = [
-        replace(timing, times=stream.elapsed, ideal=timing.times)
-        for timing, stream in zip(timings, streams, strict=True)
-    ]
-    for suffix, times in (("", timings), ("_CA", aware)) if elapsed.available else (("", timings),):
+    timings_by_suffix = {"": timings}
+    if elapsed.available:
+        timings_by_suffix["_CA"] = [
+            replace(timing, times=stream.elapsed, ideal=timing.times)
+            for timing, stream in zip(timings, streams, strict=True)
+        ]
+    for suffix, times in timings_by_suffix.items():
         metrics = {name: metric(**options) for name, metric in SENTENCE_METRICS.items()}
         for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():
             scores.append(scorer.latency(f"{name}{suffix}", metric, times))
-    if speaking:
+    if with_speech:
         scores.extend(scorer.speech({"SpeechATD": SpeechATD}, streams))
-    scores.extend(scorer.streams(streams, speaking=speaking))
+    scores.extend(scorer.streams(streams, with_speech=with_speech))
     return {score.name: score for score in scores}

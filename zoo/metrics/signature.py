@@ -13,7 +13,7 @@ class Score:
 
     Attributes:
         name: Name of the metric.
-        value: The value; times in seconds. None: not defined, for example without any output.
+        value: The value; times are seconds. None: the metric is not defined for the output.
         signature: All settings that affect the value.
     """
 
@@ -28,15 +28,16 @@ def signature(metric: str, **facts: str | bool | None) -> str:
     Args:
         metric: Name of the metric.
         **facts: Settings in the order of the signature. True and False become yes and no, None is
-            omitted. A key that ends with an underscore contributes only its value (a signature of
-            another tool).
+            omitted. A setting whose key ends with an underscore is shown without its key: its value
+            is a signature of another tool or a word that needs no key.
     """
     parts = [metric]
     for key, value in facts.items():
         if value is None:
             continue
-        shown = ("no", "yes")[value] if isinstance(value, bool) else value
-        parts.append(shown if key.endswith("_") else f"{key}:{shown}")
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        parts.append(value if key.endswith("_") else f"{key}:{value}")
     return "|".join([*parts, f"simulzoo:{__version__}"])
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.moses import moses_tokens
 
 PUNCTUATION = frozenset(".!?,;:-()。！？，；：—（）ー")
-MATCH, DELETE, INSERT = 0, 1, 2
+MATCH, DELETE, INSERT = 0, 1, 2  # steps of the alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Token:
     Attributes:
         text: Normalised text.
         owner: Index of the reference segment, or of the unit of the hypothesis.
-        first: The token begins its unit.
+        first: Whether the token begins its unit.
     """
 
     text: str
@@ -47,7 +48,12 @@ def soft_segment(
 
     Returns:
         For each segment the positions of its units in ascending order.
+
+    Raises:
+        ZooError: There is no reference segment.
     """
+    if not references:
+        raise ZooError("Re-segmentation needs at least one reference segment.")
     reference_units = [
         (segment, unit)
         for segment, text in enumerate(references)
@@ -89,8 +95,8 @@ def similarity(reference: str, hypothesis: str, *, exact: bool) -> float:
     Args:
         reference: Token of the reference.
         hypothesis: Token of the hypothesis.
-        exact: Return 1 for equal tokens and 0 otherwise, instead of the Jaccard index of the two
-            character sets.
+        exact: Whether the similarity is 1 for equal tokens and 0 for others, instead of the Jaccard
+            index of the two character sets.
 
     Returns:
         A value in [0, 1], or -inf if exactly one of the tokens is punctuation.
@@ -173,9 +179,14 @@ def _trace_back(steps: NDArray[np.uint8]) -> list[tuple[int, int]]:
     path: list[tuple[int, int]] = []
     while row > 0 or column > 0:
         step = steps[row, column]
-        path.append((row - 1 if step != INSERT else -1, column - 1 if step != DELETE else -1))
-        row -= step != INSERT
-        column -= step != DELETE
+        reference, hypothesis = -1, -1
+        if step != INSERT:
+            row -= 1
+            reference = row
+        if step != DELETE:
+            column -= 1
+            hypothesis = column
+        path.append((reference, hypothesis))
     path.reverse()
     return path
 
@@ -207,18 +218,22 @@ def _assign_units(
         elif index < joined_until:
             owner = following[index]
         else:
-            scores = [
-                similarity(reference[other].text, hypothesis[column].text, exact=exact)
-                if other >= 0
-                else float("-inf")
-                for other in (previous, following[index])
-            ]
-            takes_next = scores[1] > scores[0]
+            text = hypothesis[column].text
+            score_before = _similarity_at(reference, previous, text, exact=exact)
+            score_after = _similarity_at(reference, following[index], text, exact=exact)
+            takes_next = score_after > score_before
             owner = following[index] if takes_next else previous
             joined_until = _run_end(path, index) if takes_next else index
         if column >= 0 and owner >= 0 and hypothesis[column].first:
             owners.append((hypothesis[column].owner, reference[owner].owner))
     return owners
+
+
+def _similarity_at(reference: Sequence[Token], position: int, text: str, *, exact: bool) -> float:
+    """Return the similarity of a text to the reference token at a position; -inf at position -1."""
+    if position < 0:
+        return float("-inf")
+    return similarity(reference[position].text, text, exact=exact)
 
 
 def _next_references(path: Sequence[tuple[int, int]]) -> list[int]:

@@ -34,8 +34,8 @@ class SpeechTiming:
 
     Attributes:
         intervals: (start, duration) of the playback of each piece, in order.
-        delays: Source received when each piece was computed.
-        computed: Equal to ``delays``, or elapsed times for computation-aware metrics.
+        delays: Seconds of source received when each piece was computed.
+        computed: Equal to ``delays``; for computation-aware metrics, elapsed times.
         source_length: Duration of the source.
     """
 
@@ -45,18 +45,20 @@ class SpeechTiming:
     source_length: Seconds
 
     @classmethod
-    def of(cls, instance: Instance, *, aware: bool = False) -> "SpeechTiming":
+    def of(cls, instance: Instance, *, computation_aware: bool = False) -> "SpeechTiming":
         """Create the timing of an instance.
 
         Args:
             instance: Stream with target speech.
-            aware: Use elapsed times under the convention of the instance.
+            computation_aware: Whether to use elapsed times, under the convention of the instance.
         """
         speech = instance.speech
+        delays = tuple(output.delay for output in speech)
+        elapsed = tuple(output.elapsed for output in speech)
         return cls(
-            intervals=tuple(playback_intervals(speech, aware=aware)),
-            delays=tuple(output.delay for output in speech),
-            computed=tuple(output.elapsed if aware else output.delay for output in speech),
+            intervals=tuple(playback_intervals(speech, computation_aware=computation_aware)),
+            delays=delays,
+            computed=elapsed if computation_aware else delays,
             source_length=instance.source_length,
         )
 
@@ -142,9 +144,9 @@ class SpeechATD(SpeechMetric):
     """Average Token Delay (Kano et al. 2023) of speech output: seconds.
 
     As in SimulEval, pieces with the same delay form a chunk. A chunk is divided into target tokens
-    of 0.3 s and a shorter last one, and its compute is distributed evenly over them. Computed in
-    milliseconds, as for text. Defined for single sentences only: in a whole talk, the n-th target
-    token does not correspond to the n-th source token.
+    of 0.3 s and a shorter last token, and its compute is distributed evenly over them. The
+    computation uses milliseconds, as for text. The metric is defined for single sentences only: in
+    a whole talk, the n-th target token does not correspond to the n-th source token.
     """
 
     def score(self, timing: SpeechTiming) -> float | None:
@@ -181,6 +183,7 @@ def _tokens(duration: float) -> list[float]:
 
 
 def _ms(time: Seconds) -> float:
+    """Convert seconds to milliseconds; rounding removes the errors of floating point."""
     return round(time * MS, 6)
 
 

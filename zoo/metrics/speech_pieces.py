@@ -11,8 +11,9 @@ from zoo.metrics.speech import SHORTEST_GAP
 from zoo.streaming.playback import playback_intervals
 from zoo.types import SAMPLE_RATE, Instance, Seconds, SpeechOutput
 
-LONGEST: Seconds = 25.0  # of a piece; the window of Whisper is 30 s
-PAUSE: Seconds = 0.2  # kept of each gap; without a pause, words spoken separately run together
+LONGEST: Seconds = 25.0  # maximum duration of a piece; the window of Whisper is 30 s
+# Maximum silence between two outputs of a piece; without silence, recognisers join their words.
+PAUSE: Seconds = 0.2
 
 
 def split_speech(
@@ -53,31 +54,39 @@ def split_speech(
 
 
 def _gaps(speech: Sequence[SpeechOutput]) -> list[Seconds]:
-    """Return the silence before each output; less than a sample counts as none."""
+    """Return the silence before each output in seconds; 0 if it is a rounding error."""
     intervals = [(0.0, 0.0), *playback_intervals(speech)]
     gaps = [start - previous - duration for (previous, duration), (start, _) in pairwise(intervals)]
     return [gap if gap > SHORTEST_GAP else 0.0 for gap in gaps]
 
 
 def _concatenate(speech: Sequence[SpeechOutput], gaps: Sequence[Seconds]) -> Tensor:
+    """Join outputs to one waveform, with at most ``PAUSE`` seconds of silence between them."""
     parts: list[Tensor] = []
     for gap, output in zip(gaps, speech, strict=True):
         parts += [torch.zeros(round(min(gap, PAUSE) * SAMPLE_RATE)), output.samples]
-    return torch.cat(parts[1:])
+    return torch.cat(parts[1:])  # without the gap before the first output
 
 
 def _rank_starts(instance: Instance, gaps: Sequence[Seconds], language: Language) -> list[int]:
-    """Rank each output as the start of a piece: 2 after a gap, 1 between words, 0 in a word."""
+    """Rank each output as the start of a piece.
+
+    Returns:
+        2 for an output after a gap, 1 for another output that begins a word, 0 inside a word.
+    """
     ranks: list[int] = []
     position = 0
     for gap, output in zip(gaps, instance.speech, strict=True):
         start = instance.text.find(output.text, position)
-        begins_word = not language.separator or (
-            bool(output.text)
-            and start >= 0
-            and not instance.text[max(start - 1, 0) : start].strip()
-        )
-        ranks.append((1 + (gap > 0)) * begins_word)
+        if language.separator:
+            found = bool(output.text) and start >= 0
+            begins_word = found and not instance.text[max(start - 1, 0) : start].strip()
+        else:
+            begins_word = True  # without spaces, every character may begin a word
+        if not begins_word:
+            ranks.append(0)
+        else:
+            ranks.append(2 if gap > 0 else 1)
         position = start + len(output.text) if start >= 0 else position
     return ranks
 

@@ -1,7 +1,8 @@
-"""Parts of the HTML report as escaped text: headline, tables, facts, JSON."""
+"""Parts of the HTML report as escaped text: headline, tables, lists of facts, JSON."""
 
 import html
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from zoo.report.results import Row
@@ -15,9 +16,10 @@ from zoo.report.table import (
     test_set_label,
 )
 
+# Note beside the name of a row, by the kind of the row.
 KINDS = {
     "system": "",
-    "oracle": "oracle, knows the references",
+    "oracle": "oracle, emits the references",
     "ceiling": "offline upper bound, no latency",
 }
 ORACLE = "The oracle never guesses: … replaces a word that depends on later source words."
@@ -25,7 +27,7 @@ DIGITS = {column.score: column.digits for column in COLUMNS}
 
 
 def json_block(data: object) -> str:
-    """JSON for a script element: ``<``, ``>``, ``&`` and U+2028/9 are escaped."""
+    """Return JSON for a script element; ``<``, ``>``, ``&``, U+2028 and U+2029 are escaped."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -33,7 +35,10 @@ def json_block(data: object) -> str:
 
 
 def headline(rows: Sequence[Row]) -> list[str]:
-    """One sentence per test set: the unflagged system row of highest BLEU, and the upper bound."""
+    """Return one sentence per test set: the best system by BLEU, and the upper bound.
+
+    Only system rows without flags are considered.
+    """
     sentences = []
     for key, group in by_test_set(rows).items():
         scored = [
@@ -42,41 +47,43 @@ def headline(rows: Sequence[Row]) -> list[str]:
             if row.kind == "system" and not row.flags and row.scores.get("BLEU") is not None
         ]
         if not scored:
-            sentences.append(f"{test_set_label(key)}: no system has a healthy row with a BLEU.")
+            sentences.append(
+                f"{test_set_label(key)}: no system has a row with a BLEU score and without flags."
+            )
             continue
 
         best = max(scored, key=lambda row: row.scores["BLEU"] or 0.0)
-        at = f" at {knob_label(best)}" if best.knob else ""
-        bounds = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
+        system = f"{best.system} at {knob_label(best)}" if best.knob else best.system
         bleu = number(best.scores["BLEU"], 1)
-        sentence = f"{test_set_label(key)}: {best.system}{at} reaches {bleu} BLEU"
+        sentence = f"{test_set_label(key)}: {system} reaches {bleu} BLEU"
         if best.scores.get("StreamLAAL") is not None:
             sentence += f" with a StreamLAAL of {number(best.scores['StreamLAAL'], 2)} s"
             if best.scores.get("StreamLAAL_CA") is not None:
                 sentence += f" ({number(best.scores['StreamLAAL_CA'], 2)} s computation-aware)"
 
-        sentences.append(
-            sentence + (f"; the offline upper bound is {bounds[0]}." if bounds else ".")
-        )
+        bounds = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
+        if bounds:
+            sentence += f"; the offline upper bound is {bounds[0]}"
+        sentences.append(f"{sentence}.")
     return sentences
 
 
 def facts(entries: Mapping[str, Iterable[str]], *, tag: str = "span") -> str:
-    """Content of a ``dl``: every name with its texts.
+    """Return the content of a description list (``dl``).
 
     Args:
-        entries: texts by name.
+        entries: texts by name; each name is a term, each text is a description.
         tag: element around each text.
     """
-    return "".join(
-        f"<dt>{html.escape(name)}</dt>"
-        + "".join(f"<dd><{tag}>{html.escape(text)}</{tag}></dd>" for text in texts)
-        for name, texts in entries.items()
-    )
+    parts = []
+    for name, texts in entries.items():
+        parts.append(f"<dt>{html.escape(name)}</dt>")
+        parts += [f"<dd><{tag}>{html.escape(text)}</{tag}></dd>" for text in texts]
+    return "".join(parts)
 
 
 def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Distinct signatures by score."""
+    """Return the distinct signatures of each score, by name of the score."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         for score, signature in row.signatures.items():
@@ -85,33 +92,37 @@ def signatures(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """One table per test set, systems before reference rows; ``data-row`` indexes ``rows``."""
-    places = {id(row): place for place, row in enumerate(rows)}
-    shown = "".join(
-        _table(group, places, label=test_set_label(key)) for key, group in by_test_set(rows).items()
-    )
-    return shown + (
-        f'<p class="note">{ORACLE}</p>' if any(row.kind == "oracle" for row in rows) else ""
-    )
+    """Return one HTML table per test set.
+
+    The page's script finds the row of a line by ``data-row``, the index of the row in ``rows``.
+    """
+    parts = []
+    for key, group in by_test_set(rows).items():
+        parts.append(_table(group, rows, label=test_set_label(key)))
+    if any(row.kind == "oracle" for row in rows):
+        parts.append(f'<p class="note">{ORACLE}</p>')
+    return "".join(parts)
 
 
-def _table(group: Sequence[Row], places: Mapping[int, int], *, label: str) -> str:
-    first = [column.score for column in columns(group)]
-    extra = sorted({score for row in group for score in row.scores} - set(first))
-    scores = [*((score, "") for score in first), *((score, ' class="extra"') for score in extra)]
+def _table(group: Sequence[Row], rows: Sequence[Row], *, label: str) -> str:
+    """Return the HTML table of one test set, systems before reference rows.
+
+    Args:
+        group: rows of the test set.
+        rows: rows of the report.
+        label: caption.
+    """
+    score_columns = _score_columns(group)
     heads = "".join(
-        f'<th scope="col"{style}><button type="button" data-score="{html.escape(score)}">'
+        f'<th scope="col"{attributes}><button type="button" data-score="{html.escape(score)}">'
         f"{_breakable(score)}</button></th>"
-        for score, style in scores
+        for score, attributes in score_columns
     )
-    bodies = ""
-    for kinds in (("system",), ("oracle", "ceiling")):
-        lines = [
-            _line(row, places[id(row)], scores, first=row is members[0])
-            for members in by_system([row for row in group if row.kind in kinds])
-            for row in members
-        ]
-        bodies += f'<tbody class="{kinds[0]}">{"".join(lines)}</tbody>' if lines else ""
+    systems = [row for row in group if row.kind == "system"]
+    references = [row for row in group if row.kind != "system"]
+
+    bodies = _body("system", systems, rows, score_columns)
+    bodies += _body("oracle", references, rows, score_columns)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="Scores, {html.escape(label)}">'
         f'<table class="scores"><caption>{html.escape(label)}</caption><thead><tr>'
@@ -121,17 +132,59 @@ def _table(group: Sequence[Row], places: Mapping[int, int], *, label: str) -> st
     )
 
 
-def _line(row: Row, place: int, scores: Iterable[tuple[str, str]], *, first: bool) -> str:
+def _score_columns(group: Sequence[Row]) -> list[tuple[str, str]]:
+    """Return the name of the score of each column and the HTML attributes of its cells.
+
+    The page hides the columns of class ``extra`` until the reader asks for all scores.
+    """
+    main_scores = [column.score for column in columns(group)]
+    other_scores = sorted({score for row in group for score in row.scores} - set(main_scores))
+    found = [(score, "") for score in main_scores]
+    return found + [(score, ' class="extra"') for score in other_scores]
+
+
+def _body(
+    style: str,
+    group: Sequence[Row],
+    rows: Sequence[Row],
+    score_columns: Sequence[tuple[str, str]],
+) -> str:
+    """Return the ``tbody`` of some rows of a table; empty without rows.
+
+    Args:
+        style: CSS class of the body.
+        group: rows of the body.
+        rows: rows of the report.
+        score_columns: result of ``_score_columns``.
+    """
+    lines = []
+    for rows_of_system in by_system(group):
+        for number_in_system, row in enumerate(rows_of_system):
+            place = next(place for place, other in enumerate(rows) if other is row)
+            lines.append(_line(row, place, score_columns, is_first=number_in_system == 0))
+    return f'<tbody class="{style}">{"".join(lines)}</tbody>' if lines else ""
+
+
+def _line(row: Row, place: int, score_columns: Iterable[tuple[str, str]], *, is_first: bool) -> str:
+    """Return the ``tr`` of a row.
+
+    Args:
+        row: row of results.
+        place: index of the row in the report.
+        score_columns: result of ``_score_columns``.
+        is_first: whether the row is the first row of its system; a rule is drawn above it.
+    """
     cells = "".join(
-        f'<td{style} data-value="{_value(row, score)}">'
+        f'<td{attributes} data-value="{_value(row, score)}">'
         f"{number(row.scores.get(score), DIGITS.get(score, 2))}</td>"
-        for score, style in scores
+        for score, attributes in score_columns
     )
-    kind = "first" if first else ""
-    return f'<tr data-row="{place}" class="{kind}">{_row_head(row, place)}{cells}</tr>'
+    style = "first" if is_first else ""
+    return f'<tr data-row="{place}" class="{style}">{_row_head(row, place)}{cells}</tr>'
 
 
 def _row_head(row: Row, place: int) -> str:
+    """Return the first cell of a row: a link to the talks, the kind of the row and its flags."""
     note = f'<small class="kind">{KINDS[row.kind]}</small>' if KINDS[row.kind] else ""
     flags = "".join(
         f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags
@@ -142,6 +195,7 @@ def _row_head(row: Row, place: int) -> str:
 
 
 def _breakable(score: str) -> str:
+    """Return the name of a score with places (``wbr``) where a browser may break the line."""
     return (
         html.escape(score)
         .replace("_", "<wbr>_")
@@ -151,5 +205,6 @@ def _breakable(score: str) -> str:
 
 
 def _value(row: Row, score: str) -> str:
+    """Return a score in full precision, by which the page sorts; empty if it is not defined."""
     value = row.scores.get(score)
-    return "" if value is None or value != value else repr(float(value))
+    return "" if value is None or math.isnan(value) else repr(float(value))

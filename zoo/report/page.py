@@ -35,9 +35,11 @@ SCRIPTS = (
     "main",
 )
 MAX_BYTES = 15_000_000
-# libsndfile's scale: MP3 at a constant 24 kbit/s for 16 kHz speech, so that seeking is exact.
+# On libsndfile's scale, 0.9 is MP3 at a constant 24 kbit/s for 16 kHz speech. A browser seeks to
+# exact positions only in a file with a constant bit rate.
 _COMPRESSION = 0.9
-_AUDIO_BYTES_PER_SECOND = 24_000 / 8 * 4 / 3  # in base64
+_AUDIO_BYTES_PER_SECOND = 24_000 / 8 * 4 / 3  # base64 writes 3 bytes as 4 characters
+_ELEMENT_BYTES = 100  # upper bound of the script element around the audio of a talk
 
 
 def write_report(
@@ -58,18 +60,20 @@ def write_report(
         streams: streams of the rows.
         title: heading.
         context: provenance of the run by name (command, commit, machine, ...).
-        audio_talks: number of talks with audio, the first ones (None: all).
-        max_bytes: talks whose audio would make the file larger have none.
+        audio_talks: number of talks, from the first talk on, whose audio is included (None: all).
+        max_bytes: maximum size of the file. The audio of a talk that does not fit is left out.
 
     Raises:
         ZooError: audio cannot be read.
     """
     data = payload(rows, streams)
     talks = talks_in_order(streams)
-    budget = max_bytes - len(_page(rows, title=title, context=context, data=data, sounds=()))
+    size = len(_page(rows, title=title, context=context, data=data, sounds=()))
+    budget = max_bytes - size
     sounds = _sounds(talks if audio_talks is None else talks[:audio_talks], budget=budget)
-    for entry, place in zip(data["talks"], range(len(talks)), strict=True):
+    for place, entry in enumerate(data["talks"]):
         entry["audio"] = place in sounds
+
     blocks = [
         f'<script type="text/plain" id="audio-{place}">{sound}</script>\n'
         for place, sound in sounds.items()
@@ -87,6 +91,15 @@ def _page(
     data: object,
     sounds: Sequence[str],
 ) -> bytes:
+    """Return the HTML file.
+
+    Args:
+        rows: rows of results.
+        title: heading.
+        context: provenance of the run by name.
+        data: JSON values for the page's script.
+        sounds: script elements with the audio of the talks.
+    """
     assets = files("zoo.report") / "assets"
     script = "\n".join((assets / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     document = Template((assets / "report.html").read_text(encoding="utf-8")).substitute(
@@ -105,18 +118,28 @@ def _page(
 
 
 def _sounds(talks: Sequence[Talk], *, budget: float) -> dict[int, str]:
+    """Encode the audio of the talks that fit.
+
+    Args:
+        talks: talks in the order of the report.
+        budget: maximum size of all audio in bytes.
+
+    Returns:
+        The audio as base64, by index of the talk.
+    """
     sounds: dict[int, str] = {}
     for place, talk in enumerate(talks):
         if talk.audio is None or talk.duration * _AUDIO_BYTES_PER_SECOND > budget:
             continue
         encoded = _mp3(talk)
-        if len(encoded) + 100 <= budget:
+        if len(encoded) + _ELEMENT_BYTES <= budget:
             sounds[place] = encoded
-            budget -= len(encoded) + 100
+            budget -= len(encoded) + _ELEMENT_BYTES
     return sounds
 
 
 def _mp3(talk: Talk) -> str:
+    """Return the source audio of a talk as MP3 in base64."""
     samples = audio.load(talk.file, start=talk.offset, duration=talk.duration).numpy()
     buffer = io.BytesIO()
     soundfile.write(

@@ -1,5 +1,6 @@
 """Data of the HTML report's script: rows, talks and streams as JSON values."""
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,9 +16,9 @@ from zoo.streaming.playback import playback_intervals
 from zoo.types import Instance, Seconds
 
 QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
-# First choices of the latency axis; other scores with a computation-aware twin follow.
+# First choices of the latency axis; other scores that have a computation-aware form follow.
 LATENCY = ("StreamLAAL", "LongYAAL", "StartOffset")
-AWARE = "_CA"
+COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
 Json = Any
 
 
@@ -26,8 +27,8 @@ class ReportSegment:
     """A reference segment and the hypothesis re-segmented to it.
 
     Attributes:
-        offset: seconds from the start of the talk.
-        duration: seconds.
+        offset: start of the segment in seconds from the start of the talk.
+        duration: duration of the segment in seconds.
         source: transcript.
         reference: reference translation.
         hypothesis: part of the hypothesis.
@@ -48,7 +49,7 @@ class ReportStream:
         row: index into the rows of the report.
         instance: emitted words with delays.
         talk: the talk.
-        segments: its reference segments.
+        segments: reference segments of the talk.
     """
 
     row: int
@@ -58,7 +59,10 @@ class ReportStream:
 
 
 def units_per_segment(stream: ReportStream) -> list[int] | None:
-    """Number of emitted units per segment; None where the hypotheses are not the emitted units."""
+    """Return the number of emitted units of each segment.
+
+    None if the hypotheses of the segments do not add up to the emitted units.
+    """
     instance = stream.instance
     pieces = [_units(segment.hypothesis, instance) for segment in stream.segments]
     if [unit for piece in pieces for unit in piece] != list(instance.units):
@@ -67,13 +71,14 @@ def units_per_segment(stream: ReportStream) -> list[int] | None:
 
 
 def lags(stream: ReportStream) -> list[Seconds | None]:
-    """Lag of each unit in seconds behind an evenly paced translation.
+    """Return the lag of each unit in seconds behind a translation of even pace.
 
     The i-th of n units in a segment of S seconds with R reference units is due at offset + i * S /
-    max(n, R). LAAL averages these lags after clamping and cut-off (Papi et al., 2022).
+    max(n, R). LAAL (Papi et al., 2022) is the mean of such lags; it sets negative times to 0 and
+    leaves out units after the end of the source.
 
     Returns:
-        One lag per unit, None where the segment of a unit is not known.
+        One lag per unit; None for each unit if ``units_per_segment`` is None.
     """
     instance, counts = stream.instance, units_per_segment(stream)
     if counts is None:
@@ -86,7 +91,7 @@ def lags(stream: ReportStream) -> list[Seconds | None]:
 
 
 def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, Json]:
-    """JSON values of the report.
+    """Return the JSON values of the report.
 
     Equal talks and references are stored once, delays once per emission.
 
@@ -104,47 +109,57 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
         }
         for stream in streams
     ]
-    first = {talk_key(stream): stream for stream in reversed(streams)}
+    stream_of_talk: dict[Hashable, ReportStream] = {}  # the first stream of each talk
+    for stream in streams:
+        stream_of_talk.setdefault(talk_key(stream), stream)
     return {
         "sets": [test_set_label(key) for key in sets],
         "axes": _axes(rows),
         "rows": [_row(row, sets.index(test_set(row))) for row in rows],
-        "talks": [_talk(first[key]) for key in talks],
+        "talks": [_talk(stream_of_talk[key]) for key in talks],
         "references": list(references),
         "streams": encoded,
     }
 
 
 def talk_key(stream: ReportStream) -> Hashable:
-    """Streams with equal keys have the same audio and the same reference segments."""
+    """Return a key that is equal for streams with the same audio and reference segments."""
     spans = tuple((segment.offset, segment.duration) for segment in stream.segments)
     return stream.talk.name, str(stream.talk.audio), stream.talk.offset, spans
 
 
 def talks_in_order(streams: Sequence[ReportStream]) -> list[Talk]:
-    """Talks in the order of the payload."""
-    first: dict[Hashable, Talk] = {}
+    """Return the talks in the order of the payload."""
+    talks: dict[Hashable, Talk] = {}
     for stream in streams:
-        first.setdefault(talk_key(stream), stream.talk)
-    return list(first.values())
+        talks.setdefault(talk_key(stream), stream.talk)
+    return list(talks.values())
 
 
 def _units(text: str, instance: Instance) -> list[str]:
+    """Split a text into the units of an instance: words, or characters without white space."""
     return list("".join(text.split())) if instance.unit == "char" else text.split()
 
 
 def _axes(rows: Sequence[Row]) -> dict[str, list[str]]:
-    present = {
-        name: None for row in rows for name, value in row.scores.items() if value is not None
-    }
-    twins = [name for name in present if name + AWARE in present and name not in LATENCY]
+    """Return the scores that the axes of the plot offer."""
+    present: list[str] = []
+    for row in rows:
+        for name, value in row.scores.items():
+            if value is not None and name not in present:
+                present.append(name)
+
+    others = [
+        name for name in present if name + COMPUTATION_AWARE in present and name not in LATENCY
+    ]
     return {
         "quality": [name for name in QUALITY if name in present],
-        "latency": [name for name in LATENCY if name in present] + twins,
+        "latency": [name for name in LATENCY if name in present] + others,
     }
 
 
 def _row(row: Row, place: int) -> dict[str, Json]:
+    """Return the JSON values of a row; ``place`` is the index of its test set."""
     return {
         "system": row.system,
         "knob": knob_label(row),
@@ -158,6 +173,7 @@ def _row(row: Row, place: int) -> dict[str, Json]:
 
 
 def _talk(stream: ReportStream) -> dict[str, Json]:
+    """Return the JSON values of a talk with its words and segments; times are seconds."""
     talk = stream.talk
     words = [word for segment in talk.segments for word in segment.words]
     return {
@@ -172,8 +188,19 @@ def _talk(stream: ReportStream) -> dict[str, Json]:
 def _stream(
     stream: ReportStream, *, talks: dict[Hashable, int], references: dict[tuple[str, ...], int]
 ) -> dict[str, Json]:
+    """Return the JSON values of a stream.
+
+    Args:
+        stream: stream of a row.
+        talks: index of each talk so far; the stream's talk is added.
+        references: index of each list of references so far; the stream's references are added.
+    """
     instance = stream.instance
     counts = units_per_segment(stream)
+    # With counts, the page's script builds the hypotheses of the segments from the units.
+    hypotheses = None
+    if counts is None:
+        hypotheses = [segment.hypothesis for segment in stream.segments]
     texts = tuple(segment.reference for segment in stream.segments)
     return {
         "row": stream.row,
@@ -186,44 +213,51 @@ def _stream(
         "writes": list(_writes(instance)),
         "lags": [lag if lag is None else round(lag, 2) for lag in lags(stream)],
         "counts": counts,
-        "hypotheses": None
-        if counts is not None
-        else [segment.hypothesis for segment in stream.segments],
+        "hypotheses": hypotheses,
     }
 
 
 def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
-    """Target speech of a stream: file paths relative to the report, and the pieces.
+    """Return the target speech of a stream: paths of its files, and its pieces.
 
-    A piece is [start, duration, computation-aware start, text], times in seconds.
+    Paths are relative to the report. A piece is [start, duration, computation-aware start, text],
+    with times in seconds.
     """
     instance = stream.instance
     if not instance.speech:
         return None
     folder = PurePosixPath(row.instances).parent
-    aware = playback_intervals(instance.speech, aware=True)
+    both = None
+    if stream.talk.audio is not None:
+        both = quote(str(folder / mix_file(instance.talk)))
+
+    ideal = playback_intervals(instance.speech)
+    elapsed = playback_intervals(instance.speech, computation_aware=True)
+    pieces = [
+        [round(start, 3), round(duration, 3), round(elapsed_start, 3), output.text]
+        for (start, duration), (elapsed_start, _), output in zip(
+            ideal, elapsed, instance.speech, strict=True
+        )
+    ]
     return {
         "target": quote(str(folder / target_file(instance.talk))),
-        "both": quote(str(folder / mix_file(instance.talk)))
-        if stream.talk.audio is not None
-        else None,
-        "pieces": [
-            [round(start, 3), round(duration, 3), round(later, 3), spoken.text]
-            for (start, duration), (later, _), spoken in zip(
-                playback_intervals(instance.speech), aware, instance.speech, strict=True
-            )
-        ],
+        "both": both,
+        "pieces": pieces,
     }
 
 
 def _writes(instance: Instance) -> Iterator[list[float]]:
-    elapsed = instance.elapsed or instance.delays
-    for (delay, wall), units in groupby(zip(instance.delays, elapsed, strict=True)):
-        yield [len(list(units)), round(delay, 3), round(wall, 3)]
+    """Yield [number of units, delay, elapsed time] of consecutive units with equal times."""
+    elapsed_times = instance.elapsed or instance.delays
+    for (delay, elapsed), units in groupby(zip(instance.delays, elapsed_times, strict=True)):
+        yield [len(list(units)), round(delay, 3), round(elapsed, 3)]
 
 
 def _spaced(instance: Instance) -> list[str]:
-    """Characters with the white space after them, so that foreign words stay separated."""
+    """Return the units; a character has the white space that follows it in the text.
+
+    Words in Latin letters within a text of characters stay separated thereby.
+    """
     if instance.unit == "word":
         return list(instance.units)
     spaced: list[str] = []
@@ -237,4 +271,5 @@ def _spaced(instance: Instance) -> list[str]:
 
 
 def _finite(value: float | None) -> float | None:
-    return round(value, 4) if value is not None and abs(value) < float("inf") else None
+    """Return a rounded score; None if it is not finite, because JSON has no such numbers."""
+    return round(value, 4) if value is not None and math.isfinite(value) else None

@@ -18,10 +18,10 @@ COLORS = (
     *("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a7f95", "#6b6b3a"),
     *("#1c2f5c", "#d98a3d", "#76b08f"),
 )
-MANY = 4  # systems; with more, only the ends of each curve are labelled
+MANY = 4  # maximum number of systems whose points are all labelled; of more, only the ends are
 MARKERS = "osD^vPX*"
 GREY = "#8a8a86"
-WIDTH = 4  # inches per panel
+WIDTH = 4  # width of a panel in inches
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": ["DejaVu Sans"],
@@ -31,15 +31,21 @@ STYLE: dict[Any, Any] = {
     "axes.labelcolor": "#33332f",
     "xtick.color": "#55554f",
     "ytick.color": "#55554f",
-    "text.parse_math": False,  # a $ in a name is a dollar
+    "text.parse_math": False,  # a $ in a name does not start a formula
     "svg.fonttype": "none",
-    "svg.hashsalt": "simulzoo",
+    "svg.hashsalt": "simulzoo",  # ids of SVG elements are equal in every run
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One set of axes: ``quality`` against ``latency`` (seconds)."""
+    """One set of axes.
+
+    Attributes:
+        title: title of the panel.
+        latency: score of the horizontal axis, in seconds.
+        quality: score of the vertical axis.
+    """
 
     title: str
     latency: str
@@ -49,9 +55,9 @@ class Panel:
 def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tuple[Path, Path]:
     """Plot ``quality`` against StreamLAAL and StreamLAAL_CA (seconds), side by side.
 
-    Rows with ASR_BLEU get a third panel, ASR_BLEU against the StartOffset of the speech. Every
-    system is a line with its knob values, the offline upper bound a dashed line, oracles are grey,
-    flagged rows hollow. Test sets are below each other.
+    If a row has ASR_BLEU, a third panel shows ASR_BLEU against the StartOffset of the speech. Every
+    system is a line with its knob values, the offline upper bound is a dashed line, oracles are
+    grey, and the markers of flagged rows are hollow. Test sets are below each other.
 
     Args:
         rows: rows of results.
@@ -68,9 +74,10 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
         size = WIDTH * scale * len(panels), 4 * scale * max(1, len(groups))
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
+        # A figure without rows has one line of empty panels.
         axes = figure.subplots(max(1, len(groups)), len(panels), squeeze=False)
-        for line, (key, group) in zip(axes, groups.items(), strict=False):
-            _panels(line, panels, group, title=test_set_label(key))
+        for axes_of_group, (key, group) in zip(axes, groups.items(), strict=False):
+            _panels(axes_of_group, panels, group, title=test_set_label(key))
         _legend(figure, axes.flat, flagged=any(row.flags for row in rows))
         paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
         figure.savefig(paths[0], dpi=160)
@@ -79,7 +86,7 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
 
 
 def panels_of(rows: Sequence[Row], quality: str) -> list[Panel]:
-    """Panels for ideal and computation-aware latency, and for target speech where it has scores."""
+    """Return panels for ideal and computation-aware latency, and for scored target speech."""
     panels = [
         Panel("ideal", "StreamLAAL", quality),
         Panel("computation-aware", "StreamLAAL_CA", quality),
@@ -91,6 +98,7 @@ def panels_of(rows: Sequence[Row], quality: str) -> list[Panel]:
 def _panels(
     axes: Sequence[Axes], panels: Sequence[Panel], rows: Sequence[Row], *, title: str
 ) -> None:
+    """Draw all panels of one test set; ideal and computation-aware latency share their axes."""
     axes[1].sharex(axes[0])
     axes[1].sharey(axes[0])
     for axis, panel in zip(axes, panels, strict=True):
@@ -107,6 +115,7 @@ def _panels(
 
 
 def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:
+    """Draw one legend below all panels, with each label once."""
     entries: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
@@ -132,16 +141,20 @@ def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:
 
 
 def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> None:
+    """Draw the curves of all systems and reference rows of a test set into one panel."""
     systems = sorted({row.system for row in rows if row.kind == "system"})
+    crowded = len(systems) > MANY
     for group in by_system(rows):
-        first = group[0]
-        if first.kind == "ceiling":
-            _ceiling(axis, group, quality=quality)
+        kind, name = group[0].kind, group[0].system  # equal in all rows of a group
+        if kind == "ceiling":
+            _upper_bounds(axis, group, quality=quality)
             continue
-        place = systems.index(first.system) if first.kind == "system" else 0
-        color = COLORS[place % len(COLORS)] if first.kind == "system" else GREY
-        marker = MARKERS[place % len(MARKERS)] if first.kind == "system" else "x"
-        crowded = len(systems) > MANY
+
+        color, marker = GREY, "x"
+        if kind == "system":
+            place = systems.index(name)
+            color = COLORS[place % len(COLORS)]
+            marker = MARKERS[place % len(MARKERS)]
         _line(
             axis,
             group,
@@ -153,7 +166,8 @@ def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> N
         )
 
 
-def _ceiling(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
+def _upper_bounds(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
+    """Draw the quality of offline rows as horizontal lines."""
     for row in group:
         value = row.scores.get(quality)
         if value is not None:
@@ -176,17 +190,32 @@ def _line(
     marker: str,
     crowded: bool,
 ) -> None:
-    points = [(row, row.scores.get(latency), row.scores.get(quality)) for row in group]
-    drawn = [(row, x, y) for row, x, y in points if x is not None and y is not None]
-    system = group[0].kind == "system"
+    """Draw the curve of one system.
+
+    Args:
+        axis: axes of the panel.
+        group: rows of the system, ordered by knob value.
+        latency: score of the horizontal axis.
+        quality: score of the vertical axis.
+        color: color of the curve.
+        marker: marker of the points.
+        crowded: whether only the first and the last point have a label.
+    """
+    drawn: list[tuple[Row, float, float]] = []
+    for row in group:
+        x, y = row.scores.get(latency), row.scores.get(quality)
+        if x is not None and y is not None:
+            drawn.append((row, x, y))
+
+    is_system = group[0].kind == "system"
     axis.plot(
         [x for _, x, _ in drawn],
         [y for _, _, y in drawn],
         color=color,
         marker=marker,
-        markersize=6 if system else 5,
-        linewidth=1.7 if system else 0.9,
-        linestyle="-" if system else ":",
+        markersize=6 if is_system else 5,
+        linewidth=1.7 if is_system else 0.9,
+        linestyle="-" if is_system else ":",
         label=_name(group[0]),
     )
     for row, x, y in drawn:
@@ -213,12 +242,14 @@ def _line(
 
 
 def _point(row: Row) -> str:
+    """Return the label of a point: its knob value, and a mark if the row is flagged."""
     label = knob_label(row)
-    # A long knob name would cover the neighbours; the legend has it.
+    # The name of a long knob would cover other points; the legend shows it.
     if row.knob is not None and len(row.knob.name) > 2:
         label = f"{row.knob.value:g}"
     return label + (" !" if row.flags else "")
 
 
 def _name(row: Row) -> str:
+    """Return the label of a curve: the system and the name of its knob."""
     return row.system if row.knob is None else f"{row.system}, by {row.knob.name}"

@@ -11,7 +11,12 @@ from zoo.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class KnobValue:
-    """Name and value of a system's latency knob."""
+    """A value of the latency knob: the setting of a system that trades latency for quality.
+
+    Attributes:
+        name: name of the knob, such as ``m`` or ``k``.
+        value: value in one row.
+    """
 
     name: str
     value: float
@@ -19,22 +24,22 @@ class KnobValue:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Scores of one system, or of a reference row.
+    """Scores of one system, or of a reference row (upper bound or oracle).
 
     Attributes:
         system: name of the system.
-        knob: latency knob, or None.
+        knob: name and value of the latency knob, or None.
         data: name of the corpus.
         split: split of the corpus.
-        source_language: code.
-        target_language: code.
-        scores: value by score, times in seconds (None: not defined).
-        signatures: signature by score.
+        source_language: code of the source language.
+        target_language: code of the target language.
+        scores: values by name of the score; times are seconds (None: the score is not defined).
+        signatures: signatures by name of the score.
         instances: path of the log, relative to ``results.json``.
-        kind: a system, the offline upper bound ("ceiling", its latency has no meaning), or an
-            oracle that has the references.
-        flags: reasons not to trust the scores (``zoo.metrics.flags``); empty for a healthy row.
-        settings: batch size, elapsed convention, number of talks and the like.
+        kind: ``system``; ``ceiling``, the offline upper bound, whose latency has no meaning; or
+            ``oracle``, which emits the references.
+        flags: reasons not to trust the scores (``zoo.metrics.flags``).
+        settings: settings of the evaluation, such as batch size and elapsed convention.
     """
 
     system: str
@@ -52,7 +57,7 @@ class Row:
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write ``results.json``, a list of rows, atomically."""
+    """Write ``results.json``, a list of rows; a reader finds the old or the new file complete."""
     content = [asdict(row) for row in rows]
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")

@@ -11,13 +11,13 @@ FULL_SCALE = 1.0  # largest sample magnitude that an audio file can hold
 
 
 def playback_intervals(
-    speech: Sequence[SpeechOutput], *, aware: bool = False
+    speech: Sequence[SpeechOutput], *, computation_aware: bool = False
 ) -> list[tuple[Seconds, Seconds]]:
     """Return when each piece of speech is played, as SimulEval plays speech output.
 
     Args:
         speech: Pieces of target speech in order.
-        aware: Computation-aware: a piece is available when it has been computed (``elapsed``)
+        computation_aware: Whether a piece is available when it has been computed (``elapsed``)
             instead of when its source has been received (``delay``).
 
     Returns:
@@ -26,38 +26,41 @@ def playback_intervals(
     intervals: list[tuple[Seconds, Seconds]] = []
     end: Seconds = 0.0
     for output in speech:
-        start = max(output.elapsed if aware else output.delay, end)
+        start = max(output.elapsed if computation_aware else output.delay, end)
         intervals.append((start, output.duration))
         end = start + output.duration
     return intervals
 
 
-def start_positions(speech: Sequence[SpeechOutput], *, aware: bool = False) -> list[Samples]:
+def start_positions(
+    speech: Sequence[SpeechOutput], *, computation_aware: bool = False
+) -> list[Samples]:
     """Return the starts of :func:`playback_intervals` in samples since the stream began.
 
-    Starts are rounded to samples before they are queued, so pieces never overlap.
+    The rule is that of :func:`playback_intervals`, but in whole samples: if its seconds were
+    rounded, two pieces could overlap by a sample.
     """
     starts: list[Samples] = []
     end: Samples = 0
     for output in speech:
-        available = round((output.elapsed if aware else output.delay) * SAMPLE_RATE)
+        available = round((output.elapsed if computation_aware else output.delay) * SAMPLE_RATE)
         starts.append(max(available, end))
         end = starts[-1] + output.samples.numel()
     return starts
 
 
-def timeline(instance: Instance, *, aware: bool = False) -> Tensor:
+def timeline(instance: Instance, *, computation_aware: bool = False) -> Tensor:
     """Return the target speech of a stream on the time line of its source.
 
     Args:
         instance: Stream with target speech.
-        aware: See :func:`playback_intervals`.
+        computation_aware: See :func:`playback_intervals`.
 
     Returns:
         (n,) float32 at 16 kHz with silence in the gaps, as long as the source or longer if speech
         continues after it.
     """
-    starts = start_positions(instance.speech, aware=aware)
+    starts = start_positions(instance.speech, computation_aware=computation_aware)
     end = starts[-1] + instance.speech[-1].samples.numel() if starts else 0
 
     waveform = torch.zeros(max(end, round(instance.source_length * SAMPLE_RATE)))
