@@ -8,7 +8,7 @@ from zoo.backbones.base import Backbone
 from zoo.backbones.common.speech_llm.prompt import LEAN
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.data.chain_of_thought import ThoughtConfig
+from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -48,5 +48,7 @@ def test_a_backbone_that_takes_no_such_examples_is_refused() -> None:
     backbone = InfiniSST(encoder=EncoderConfig(), decoder={}, template=LEAN, tokenizer="none")
     with pytest.raises(ZooError, match="cannot train InfiniSST: it has no collator"):
         TeacherForcing(sampling=ExcerptConfig()).prepare([TALK], backbone)
-    with pytest.raises(ZooError, match="examples of ExcerptConfig, not of ThoughtConfig"):
-        TeacherForcing(sampling=ThoughtConfig()).prepare([TALK], Counting())
+    with pytest.raises(
+        ZooError, match="examples of ExcerptConfig, not of SpeechChainOfThoughtConfig"
+    ):
+        TeacherForcing(sampling=SpeechChainOfThoughtConfig()).prepare([TALK], Counting())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from zoo.config import build, compose
-from zoo.data.chain_of_thought import Thought, ThoughtConfig
+from zoo.data.chain_of_thought import SpeechChainOfThought, SpeechChainOfThoughtConfig
 from zoo.data.clips import ClipConfig, Clips
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
@@ -81,7 +81,7 @@ def test_a_step_is_drawn_alike_every_time(step: int) -> None:
 
 @pytest.mark.parametrize(
     "sampling",
-    [ExcerptConfig(), ThoughtConfig(), ClipConfig(count=12)],
+    [ExcerptConfig(), SpeechChainOfThoughtConfig(), ClipConfig(count=12)],
     ids=lambda sampling: type(sampling).__name__,
 )
 def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
@@ -117,7 +117,7 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
 
 
 def test_every_stage_has_its_own_sampler() -> None:
-    """Encoder first, then chains of thought: one curriculum, one place per global step."""
+    """The first stage trains the encoder, later stages train on chains of thought."""
     config = compose(
         "train", ["experiment=streamuni_phi4_minitalks", "backbone.tokenizer=somewhere"]
     )
@@ -135,15 +135,15 @@ def test_every_stage_has_its_own_sampler() -> None:
     talks = [Talk("talk", Path("talk.wav"), 9.0, "en", segments)] * 2
     objective = settings.objectives["chain_of_thought"]
     objective.sampling = replace(objective.sampling, sentences=[1.0])
-    made: Any = make_samplers(build(config.system), talks, settings)
-    assert made["sentences"].config.max_seconds == 12
-    assert made["segments"].config.max_seconds == 18
+    samplers: Any = make_samplers(build(config.system), talks, settings)
+    assert samplers["sentences"].config.max_seconds == 12
+    assert samplers["segments"].config.max_seconds == 18
     shown: Any = dict.fromkeys(settings.objectives, Shown())
-    batches = StepBatches(made, settings.curriculum, shown, seed=0, rank=0)
+    batches = StepBatches(samplers, settings.curriculum, shown, seed=0, rank=0)
     first, *later = [
         batches[step][0]
         for step in (0, settings.curriculum.stages[0].steps, settings.curriculum.steps - 1)
     ]
     assert isinstance(first, RobustSegment)
     assert first.chunk_seconds == 0.64
-    assert all(isinstance(one, Thought) for one in later)
+    assert all(isinstance(one, SpeechChainOfThought) for one in later)

@@ -30,7 +30,7 @@ PUNCTUATION = re.compile(r"\W+$")
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class SpeechChainOfThought:
     """A part of a talk with its transcript and translation.
 
     Attributes:
@@ -40,7 +40,7 @@ class Thought:
         transcript: transcript.
         translation: translation.
         language: target language.
-        kind: see ``ThoughtConfig``.
+        kind: see ``SpeechChainOfThoughtConfig``.
     """
 
     talk: Talk
@@ -52,7 +52,7 @@ class Thought:
     kind: Kind
 
     def samples(self) -> Tensor:
-        """Audio (n,); all thoughts of a batch have the same n."""
+        """Audio (n,); all examples of a batch have the same n."""
         count = round((self.end - self.start) * SAMPLE_RATE)
         samples = audio.load(
             self.talk.file, start=self.talk.offset + self.start, duration=count / SAMPLE_RATE
@@ -61,8 +61,8 @@ class Thought:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThoughtConfig(Sampling):
-    """How thoughts are drawn. The defaults are the paper's: single sentences from their beginning.
+class SpeechChainOfThoughtConfig(Sampling):
+    """Sampling of chains of thought. By default single sentences from their start, as in the paper.
 
     The kinds are ``non_streaming``, whole sentences; ``streaming``, which ends anywhere with equal
     probability, has the transcript up to that time and the full translation of every sentence that
@@ -74,7 +74,7 @@ class ThoughtConfig(Sampling):
         mixture: share of the steps, and so of the audio, of each kind.
         hours: hours of the corpus, from its first talk on, for each kind (absent or None: all).
         sentences: shares of the steps with one, two, three ... consecutive sentences.
-        max_seconds: longest thought.
+        max_seconds: longest example.
         silence: seconds before and after the sentences, at most, and never inside another one.
         missing: part of the first word that may be cut off, as a share of its length.
         reach: seconds of the next sentence before the end, at most.
@@ -99,42 +99,42 @@ class ThoughtConfig(Sampling):
         """Raise ZooError for an unknown kind, invalid shares and negative times."""
         for kind in (*self.mixture, *self.hours):
             if kind not in KINDS:
-                raise unknown_choice("kind of thought", kind, KINDS)
+                raise unknown_choice("kind of chain of thought", kind, KINDS)
         for name, shares in (
             ("mixture", tuple(self.mixture.values())),
             ("sentences", tuple(self.sentences)),
         ):
             if min(shares, default=-1.0) < 0 or sum(shares) <= 0:
                 raise ZooError(
-                    f"{name} of thoughts needs shares of at least 0, one above it; "
+                    f"{name} of chains of thought needs shares of at least 0, one above it; "
                     f"not {list(shares)}."
                 )
         for name in ("missing", "off_grid"):
             if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"{name} of thoughts is a share, from 0 to 1, not {share}.")
+                raise ZooError(f"{name} of chains of thought is a share, from 0 to 1, not {share}.")
         if min(self.silence, self.reach, self.settled) < 0 or self.max_seconds < GRID:
             raise ZooError(
-                f"Thoughts need max_seconds of at least {GRID} and silence, reach and settled of "
-                f"at least 0, not {self.max_seconds}, {self.silence}, {self.reach} and "
+                f"Chains of thought need max_seconds of at least {GRID} and silence, reach and "
+                f"settled of at least 0, not {self.max_seconds}, {self.silence}, {self.reach} and "
                 f"{self.settled}."
             )
         if min((hours for hours in self.hours.values() if hours is not None), default=1.0) <= 0:
-            raise ZooError(f"hours of thoughts are above 0, not {dict(self.hours)}.")
+            raise ZooError(f"hours of chains of thought are above 0, not {dict(self.hours)}.")
 
     def sampler(
         self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
-    ) -> "Thoughts":
-        """Thoughts of these talks. Raises ZooError as ``Thoughts`` does."""
-        return Thoughts(talks, target, self, chunk_seconds=chunk_seconds)
+    ) -> "SpeechChainsOfThought":
+        """Return the sampler of these talks; raises ZooError like ``SpeechChainsOfThought``."""
+        return SpeechChainsOfThought(talks, target, self, chunk_seconds=chunk_seconds)
 
 
-class Thoughts(Sampler):
-    """Draws thoughts.
+class SpeechChainsOfThought(Sampler):
+    """Draws speech chains of thought.
 
     Args:
         talks: talks with word times; the kind ``partial`` needs word alignments, too.
         target: target language.
-        config: how thoughts are drawn.
+        config: options of the examples.
         chunk_seconds: length of the streaming system's chunk.
 
     Raises:
@@ -145,7 +145,7 @@ class Thoughts(Sampler):
         self,
         talks: Sequence[Talk],
         target: Language,
-        config: ThoughtConfig,
+        config: SpeechChainOfThoughtConfig,
         *,
         chunk_seconds: Seconds,
     ) -> None:
@@ -168,33 +168,33 @@ class Thoughts(Sampler):
             if share
         }
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Thought]:
-        """Thoughts of one kind and one length."""
+    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[SpeechChainOfThought]:
+        """Return chains of thought of one kind and one length."""
         kind = self._kinds[_choice(random, [self.config.mixture[kind] for kind in self._kinds])]
         windows = self._windows[kind, 1 + _choice(random, self.config.sentences)]
         whole_chunks = random.random() >= self.config.off_grid
         length = windows.length(random, self.chunk_seconds if whole_chunks else GRID)
         rows = windows.fitting(random, length, shape.count(length))
         return [
-            self._thought(random, kind, windows.places[row], windows.bounds[row], length)
+            self._example(random, kind, windows.places[row], windows.bounds[row], length)
             for row in rows
         ]
 
-    def _thought(
+    def _example(
         self,
         random: np.random.Generator,
         kind: Kind,
         place: np.ndarray,
         bounds: np.ndarray,
         length: Seconds,
-    ) -> Thought:
+    ) -> SpeechChainOfThought:
         talk, (first, last) = self.talks[place[0]], place[1:].tolist()
         begin_low, begin_high, end_low, end_high = bounds.tolist()
         low, high = max(begin_low, end_low - length), min(begin_high, end_high - length)
         start = max(0.0, random.uniform(low, max(low, high)))
         end = start + length
         if kind == "non_streaming":
-            return Thought(
+            return SpeechChainOfThought(
                 talk,
                 start,
                 end,
@@ -202,7 +202,7 @@ class Thoughts(Sampler):
                 self.target,
                 kind,
             )
-        return Thought(
+        return SpeechChainOfThought(
             talk, start, end, *self._cut(talk, talk.segments[first:], end, kind), self.target, kind
         )
 
@@ -239,7 +239,7 @@ class Thoughts(Sampler):
         return transcript, self.target.separator.join(text for text in translations if text)
 
     def _found(self, kind: Kind, count: int) -> "_Windows":
-        """Possible starts and ends of thoughts of ``count`` sentences."""
+        """Possible starts and ends of examples of ``count`` sentences."""
         places: list[tuple[int, int, int]] = []
         bounds: list[tuple[float, ...]] = []
         left = (self.config.hours.get(kind) or np.inf) * 3600
@@ -259,15 +259,15 @@ class Thoughts(Sampler):
         )
         if not len(windows.places):
             raise ZooError(
-                f"The training talks have no {count} consecutive sentences for {kind} thoughts of "
-                f"at most {self.config.max_seconds} s."
+                f"The training talks have no {count} consecutive sentences for {kind} chains of "
+                f"thought of at most {self.config.max_seconds} s."
             )
         return windows
 
     def _window(
         self, talk: Talk, first: int, last: int, *, whole: bool
     ) -> tuple[float, float, float, float]:
-        """Earliest and latest start and end of a thought of the segments ``first`` to ``last``."""
+        """Earliest and latest start and end of an example of segments ``first`` to ``last``."""
         segments, config = talk.segments, self.config
         begin, end = segments[first], segments[last]
         word = begin.words[0]
@@ -289,7 +289,7 @@ class Thoughts(Sampler):
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Possible positions of thoughts.
+    """Possible positions of examples.
 
     Attributes:
         places: (n, 3) talk, first and last segment.

@@ -15,7 +15,7 @@ from zoo.backbones.common.chain_of_thought.chain_of_thought import (
     ChainOfThought,
     enable_checkpointing,
 )
-from zoo.backbones.common.chain_of_thought.data import CotBatch
+from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
@@ -151,7 +151,7 @@ def test_checkpointing_by_either_name(name: str) -> None:
 def test_a_batch_moves(make: Make) -> None:
     batch = make().collator()(PIECES)
     moved = batch.to("meta")
-    assert isinstance(moved, CotBatch)
+    assert isinstance(moved, ChainOfThoughtBatch)
     assert {moved.features.device.type, moved.labels.device.type, moved.transcript.device.type} == {
         "meta"
     }

@@ -20,7 +20,7 @@ from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.causal.aligned import AlignedBranches
-from zoo.backbones.common.chain_of_thought.data import Collator, CotBatch, analysed
+from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
 from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
@@ -38,7 +38,7 @@ from zoo.backbones.common.teacher_forcing import (
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.unspaced import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
-from zoo.data.chain_of_thought import ThoughtConfig
+from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.errors import ZooError
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
@@ -74,7 +74,7 @@ class ChainOfThought(Backbone):
     """
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
-    trains_on = ThoughtConfig
+    trains_on = SpeechChainOfThoughtConfig
     training_arguments = frozenset({"lora", "gradient_checkpointing"})
     noun: ClassVar[str]
     chat: ClassVar[Template] = Template()
@@ -269,7 +269,7 @@ class ChainOfThought(Backbone):
         """The function that builds training batches from pieces of talks."""
         return Collator(self.prompt, self.spectrogram, type(self).prepared, type(self).embeddings)
 
-    def forward(self, batch: CotBatch) -> dict[str, Tensor]:
+    def forward(self, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
         """Compute the teacher-forcing loss of a batch from ``collator``.
 
         Returns:

@@ -18,7 +18,7 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 
 
-class Spoken(Protocol):
+class TalkPiece(Protocol):
     """A piece of a talk: audio, transcript, and translation into ``language``."""
 
     @property
@@ -38,7 +38,7 @@ class Spoken(Protocol):
 
 
 @dataclass(slots=True)
-class CotBatch(TensorBatch):
+class ChainOfThoughtBatch(TensorBatch):
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:
@@ -73,7 +73,7 @@ class Collator:
     prepared: Callable[[Tensor], Tensor]
     embeddings: Callable[[int], int]
 
-    def __call__(self, pieces: Sequence[Spoken]) -> CotBatch:
+    def __call__(self, pieces: Sequence[TalkPiece]) -> ChainOfThoughtBatch:
         """Build a batch with labels for transcript, separator, translation and end token.
 
         Raises:
@@ -96,7 +96,7 @@ class Collator:
             labels.append([*[IGNORED] * len(opening), *source, *target])
             transcript_mask.append([*[0] * len(opening), *[1] * len(source), *[0] * len(target)])
 
-        return CotBatch(
+        return ChainOfThoughtBatch(
             features=features,
             input_ids=pad_ids(input_ids, self.prompt.end),
             labels=pad_ids(labels, IGNORED),
