@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from zoo import loader
 from zoo.arguments import check_arguments
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.loader import HYDRA, PARTS, SEARCH_PATH, Loader
 from zoo.signatures import TARGET, located
 from zoo.tracking.launch import register_resolvers
@@ -326,8 +326,7 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
     if declared != given:
         known = [str(key) for key in _composed(config_name, declared)]
         for key in cfg:
-            if key not in known:
-                raise unknown_choice("key", key, known)
+            check_choice("key", key, known)
 
 
 def _register() -> None:

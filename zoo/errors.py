@@ -5,7 +5,8 @@ Entry points print the sentence without a traceback and exit with code 2.
 
 import logging
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from math import inf
 
 
 class ZooError(Exception):
@@ -25,6 +26,45 @@ def unknown_choice(noun: str, name: object, choices: Iterable[object]) -> ZooErr
     """
     names = ", ".join(str(choice) for choice in choices)
     return ZooError(f"Unknown {noun} {str(name)!r}; choose one of: {names}.")
+
+
+def check_choice(noun: str, value: object, choices: Collection[object]) -> None:
+    """Raise the ZooError of ``unknown_choice`` if ``value`` is not among ``choices``."""
+    if value not in choices:
+        raise unknown_choice(noun, value, choices)
+
+
+def check_numbers(
+    owner: str,
+    /,
+    *,
+    least: float = -inf,
+    above: float = -inf,
+    most: float = inf,
+    **values: float | None,
+) -> None:
+    """Check that numbers are in a range.
+
+    Args:
+        owner: Part that takes the numbers, as the error names it.
+        least: Smallest value that is allowed.
+        above: Number that each value must exceed.
+        most: Largest value that is allowed.
+        values: Numbers by name. None is always allowed.
+
+    Raises:
+        ZooError: If a number is outside of the range.
+    """
+    for name, value in values.items():
+        if value is None or (least <= value <= most and value > above):
+            continue
+        if above > -inf:
+            wanted = f"above {above:g}"
+        elif most < inf:
+            wanted = f"from {least:g} to {most:g}"
+        else:
+            wanted = f"of at least {least:g}"
+        raise ZooError(f"{owner} needs {name} {wanted}, not {value}.")
 
 
 def shorten_list(names: Iterable[str], most: int = 3) -> str:

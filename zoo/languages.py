@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.types import UnitKind
 
 
@@ -81,8 +81,7 @@ LANGUAGES: dict[str, Language] = {
 
 def language(code: str) -> Language:
     """Return the language of a code. Raises ZooError for an unknown code."""
-    if code not in LANGUAGES:
-        raise unknown_choice("language", code, LANGUAGES)
+    check_choice("language", code, LANGUAGES)
     return LANGUAGES[code]
 
 

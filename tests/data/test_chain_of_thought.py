@@ -266,9 +266,9 @@ def test_audio_has_the_samples_of_its_length(tmp_path: Path) -> None:
             r"mixture of chains of thought needs shares of at least 0, one above it",
         ),
         ({"sentences": []}, r"sentences of chains of thought needs shares .* not \[\]"),
-        ({"missing": 1.5}, "missing of chains of thought is a share, from 0 to 1, not 1.5"),
-        ({"silence": -1.0}, "Chains of thought need max_seconds of at least 0.08 and silence"),
-        ({"hours": {"streaming": 0}}, "hours of chains of thought are above 0"),
+        ({"missing": 1.5}, "needs missing from 0 to 1, not 1.5"),
+        ({"silence": -1.0}, "needs silence of at least 0, not -1.0"),
+        ({"hours": {"streaming": 0}}, r"needs hours\.streaming above 0, not 0"),
     ],
 )
 def test_an_error_is_one_sentence(options: dict[str, Any], message: str) -> None:

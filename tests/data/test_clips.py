@@ -207,9 +207,9 @@ def test_an_interrupted_corpus_starts_again(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fragments": 1.5}, "fragments of clips is a share, from 0 to 1, not 1.5."),
-        ({"longest": 0}, "count and longest of at least 1"),
-        ({"voices": []}, "need a voice"),
+        ({"fragments": 1.5}, "ClipConfig needs fragments from 0 to 1, not 1.5."),
+        ({"longest": 0}, "longest of at least 1"),
+        ({"voices": []}, "need at least one voice"),
         (
             {"rates": [170, 160]},
             "rates of clips is two whole numbers, least and most, not [170, 160].",

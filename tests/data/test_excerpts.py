@@ -134,10 +134,10 @@ def test_samples_are_those_of_the_talk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"single": 1.5}, "single of excerpts is a share, from 0 to 1, not 1.5."),
-        ({"cut_ends": -1.0}, "cut_ends of excerpts is a share"),
+        ({"single": 1.5}, "ExcerptConfig needs single from 0 to 1, not 1.5."),
+        ({"cut_ends": -1.0}, "cut_ends from 0 to 1"),
         ({"max_seconds": 0.0}, "max_seconds above 0"),
-        ({"jitter": -0.1}, "margin and jitter of at least 0"),
+        ({"jitter": -0.1}, "jitter of at least 0"),
     ],
 )
 def test_what_makes_no_excerpt_is_refused(options: dict[str, float], message: str) -> None:

@@ -242,5 +242,5 @@ def test_a_multirun_is_one_launch_with_a_run_per_job(
     failed = run("evaluation.batch_size=0", "logger=csv", "hydra.sweep.dir=failed")
     assert (failed.returncode, failed.stderr) == (
         2,
-        "error: evaluation.batch_size must be at least 1, not 0.\n",
+        "error: evaluation needs batch_size of at least 1, not 0.\n",
     )

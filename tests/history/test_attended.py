@@ -211,9 +211,18 @@ def test_a_backbone_without_sentence_ends_raises() -> None:
             "Punctuation needs 0 <= min_seconds < max_seconds, not 30, 28.8",
         ),
         (lambda: Punctuation(max_tokens=0), "max_tokens of at least 1, not 0"),
-        (lambda: Punctuation(keep="all"), "keep to be after or sentence, not all"),
-        (lambda: Punctuation(cut="never"), "cut to be with_text or always, not never"),
-        (lambda: RecentWords(words=1, rows="all"), "rows to be kept or hypothesis, not all"),
+        (
+            lambda: Punctuation(keep="all"),
+            "keep of Punctuation 'all'; choose one of: after, sentence",
+        ),
+        (
+            lambda: Punctuation(cut="never"),
+            "cut of Punctuation 'never'; choose one of: with_text, always",
+        ),
+        (
+            lambda: RecentWords(words=1, rows="all"),
+            "rows of RecentWords 'all'; choose one of: kept, hypothesis",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:

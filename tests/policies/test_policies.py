@@ -54,7 +54,7 @@ def test_turn_taking_reads_until_it_may_start() -> None:
     stream.receive(SpeechChunk(torch.zeros(FRAME)))
     assert decide(policy, hypothesis("ww"), stream)[1] == Decision(write=2)
     assert decide(policy, hypothesis("ww"), session(20, ended=True))[1] == Decision(write=2)
-    with pytest.raises(ZooError, match="min_start of at least 0 seconds, not -1"):
+    with pytest.raises(ZooError, match="min_start of at least 0, not -1"):
         TurnTaking(min_start=-1)
 
 
@@ -78,5 +78,5 @@ def test_turn_taking_writes_the_turn() -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any) -> None:
-    with pytest.raises(ZooError, match="needs"):
+    with pytest.raises(ZooError, match=r"needs|choose one of"):
         make()

@@ -48,9 +48,9 @@ def test_text_without_a_voice_is_refused_first() -> None:
         ZooError, match=r"no voice 'klingon'; set synthesizer.voice to one of: .*\bde\b"
     ):
         Espeak(voice="klingon").check(language("de"))
-    with pytest.raises(ZooError, match="rate of 80 to 450"):
+    with pytest.raises(ZooError, match="rate from 80 to 450"):
         Espeak(rate=20)
-    with pytest.raises(ZooError, match="pitch_range of 0 to 99"):
+    with pytest.raises(ZooError, match="pitch_range from 0 to 99"):
         Espeak(pitch_range=100)
 
 

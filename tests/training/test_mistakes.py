@@ -28,27 +28,27 @@ SETTINGS = {
     ),
     f"{STAGES}.recognition.chunks=[]": "chunks and multipliers of at least 1",
     f"{STAGES}.recognition.batch_seconds=0": "batch_seconds above 0",
-    "training.evaluate_every_steps=0": "training.evaluate_every_steps must be at least 1, not 0.",
+    "training.evaluate_every_steps=0": "training needs evaluate_every_steps of at least 1, not 0.",
     f"{SAMPLING.format('trajectories')}.encoded=true": (
         "Stage 'translation' samples encoded audio, which needs a frozen encoder; these stages "
         "train it: recognition."
     ),
     f"{SAMPLING.format('trajectories')}.utterances=1.5": (
-        "utterances of robust segments is a share, from 0 to 1, not"
+        "RobustSegmentConfig needs utterances from 0 to 1, not"
     ),
     f"+{STAGES}.recognition.sampling={{_target_: zoo.data.excerpts.ExcerptConfig}}": (
         "Stage 'recognition' has ExcerptConfig as its sampling, but its objective frame_labels "
         "takes RobustSegmentConfig."
     ),
     "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
-    "training.log_every_steps=0": "training.log_every_steps must be at least 1, not 0.",
+    "training.log_every_steps=0": "training needs log_every_steps of at least 1, not 0.",
 }
 EXCERPTS = {
     f"+{STAGES}.alone.sampling={{_target_: zoo.data.clips.ClipConfig}}": (
         "Stage 'alone' has ClipConfig as its sampling, but its objective offline takes "
         "ExcerptConfig."
     ),
-    f"{SAMPLING.format('offline')}.single=2": "single of excerpts is a share, from 0",
+    f"{SAMPLING.format('offline')}.single=2": "ExcerptConfig needs single from 0 to 1",
     f"{STAGES}.short.trains=[encoder,decoder]": (
         "Stage 'short' samples encoded audio, which needs a frozen encoder"
     ),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
@@ -191,8 +191,7 @@ class Backbone(nn.Module, ABC):
         parts = self.parts()
         names = list(parts) if names is None else names
         for name in names:
-            if name not in parts:
-                raise unknown_choice("part of the backbone", name, parts)
+            check_choice("part of the backbone", name, parts)
         self.requires_grad_(False)
         for name in names:
             for parameter in parts[name]:

@@ -14,9 +14,9 @@ from transformers import (
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
@@ -102,14 +102,6 @@ class SpeechToText(EncoderDecoder):
         self.encoder = encoder
         self.decoder = Decoder(network.model.decoder, network.lm_head)
 
-    def open(self, session: Session) -> StreamState:
-        """Return an empty state for a new stream.
-
-        Raises ZooError if the model does not support the session's target language.
-        """
-        self.opening(session, Task.TRANSLATION)
-        return StreamState(features=self.spectrogram.open())
-
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the control ids before the text: start, and the target language if it is a token.
 
@@ -149,10 +141,9 @@ class SpeechToText(EncoderDecoder):
         if not non_empty:
             return hidden
 
-        batch = [hidden[index] for index in non_empty]
+        batch = pick(hidden, non_empty)
         outputs = run_layers(encoder.layers, encoder.layer_norm, encoder.config, batch)
-        for index, output in zip(non_empty, outputs, strict=True):
-            hidden[index] = output
+        put(hidden, non_empty, outputs)
         return hidden
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, limited
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
@@ -148,14 +147,6 @@ class Whisper(EncoderDecoder):
             ]
             heads = fields.get("alignment_heads") or upper_heads
             self.alignment = replace(self.alignment, heads=heads)
-
-    def open(self, session: Session) -> StreamState:
-        """Return an empty state for a new stream.
-
-        Raises ZooError if the model does not support the session's languages.
-        """
-        self.opening(session, Task.TRANSLATION)
-        return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the control ids before the text: start, source language, task, no timestamps.

@@ -17,7 +17,7 @@ from zoo import audio
 from zoo.data.sampling import BatchShape, Sampler, Sampling
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
 from zoo.languages import language as language_of
 from zoo.types import SAMPLE_RATE, Seconds
@@ -98,8 +98,7 @@ class SpeechChainOfThoughtConfig(Sampling):
     def __post_init__(self) -> None:
         """Raise ZooError for an unknown kind, invalid shares and negative times."""
         for kind in (*self.mixture, *self.hours):
-            if kind not in KINDS:
-                raise unknown_choice("kind of chain of thought", kind, KINDS)
+            check_choice("kind of chain of thought", kind, KINDS)
         for name, shares in (
             ("mixture", tuple(self.mixture.values())),
             ("sentences", tuple(self.sentences)),
@@ -109,17 +108,13 @@ class SpeechChainOfThoughtConfig(Sampling):
                     f"{name} of chains of thought needs shares of at least 0, one above it; "
                     f"not {list(shares)}."
                 )
-        for name in ("missing", "off_grid"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"{name} of chains of thought is a share, from 0 to 1, not {share}.")
-        if min(self.silence, self.reach, self.settled) < 0 or self.max_seconds < GRID:
-            raise ZooError(
-                f"Chains of thought need max_seconds of at least {GRID} and silence, reach and "
-                f"settled of at least 0, not {self.max_seconds}, {self.silence}, {self.reach} and "
-                f"{self.settled}."
-            )
-        if min((hours for hours in self.hours.values() if hours is not None), default=1.0) <= 0:
-            raise ZooError(f"hours of chains of thought are above 0, not {dict(self.hours)}.")
+        owner = type(self).__name__
+        check_numbers(owner, least=0, most=1, missing=self.missing, off_grid=self.off_grid)
+        times = {"silence": self.silence, "reach": self.reach, "settled": self.settled}
+        check_numbers(owner, least=0, **times)
+        check_numbers(owner, least=GRID, max_seconds=self.max_seconds)
+        hours = {f"hours.{kind}": hours for kind, hours in self.hours.items() if hours is not None}
+        check_numbers(owner, above=0, **hours)
 
     def sampler(
         self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
@@ -194,17 +189,10 @@ class SpeechChainsOfThought(Sampler):
         start = max(0.0, random.uniform(low, max(low, high)))
         end = start + length
         if kind == "non_streaming":
-            return SpeechChainOfThought(
-                talk,
-                start,
-                end,
-                *self._whole(talk, talk.segments[first : last + 1]),
-                self.target,
-                kind,
-            )
-        return SpeechChainOfThought(
-            talk, start, end, *self._cut(talk, talk.segments[first:], end, kind), self.target, kind
-        )
+            texts = self._whole(talk, talk.segments[first : last + 1])
+        else:
+            texts = self._cut(talk, talk.segments[first:], end, kind)
+        return SpeechChainOfThought(talk, start, end, *texts, self.target, kind)
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
         """Transcript and translation of whole segments."""

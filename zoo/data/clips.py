@@ -15,7 +15,7 @@ from zoo.data.excerpts import ALIKE, Excerpt
 from zoo.data.sampling import BatchShape, Sampler, Sampling
 from zoo.data.talks import Segment, Talk, Word
 from zoo.data.utterances import Line, spoken
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Seconds
 
@@ -74,14 +74,13 @@ class ClipConfig(Sampling):
 
     def __post_init__(self) -> None:
         """Raise ZooError for shares outside 0 to 1, invalid numbers and invalid ranges."""
-        for name in ("fragments", "pairs", "shuffled"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"{name} of clips is a share, from 0 to 1, not {share}.")
-        if self.count < 1 or self.longest < 1 or self.margin < 0 or not self.voices:
-            raise ZooError(
-                "Clips need a voice, count and longest of at least 1 and a margin of at least 0, "
-                f"not {list(self.voices)}, {self.count}, {self.longest} and {self.margin}."
-            )
+        owner = type(self).__name__
+        shares = {"fragments": self.fragments, "pairs": self.pairs, "shuffled": self.shuffled}
+        check_numbers(owner, least=0, most=1, **shares)
+        check_numbers(owner, least=1, count=self.count, longest=self.longest)
+        check_numbers(owner, least=0, margin=self.margin)
+        if not self.voices:
+            raise ZooError("Clips of target speech need at least one voice.")
         for name in ("rates", "pitches", "ranges"):
             span = list(getattr(self, name))
             if len(span) != 2 or not 0 <= span[0] <= span[1]:

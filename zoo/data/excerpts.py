@@ -15,7 +15,7 @@ from zoo import audio
 from zoo.data.sampling import BatchShape, Sampler, Sampling, TalkEncoder, TalkFrames
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Seconds
 
@@ -104,14 +104,11 @@ class ExcerptConfig(Sampling):
 
     def __post_init__(self) -> None:
         """Raise ZooError for shares outside 0 to 1 and for invalid lengths."""
-        for name in ("single", "tight", "cut_starts", "cut_ends"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise ZooError(f"{name} of excerpts is a share, from 0 to 1, not {share}.")
-        if self.max_seconds <= 0 or self.margin < 0 or self.jitter < 0:
-            raise ZooError(
-                "Excerpts need max_seconds above 0, margin and jitter of at least 0, "
-                f"not {self.max_seconds}, {self.margin} and {self.jitter}."
-            )
+        owner = type(self).__name__
+        check_numbers(owner, least=0, most=1, single=self.single, tight=self.tight)
+        check_numbers(owner, least=0, most=1, cut_starts=self.cut_starts, cut_ends=self.cut_ends)
+        check_numbers(owner, least=0, margin=self.margin, jitter=self.jitter)
+        check_numbers(owner, above=0, max_seconds=self.max_seconds)
 
     def sampler(
         self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds

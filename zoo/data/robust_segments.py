@@ -12,7 +12,7 @@ from zoo.data.sampling import BatchShape, Sampler, Sampling, TalkEncoder, TalkFr
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences
-from zoo.errors import ZooError
+from zoo.errors import check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
@@ -86,10 +86,7 @@ class RobustSegmentConfig(Sampling):
 
     def __post_init__(self) -> None:
         """Raises ZooError for a share below 0 or above 1."""
-        if not 0 <= self.utterances <= 1:
-            raise ZooError(
-                f"utterances of robust segments is a share, from 0 to 1, not {self.utterances}."
-            )
+        check_numbers(type(self).__name__, least=0, most=1, utterances=self.utterances)
 
     def sampler(
         self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds

@@ -10,7 +10,7 @@ from torchmetrics import Metric
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.sources import reference_segments, sources
@@ -75,22 +75,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise ZooError for a value that is unknown, out of range or of another type."""
-        for noun, value, choices in (
-            ("view", self.view, get_args(View)),
-            ("elapsed convention", self.convention, get_args(Convention)),
-            ("re-segmentation", self.resegmentation, get_args(Resegmentation)),
-        ):
-            if value not in choices:
-                raise unknown_choice(noun, value, choices)
+        check_choice("view", self.view, get_args(View))
+        check_choice("elapsed convention", self.convention, get_args(Convention))
+        check_choice("re-segmentation", self.resegmentation, get_args(Resegmentation))
         find_rules(self.rules)
-        for name, counts in (
-            ("batch_size", [self.batch_size]),
-            ("talks", [self.talks]),
-            ("oracle_k", self.oracle_k),
-        ):
-            for count in counts:
-                if count is not None and count < 1:
-                    raise ZooError(f"evaluation.{name} must be at least 1, not {count}.")
+        check_numbers("evaluation", least=1, batch_size=self.batch_size, talks=self.talks)
+        for k in self.oracle_k:
+            check_numbers("evaluation", least=1, oracle_k=k)
         for name, metric in self.metrics.items():
             if not isinstance(metric, SegmentLatency | CorpusQuality):
                 raise ZooError(

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice
 from zoo.formats import omnisteval, simuleval, simulstream
 from zoo.formats.text import Record, read_records
 from zoo.languages import Language
@@ -35,8 +35,7 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
         ZooError: unknown format, missing or damaged file, two streams of one index, or a stream
             whose fields contradict each other (the message names its talk).
     """
-    if format not in READERS:
-        raise unknown_choice("log format", format, get_args(LogFormat))
+    check_choice("log format", format, READERS)
     records = read_records(path)
     try:
         instances = READERS[format](records, path, language)

@@ -5,19 +5,19 @@ Audio History Selection".
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Seconds
 
 CutMoment = Literal["with_text", "always"]
 AlignedRows = Literal["kept", "hypothesis"]
-CUT_MOMENTS = ("with_text", "always")
-ALIGNED_ROWS = ("kept", "hypothesis")
 
 
+@dataclass(kw_only=True, eq=False)
 class AttendedHistory(History, ABC):
     """Keep the newest text and the audio from the first frame to which it is aligned.
 
@@ -40,30 +40,22 @@ class AttendedHistory(History, ABC):
         {Capability.ALIGNMENT, Capability.AUDIO_TRIMMING}
     )
 
-    def __init__(
-        self,
-        *,
-        cut: CutMoment,
-        rows: AlignedRows,
-        min_seconds: Seconds,
-        max_seconds: Seconds,
-        max_tokens: int,
-    ) -> None:
+    cut: CutMoment = "with_text"
+    rows: AlignedRows = "kept"
+    min_seconds: Seconds = 0.0
+    max_seconds: Seconds = 28.8
+    max_tokens: int = 128
+
+    def __post_init__(self) -> None:
         name = type(self).__name__
-        if not 0 <= min_seconds < max_seconds:
+        if not 0 <= self.min_seconds < self.max_seconds:
             raise ZooError(
-                f"{name} needs 0 <= min_seconds < max_seconds, not {min_seconds}, {max_seconds}."
+                f"{name} needs 0 <= min_seconds < max_seconds, not {self.min_seconds}, "
+                f"{self.max_seconds}."
             )
-        if max_tokens < 1:
-            raise ZooError(f"{name} needs max_tokens of at least 1, not {max_tokens}.")
-        for option, value, choices in (("cut", cut, CUT_MOMENTS), ("rows", rows, ALIGNED_ROWS)):
-            if value not in choices:
-                raise ZooError(f"{name} needs {option} to be {' or '.join(choices)}, not {value}.")
-        self.cut = cut
-        self.rows = rows
-        self.min_seconds = min_seconds
-        self.max_seconds = max_seconds
-        self.max_tokens = max_tokens
+        check_numbers(name, least=1, max_tokens=self.max_tokens)
+        check_choice(f"cut of {name}", self.cut, get_args(CutMoment))
+        check_choice(f"rows of {name}", self.rows, get_args(AlignedRows))
 
     @abstractmethod
     def first_kept(self, hypothesis: Hypothesis, written: int) -> int:

@@ -4,15 +4,17 @@ Papi et al. (2024), "StreamAtt". The backbone marks the ends of sentences (``sen
 may include the full stop of an abbreviation or a number.
 """
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-from zoo.errors import ZooError
-from zoo.history.attended import AlignedRows, AttendedHistory, CutMoment
-from zoo.types import Hypothesis, Seconds
+from zoo.errors import check_choice
+from zoo.history.attended import AttendedHistory
+from zoo.types import Hypothesis
 
-KEEPS = ("after", "sentence")
+Keep = Literal["after", "sentence"]
 
 
+@dataclass(kw_only=True, eq=False)
 class Punctuation(AttendedHistory):
     """Keep the text after the last strong punctuation mark.
 
@@ -26,26 +28,11 @@ class Punctuation(AttendedHistory):
         ZooError: A value is out of range or not one of the choices.
     """
 
-    def __init__(
-        self,
-        *,
-        keep: Literal["after", "sentence"] = "after",
-        cut: CutMoment = "with_text",
-        rows: AlignedRows = "kept",
-        min_seconds: Seconds = 0.0,
-        max_seconds: Seconds = 28.8,
-        max_tokens: int = 128,
-    ) -> None:
-        super().__init__(
-            cut=cut,
-            rows=rows,
-            min_seconds=min_seconds,
-            max_seconds=max_seconds,
-            max_tokens=max_tokens,
-        )
-        if keep not in KEEPS:
-            raise ZooError(f"Punctuation needs keep to be {' or '.join(KEEPS)}, not {keep}.")
-        self.keep = keep
+    keep: Keep = "after"
+
+    def __post_init__(self) -> None:
+        AttendedHistory.__post_init__(self)
+        check_choice("keep of Punctuation", self.keep, get_args(Keep))
 
     def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
         """Return the token after the last sentence end; see ``AttendedHistory``.

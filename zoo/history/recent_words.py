@@ -1,10 +1,13 @@
 """Fixed-words history of StreamAtt (FW; Papi et al., 2024): keep a fixed number of words."""
 
-from zoo.errors import ZooError
-from zoo.history.attended import AlignedRows, AttendedHistory, CutMoment
-from zoo.types import Hypothesis, Seconds
+from dataclasses import dataclass
+
+from zoo.errors import check_numbers
+from zoo.history.attended import AttendedHistory
+from zoo.types import Hypothesis
 
 
+@dataclass(kw_only=True, eq=False)
 class RecentWords(AttendedHistory):
     """Keep the last written words.
 
@@ -19,26 +22,11 @@ class RecentWords(AttendedHistory):
         ZooError: A value is out of range or not one of the choices.
     """
 
-    def __init__(
-        self,
-        *,
-        words: int,
-        cut: CutMoment = "with_text",
-        rows: AlignedRows = "kept",
-        min_seconds: Seconds = 0.0,
-        max_seconds: Seconds = 28.8,
-        max_tokens: int = 128,
-    ) -> None:
-        super().__init__(
-            cut=cut,
-            rows=rows,
-            min_seconds=min_seconds,
-            max_seconds=max_seconds,
-            max_tokens=max_tokens,
-        )
-        if words < 1:
-            raise ZooError(f"RecentWords needs words of at least 1, not {words}.")
-        self.words = words
+    words: int
+
+    def __post_init__(self) -> None:
+        AttendedHistory.__post_init__(self)
+        check_numbers("RecentWords", least=1, words=self.words)
 
     def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
         """Return the start of the last ``words`` words, or 0 if there are fewer words."""

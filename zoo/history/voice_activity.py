@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Samples, Seconds
@@ -85,11 +85,8 @@ class VoiceActivity(History):
                 f"VoiceActivity needs 0 < min_seconds <= max_seconds, not {min_seconds}, "
                 f"{max_seconds}."
             )
-        if pause_seconds <= 0 or pad_seconds < 0:
-            raise ZooError(
-                f"VoiceActivity needs pause_seconds above 0 and pad_seconds of at least 0, not "
-                f"{pause_seconds}, {pad_seconds}."
-            )
+        check_numbers("VoiceActivity", above=0, pause_seconds=pause_seconds)
+        check_numbers("VoiceActivity", least=0, pad_seconds=pad_seconds)
         self.min_samples = round(min_seconds * SAMPLE_RATE)
         self.max_samples = round(max_seconds * SAMPLE_RATE)
         self.pause_samples = round(pause_seconds * SAMPLE_RATE)

@@ -6,7 +6,7 @@ from typing import get_args
 
 from torchmetrics import Metric
 
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.languages import Language
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
 from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing
@@ -102,8 +102,7 @@ def score_talks(
     Raises:
         ZooError: A talk has no reference, occurs twice, or has unequal numbers of units and times.
     """
-    if resegmentation not in get_args(Resegmentation):
-        raise unknown_choice("re-segmentation", resegmentation, get_args(Resegmentation))
+    check_choice("re-segmentation", resegmentation, get_args(Resegmentation))
     counting = find_rules(rules)
     check_talks(instances, references)
     talks = prepare_instances(instances, convention, counting)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.types import UnitKind
 
 
@@ -80,6 +80,5 @@ RULES: dict[str, Rules] = {
 
 def find_rules(name: str) -> Rules:
     """Return the rules of a tool. Raises ZooError for an unknown name."""
-    if name not in RULES:
-        raise unknown_choice("counting rules", name, RULES)
+    check_choice("counting rules", name, RULES)
     return RULES[name]

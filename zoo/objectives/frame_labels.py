@@ -41,13 +41,6 @@ class FrameBatch:
     words: Tensor
     multiplier: int
 
-    def to(self, device: torch.device) -> "FrameBatch":
-        """Return a copy of the batch on ``device``."""
-        samples, phonemes, words = (
-            tensor.to(device) for tensor in (self.samples, self.phonemes, self.words)
-        )
-        return FrameBatch(samples, phonemes, words, self.multiplier)
-
 
 class FrameLabels(Objective):
     """Objective with cross-entropy of phonemes on a middle layer and of words on the top layer.

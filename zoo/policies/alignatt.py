@@ -4,14 +4,17 @@ Papi et al. (2023), "AlignAtt: Using Attention-based Audio-Translation Alignment
 Simultaneous Speech Translation".
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
-from zoo.policies.attention import AttentionGuided, LastWord
+from zoo.errors import check_numbers
+from zoo.policies.attention import AttentionGuided
 from zoo.types import Frames, Hypothesis
 
 
+@dataclass(kw_only=True, eq=False)
 class AlignAtt(AttentionGuided):
     """Write up to the first token that attends most to one of the last source frames (section 3).
 
@@ -27,23 +30,13 @@ class AlignAtt(AttentionGuided):
         ZooError: A number of frames is below 1.
     """
 
-    def __init__(
-        self,
-        *,
-        frames: Frames,
-        rewind: Frames | None = None,
-        last_word: LastWord = "whole",
-        flush: bool = True,
-    ) -> None:
-        super().__init__(last_word=last_word, flush=flush)
-        if frames < 1:
-            raise ZooError(f"AlignAtt needs frames of at least 1, not {frames}.")
-        if rewind is not None and rewind < 1:
-            raise ZooError(
-                f"AlignAtt needs rewind of at least 1 frame, or null for no limit, not {rewind}."
-            )
-        self.frames = frames
-        self.rewind = rewind
+    frames: Frames
+    rewind: Frames | None = None
+    flush: bool = True
+
+    def __post_init__(self) -> None:
+        AttentionGuided.__post_init__(self)
+        check_numbers("AlignAtt", least=1, frames=self.frames, rewind=self.rewind)
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
         """Mark tokens aligned to the last frames, or all tokens if the alignment jumps back."""

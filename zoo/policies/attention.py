@@ -4,19 +4,20 @@ The backbone decides which layers and heads form the alignment.
 """
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, get_args
 
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.errors import check_choice
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Hypothesis, Request
 
-LAST_WORD = ("whole", "dropped")
 LastWord = Literal["whole", "dropped"]
 
 
+@dataclass(kw_only=True, eq=False)
 class AttentionGuided(Policy):
     """Write the complete words before the first unstable token.
 
@@ -33,14 +34,11 @@ class AttentionGuided(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.ALIGNMENT, Capability.PREFIX})
 
-    def __init__(self, *, last_word: LastWord, flush: bool = True) -> None:
-        if last_word not in LAST_WORD:
-            raise ZooError(
-                f"{type(self).__name__} needs last_word to be {' or '.join(LAST_WORD)}, "
-                f"not {last_word}."
-            )
-        self.last_word = last_word
-        self.flush = flush
+    last_word: LastWord = "whole"
+    flush: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        check_choice(f"last_word of {type(self).__name__}", self.last_word, get_args(LastWord))
 
     @abstractmethod
     def unstable(self, hypothesis: Hypothesis) -> Tensor:

@@ -7,14 +7,17 @@ EDAtt sums attention weights, so the backbone must not normalise its alignment
 attracts attention whatever the content.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
-from zoo.policies.attention import AttentionGuided, LastWord
+from zoo.errors import check_numbers
+from zoo.policies.attention import AttentionGuided
 from zoo.types import Frames, Hypothesis
 
 
+@dataclass(kw_only=True, eq=False)
 class EDAtt(AttentionGuided):
     """Write up to the first token with too much attention on the last source frames.
 
@@ -29,23 +32,14 @@ class EDAtt(AttentionGuided):
         ZooError: A number is out of range.
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float,
-        last_frames: Frames = 2,
-        l2_norm: bool = True,
-        last_word: LastWord = "whole",
-    ) -> None:
-        super().__init__(last_word=last_word)
-        if alpha <= 0 or last_frames < 1:
-            raise ZooError(
-                f"EDAtt needs alpha above 0 and last_frames of at least 1, not {alpha} and "
-                f"{last_frames}."
-            )
-        self.alpha = alpha
-        self.last_frames = last_frames
-        self.l2_norm = l2_norm
+    alpha: float
+    last_frames: Frames = 2
+    l2_norm: bool = True
+
+    def __post_init__(self) -> None:
+        AttentionGuided.__post_init__(self)
+        check_numbers("EDAtt", above=0, alpha=self.alpha)
+        check_numbers("EDAtt", least=1, last_frames=self.last_frames)
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
         """Mark tokens whose attention on the last frames sums to ``alpha`` or more."""

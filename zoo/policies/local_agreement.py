@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.errors import check_numbers
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Hypothesis, Request
@@ -41,6 +41,7 @@ class UnwrittenTokens:
         return bool(self.word_starts[tokens])
 
 
+@dataclass(kw_only=True, eq=False)
 class LocalAgreement(Policy):
     """Write the longest prefix of complete words that the last ``n`` hypotheses have in common.
 
@@ -55,10 +56,10 @@ class LocalAgreement(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
-    def __init__(self, *, n: int = 2) -> None:
-        if n < 2:
-            raise ZooError(f"LocalAgreement needs n of at least 2, not {n}.")
-        self.n = n
+    n: int = 2
+
+    def __post_init__(self) -> None:
+        check_numbers("LocalAgreement", least=2, n=self.n)
 
     def open(self) -> list[UnwrittenTokens]:
         """Return an empty list of previous hypotheses; the newest is appended last."""

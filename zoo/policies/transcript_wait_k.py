@@ -7,12 +7,12 @@ k words behind the transcript. The rules of truncation are in ``zoo/policies/tru
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.truncation import SentenceDetector, paper_truncation, released_truncation
 from zoo.streaming.session import Session
@@ -28,7 +28,7 @@ from zoo.types import (
     Task,
 )
 
-CONVENTIONS = ("paper", "released")
+Convention = Literal["paper", "released"]
 MAX_WORDS = 8  # the released code writes nothing if more words than this may be written
 
 
@@ -62,6 +62,7 @@ class Segment:
     word_starts: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
 
 
+@dataclass(kw_only=True, eq=False)
 class TranscriptWaitK(Policy):
     """Transcribe after each chunk; truncate, or write O = C - k - W words (equation 6).
 
@@ -93,35 +94,23 @@ class TranscriptWaitK(Policy):
         {Capability.TRANSCRIPT, Capability.PREFIX, Capability.AUDIO_TRIMMING}
     )
 
-    def __init__(
-        self,
-        *,
-        k: int,
-        truncate: bool = True,
-        max_seconds: Seconds = 30.0,
-        relaxed: bool = False,
-        abbreviations: Sequence[str] = (),
-        convention: Literal["paper", "released"] = "paper",
-    ) -> None:
-        if convention not in CONVENTIONS:
-            raise unknown_choice("convention of TranscriptWaitK", convention, CONVENTIONS)
-        if k < 1 or max_seconds <= 0:
-            raise ZooError(
-                f"TranscriptWaitK needs k of at least 1 and max_seconds above 0, not {k} and "
-                f"{max_seconds}."
-            )
-        if relaxed and convention == "released":
+    k: int
+    truncate: bool = True
+    max_seconds: Seconds = 30.0
+    relaxed: bool = False
+    abbreviations: Sequence[str] = ()
+    convention: Convention = "paper"
+
+    def __post_init__(self) -> None:
+        check_choice("convention of TranscriptWaitK", self.convention, get_args(Convention))
+        check_numbers("TranscriptWaitK", least=1, k=self.k)
+        check_numbers("TranscriptWaitK", above=0, max_seconds=self.max_seconds)
+        if self.relaxed and self.convention == "released":
             raise ZooError(
                 "TranscriptWaitK: relaxed=true needs convention=paper, because released has its "
                 "own condition."
             )
-        self.k = k
-        self.truncate = truncate
-        self.max_seconds = max_seconds
-        self.relaxed = relaxed
-        self.abbreviations = tuple(abbreviations)
-        self.convention = convention
-        if not truncate:
+        if not self.truncate:
             # The binding reads the needs of the instance.
             self.needs = TranscriptWaitK.needs - {Capability.AUDIO_TRIMMING}  # type: ignore[misc]
 

@@ -1,13 +1,15 @@
 """Turn taking (InfiniSST, section 3.5): the model ends its own turn, so each turn is written."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from zoo.errors import ZooError
+from zoo.errors import check_numbers
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Decision, Request, Seconds
 
 
+@dataclass(eq=False)
 class TurnTaking(Policy):
     """Write every turn completely; an empty turn is a READ (equation 1).
 
@@ -21,12 +23,10 @@ class TurnTaking(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.TURNS})
 
-    def __init__(self, min_start: Seconds = 0.0) -> None:
-        if min_start < 0:
-            raise ZooError(
-                f"Policy TurnTaking needs a min_start of at least 0 seconds, not {min_start}."
-            )
-        self.min_start = min_start
+    min_start: Seconds = 0.0
+
+    def __post_init__(self) -> None:
+        check_numbers("TurnTaking", least=0, min_start=self.min_start)
 
     def decide(self, session: Session, state: None) -> DecisionGenerator:
         """Request one turn per chunk."""

@@ -9,14 +9,14 @@ Source words are either chunks of fixed length (fixed pre-decision) or words of 
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from zoo.errors import ZooError
+from zoo.errors import check_choice, check_numbers
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.streaming.session import Session
 from zoo.types import Capability, Decision, Frames, Hypothesis, Request, Samples, Task
 
-COUNTS = ("chunks", "words")
+Count = Literal["chunks", "words"]
 
 
 @dataclass(slots=True)
@@ -40,6 +40,7 @@ class Progress:
     end: Samples = 0
 
 
+@dataclass(kw_only=True, eq=False)
 class WaitK(Policy):
     """READ until ``k`` source words have been received, then write one word per source word.
 
@@ -58,19 +59,14 @@ class WaitK(Policy):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.PREFIX})
 
-    def __init__(
-        self, *, k: int, words_per_chunk: int = 1, count: Literal["chunks", "words"] = "chunks"
-    ) -> None:
-        if k < 1 or words_per_chunk < 1:
-            raise ZooError(
-                f"WaitK needs k and words_per_chunk of at least 1, not {k} and {words_per_chunk}."
-            )
-        if count not in COUNTS:
-            raise ZooError(f"WaitK needs count to be {' or '.join(COUNTS)}, not {count}.")
-        self.k = k
-        self.words_per_chunk = words_per_chunk
-        self.count = count
-        if count == "words":
+    k: int
+    words_per_chunk: int = 1
+    count: Count = "chunks"
+
+    def __post_init__(self) -> None:
+        check_numbers("WaitK", least=1, k=self.k, words_per_chunk=self.words_per_chunk)
+        check_choice("count of WaitK", self.count, get_args(Count))
+        if self.count == "words":
             # The binding reads the needs of the instance.
             self.needs = WaitK.needs | {Capability.TRANSCRIPT}  # type: ignore[misc]
 

@@ -26,7 +26,7 @@ from zoo.backbones.common.pretrained.loading import (
     load_part,
 )
 from zoo.backbones.ctc.best_path import best_paths, features
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import language as language_of
 from zoo.recognisers.pauses import split_at_pauses
 from zoo.types import SAMPLE_RATE, Seconds
@@ -62,11 +62,8 @@ class NamedRecogniser:
         piece_seconds: Seconds = 25.0,
         dtype: str = "float32",
     ) -> None:
-        if batch_size < 1 or not 1 <= piece_seconds <= 30:
-            raise ZooError(
-                "A recogniser needs batch_size of at least 1 and piece_seconds from 1 to 30, not "
-                f"{batch_size} and {piece_seconds}."
-            )
+        check_numbers("A recogniser", least=1, batch_size=batch_size)
+        check_numbers("A recogniser", least=1, most=30, piece_seconds=piece_seconds)
 
         self.name = name
         self.language = language

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import get_args
 
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.types import ChunkTime, Convention, Instance, Seconds, queue_finish_times
 
 
@@ -48,8 +48,7 @@ def with_convention(instance: Instance, convention: Convention) -> Instance:
     Raises:
         ZooError: The convention is unknown, or the units and their chunk numbers differ in number.
     """
-    if convention not in get_args(Convention):
-        raise unknown_choice("elapsed convention", convention, get_args(Convention))
+    check_choice("elapsed convention", convention, get_args(Convention))
     if not instance.chunks:
         return instance
     if len(instance.chunk_indices) != len(instance.units):

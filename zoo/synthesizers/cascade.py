@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from zoo.backbones.common.batches import put
 from zoo.languages import Language
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
@@ -26,9 +27,8 @@ class Cascade(Synthesizer):
 
         if pronounceable:
             texts = [writes[index].text.strip() for index in pronounceable]
-            synthesised = self.synthesize_texts(texts, writes[0].session.target_language)
-            for index, waveform in zip(pronounceable, synthesised, strict=True):
-                waveforms[index] = waveform
+            target = writes[0].session.target_language
+            put(waveforms, pronounceable, self.synthesize_texts(texts, target))
         return waveforms
 
     @abstractmethod

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo.data.minitalks.speech import Speaker
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
 
@@ -35,12 +35,8 @@ class Espeak(Cascade):
     def __init__(
         self, *, voice: str | None = None, rate: int = 165, pitch: int = 60, pitch_range: int = 0
     ) -> None:
-        if not 80 <= rate <= 450:
-            raise ZooError(f"Espeak needs a rate of 80 to 450 words per minute, not {rate}.")
-        if not (0 <= pitch <= 99 and 0 <= pitch_range <= 99):
-            raise ZooError(
-                f"Espeak needs pitch and pitch_range of 0 to 99, not {pitch} and {pitch_range}."
-            )
+        check_numbers("Espeak", least=80, most=450, rate=rate)
+        check_numbers("Espeak", least=0, most=99, pitch=pitch, pitch_range=pitch_range)
 
         self.voice = voice
         self.rate = rate

@@ -5,14 +5,14 @@ that belong to earlier tokens are cut off.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone, Speaking, Units, UnitSpeech
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.synthesizers.assignment import (
     Assignment,
@@ -31,6 +31,7 @@ Close = Literal["always", "never", "at_end"]
 Context = Literal["history", "none"]
 
 
+@dataclass(kw_only=True, eq=False)
 class SimulU(Synthesizer):
     """Synthesises kept and new tokens together and returns the samples of the new tokens.
 
@@ -56,44 +57,31 @@ class SimulU(Synthesizer):
 
     needs: ClassVar[frozenset[Capability]] = frozenset({Capability.SPEECH})
 
-    def __init__(
-        self,
-        *,
-        layer: int | None = None,
-        offset: int = 0,
-        normalisation: Normalisation = "none",
-        assignment: Assignment = "argmax",
-        discard: Discard = "count",
-        counting: Counting = "durations",
-        close: Close = "always",
-        context: Context = "history",
-        fade_seconds: Seconds = 0.0,
-    ) -> None:
-        _check_option("offset", offset, (0, -1))
-        _check_option("normalisation", normalisation, get_args(Normalisation))
-        _check_option("assignment", assignment, get_args(Assignment))
-        _check_option("discard", discard, get_args(Discard))
-        _check_option("counting", counting, get_args(Counting))
-        _check_option("close", close, get_args(Close))
-        _check_option("context", context, get_args(Context))
-        if fade_seconds < 0:
-            raise ZooError(f"SimulU needs fade_seconds of at least 0, not {fade_seconds}.")
-        if counting == "units" and discard == "keep_new":
+    layer: int | None = None
+    offset: int = 0
+    normalisation: Normalisation = "none"
+    assignment: Assignment = "argmax"
+    discard: Discard = "count"
+    counting: Counting = "durations"
+    close: Close = "always"
+    context: Context = "history"
+    fade_seconds: Seconds = 0.0
+    _decoder: Speaking | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        check_choice("synthesizer.offset", self.offset, (0, -1))
+        check_choice("synthesizer.normalisation", self.normalisation, get_args(Normalisation))
+        check_choice("synthesizer.assignment", self.assignment, get_args(Assignment))
+        check_choice("synthesizer.discard", self.discard, get_args(Discard))
+        check_choice("synthesizer.counting", self.counting, get_args(Counting))
+        check_choice("synthesizer.close", self.close, get_args(Close))
+        check_choice("synthesizer.context", self.context, get_args(Context))
+        check_numbers("SimulU", least=0, fade_seconds=self.fade_seconds)
+        if self.counting == "units" and self.discard == "keep_new":
             raise ZooError(
                 "synthesizer.counting=units cuts off the front; choose a discard other than "
                 "keep_new."
             )
-
-        self.layer = layer
-        self.offset = offset
-        self.normalisation: Normalisation = normalisation
-        self.assignment: Assignment = assignment
-        self.discard: Discard = discard
-        self.counting: Counting = counting
-        self.close: Close = close
-        self.context: Context = context
-        self.fade_samples = round(fade_seconds * SAMPLE_RATE)
-        self._decoder: Speaking | None = None
 
     def load(self, backbone: Backbone) -> None:
         """Use the speech decoder of the backbone; see ``Synthesizer``.
@@ -173,7 +161,7 @@ class SimulU(Synthesizer):
         samples = select_samples(
             voiced.samples, keep.to(durations.device), durations, unit_samples=unit_samples
         )
-        return fade(samples, self.fade_samples)
+        return fade(samples, round(self.fade_seconds * SAMPLE_RATE))
 
 
 def without_history(write: SpeechRequest) -> SpeechRequest:
@@ -219,8 +207,3 @@ def fade(samples: Tensor, length: int) -> Tensor:
     return torch.cat(
         [samples[:length] * ramp, samples[length:-length], samples[-length:] * ramp.flip(0)]
     )
-
-
-def _check_option(option: str, value: object, choices: Sequence[object]) -> None:
-    if value not in choices:
-        raise unknown_choice(f"synthesizer.{option}", value, choices)

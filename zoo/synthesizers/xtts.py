@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
 from zoo.types import SAMPLE_RATE
@@ -50,8 +50,7 @@ class XTTS(Cascade, nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if temperature <= 0:
-            raise ZooError(f"XTTS needs a temperature above 0, not {temperature}.")
+        check_numbers("XTTS", above=0, temperature=temperature)
 
         self.name = name
         self.reference = reference

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
 from zoo.languages import language
 from zoo.policies.base import Policy
@@ -105,11 +105,8 @@ class StreamingSystem(lightning.LightningModule):
         knob: Knob | None = None,
     ) -> None:
         super().__init__()
-        if chunk_seconds <= 0 or latency_multiplier < 1:
-            raise ZooError(
-                f"System {name!r} needs chunk_seconds above 0 and a latency_multiplier of at "
-                f"least 1, not {chunk_seconds} and {latency_multiplier}."
-            )
+        check_numbers(f"System {name!r}", above=0, chunk_seconds=chunk_seconds)
+        check_numbers(f"System {name!r}", least=1, latency_multiplier=latency_multiplier)
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
         self.name = name
         self.source_language = language(source_language)

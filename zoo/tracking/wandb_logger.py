@@ -17,7 +17,7 @@ from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.tracking.csv_logger import plain_values
 from zoo.tracking.run import Run
 from zoo.types import Seconds
@@ -58,8 +58,8 @@ class WandbSettings:
     init_timeout: Seconds = 30.0
 
     def __post_init__(self) -> None:
-        if self.mode is not None and self.mode not in MODES:
-            raise unknown_choice("W&B mode", self.mode, MODES)
+        if self.mode is not None:
+            check_choice("W&B mode", self.mode, MODES)
 
 
 def resolve_mode(setting: Mode | None, environment: Mapping[str, str] = os.environ) -> Mode:

@@ -1,6 +1,7 @@
 """Training batches as a pure function of (seed, step, rank), the same in a resumed run."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import lightning
@@ -13,6 +14,7 @@ from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
 
 
+@dataclass(eq=False)
 class StepBatches(Dataset[Any]):
     """Item ``step`` is the whole batch of that global step.
 
@@ -26,22 +28,12 @@ class StepBatches(Dataset[Any]):
             steps; two parts on one rank equal one part on each of two ranks.
     """
 
-    def __init__(
-        self,
-        samplers: Mapping[str, ExampleSampler],
-        curriculum: Curriculum,
-        objectives: Mapping[str, Objective],
-        *,
-        seed: int,
-        rank: int,
-        parts: int = 1,
-    ) -> None:
-        self.samplers = samplers
-        self.curriculum = curriculum
-        self.objectives = objectives
-        self.seed = seed
-        self.rank = rank
-        self.parts = parts
+    samplers: Mapping[str, ExampleSampler]
+    curriculum: Curriculum
+    objectives: Mapping[str, Objective]
+    seed: int
+    rank: int
+    parts: int = 1
 
     def __getitem__(self, item: int) -> Any:
         step, part = divmod(item, self.parts)
@@ -106,9 +98,3 @@ class TrainingData(lightning.LightningDataModule):
             # a DataLoader without a generator draws from torch's global one once per start
             generator=torch.Generator().manual_seed(self._seed),
         )
-
-    def transfer_batch_to_device(
-        self, batch: Any, device: torch.device, dataloader_idx: int
-    ) -> Any:
-        """Batches are dataclasses with a ``to``."""
-        return batch.to(device)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from zoo.data.sampling import BatchShape, Sampling
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.types import Seconds
 
 
@@ -64,13 +64,9 @@ class Stage:
                 f"A training stage needs chunks and multipliers of at least 1 to draw from, "
                 f"not {list(self.chunks)} and {list(self.multipliers)}."
             )
-        if self.examples is not None and self.examples < 1:
-            raise ZooError(f"A training stage needs examples of at least 1, not {self.examples}.")
-        if self.steps < 0 or self.batch_seconds <= 0:
-            raise ZooError(
-                f"A training stage needs steps of at least 0 and batch_seconds above 0, "
-                f"not {self.steps} and {self.batch_seconds}."
-            )
+        check_numbers("A training stage", least=1, examples=self.examples)
+        check_numbers("A training stage", least=0, steps=self.steps)
+        check_numbers("A training stage", above=0, batch_seconds=self.batch_seconds)
 
     def factor(self, step: int) -> float:
         """Return the learning-rate factor in [0, 1] at ``step`` of this stage, counted from 0."""

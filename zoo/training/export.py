@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from zoo.data.corpora import MiniTalks
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -44,8 +44,7 @@ def export(
     Raises:
         ZooError: The dtype is unknown, or the folder already holds a model.
     """
-    if dtype not in DTYPES:
-        raise unknown_choice("dtype", dtype, DTYPES)
+    check_choice("dtype", dtype, DTYPES)
     if (folder / "model.safetensors").exists():
         raise ZooError(f"{folder} already holds an exported model; move it away first.")
     system.backbone.save(folder, DTYPES[dtype])

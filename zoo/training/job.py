@@ -25,7 +25,7 @@ from zoo.config import (
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice
 from zoo.evaluation.sources import check_talks
 from zoo.files import atomic_folder
 from zoo.languages import language
@@ -48,8 +48,7 @@ def train(cfg: Config) -> None:
     """
     if cfg.resume is not None and is_multirun():
         raise ZooError("resume=... continues one run; it cannot go with a multirun.")
-    if cfg.export_dtype not in DTYPES:
-        raise unknown_choice("export_dtype", cfg.export_dtype, DTYPES)
+    check_choice("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
     options = build(cfg.trainer)
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])

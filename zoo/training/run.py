@@ -18,7 +18,7 @@ from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.sampling import Sampler, Sampling, TalkEncoder
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import TrainingData
@@ -83,10 +83,7 @@ class TrainingSettings:
                 interval is out of range.
         """
         for stage in self.curriculum.stages:
-            if stage.objective not in self.objectives:
-                raise unknown_choice(
-                    f"objective of stage {stage.name!r}", stage.objective, self.objectives
-                )
+            check_choice(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
             self._check_sampling(stage)
         self._check_encoded()
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
@@ -94,8 +91,7 @@ class TrainingSettings:
                 f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}."
             )
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
-            if getattr(self, name) < 1:
-                raise ZooError(f"training.{name} must be at least 1, not {getattr(self, name)}.")
+            check_numbers("training", least=1, **{name: getattr(self, name)})
 
     def stages(self) -> list[Stage]:
         """Return the stages that have at least one step."""

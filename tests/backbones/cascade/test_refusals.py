@@ -50,7 +50,7 @@ def test_no_alignment_is_returned() -> None:
     ("options", "message"),
     [
         ({"max_tokens": 0}, "max_tokens of at least 1"),
-        ({"plain": 1.5}, "a share, from 0 to 1"),
+        ({"plain": 1.5}, "plain from 0 to 1"),
         ({"written": "twice"}, "choose one of: prompt, answer, both"),
         ({"transcriber_target": "both"}, "choose one of: source, target"),
         ({"template": Template(instruction="{transcript}")}, r"goes with backbone\.written=answer"),

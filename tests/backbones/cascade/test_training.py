@@ -116,7 +116,7 @@ def test_forward_is_what_decode_runs(make: Make) -> None:
             for place, label in enumerate(labels.tolist())
             if label != IGNORED
         ]
-    told = backbone(batch.to("cpu"))
+    told = backbone(batch)
     assert told["loss"].item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-9)
     assert 0 <= told["token_accuracy"].item() <= 1
 

@@ -18,11 +18,11 @@ from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
-from zoo.backbones.common.teacher_forcing import causal_logits, token_accuracy, token_loss
+from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
 from zoo.data.excerpts import ExcerptConfig
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
@@ -121,18 +121,13 @@ class Cascade(Backbone):
         """
         super().__init__()
         _check_transcriber(transcriber)
-        if written not in get_args(Written):
-            raise unknown_choice("value of written", written, get_args(Written))
-        if transcriber_target not in TRANSCRIBER_TARGETS:
-            raise unknown_choice("transcriber_target", transcriber_target, TRANSCRIBER_TARGETS)
+        check_choice("value of written", written, get_args(Written))
+        check_choice("transcriber_target", transcriber_target, TRANSCRIBER_TARGETS)
+        check_numbers("A cascade", least=1, max_tokens=max_tokens)
+        check_numbers("A cascade", least=0, most=1, plain=plain)
         if written != "answer" and not template.quotes:
             raise ZooError(
                 "An instruction without {translation} goes with backbone.written=answer only."
-            )
-        if max_tokens < 1 or not 0 <= plain <= 1:
-            raise ZooError(
-                "A cascade needs max_tokens of at least 1 and plain, a share, from 0 to 1; not "
-                f"{max_tokens}, {plain}."
             )
         if name is None and tokenizer is None:
             raise ZooError(
@@ -428,10 +423,7 @@ class Cascade(Backbone):
             Scalars ``loss`` and ``token_accuracy`` over all labelled tokens.
         """
         logits, targets = causal_logits(self.translator, batch.labels, input_ids=batch.input_ids)
-        return {
-            "loss": token_loss(logits, targets),
-            "token_accuracy": token_accuracy(logits, targets),
-        }
+        return token_losses(logits, targets)
 
 
 def _check_transcriber(transcriber: Backbone) -> None:

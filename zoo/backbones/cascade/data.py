@@ -10,14 +10,14 @@ from random import Random
 from torch import Tensor
 
 from zoo.backbones.cascade.prompt import Prompt
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.data.excerpts import Excerpt
 from zoo.data.spelling import spelling
 from zoo.languages import language
 
 
 @dataclass(slots=True)
-class TextBatch(TensorBatch):
+class TextBatch:
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo.backbones.common.teacher_forcing import at_least_float32
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 
 # Layer index to the indices of the heads whose attention is used; None selects all heads.
 Heads = Mapping[int, Sequence[int] | None]
@@ -66,10 +66,7 @@ class AlignmentConfig:
                 "The alignment's median_filter must be an odd number of frames or 0, not "
                 f"{self.median_filter}."
             )
-        if self.ignore_last < 0:
-            raise ZooError(
-                f"The alignment's ignore_last must be at least 0 frames, not {self.ignore_last}."
-            )
+        check_numbers("The alignment", least=0, ignore_last=self.ignore_last)
 
     def chosen(self, *, layers: int, heads: int) -> Heads:
         """Return the configured heads by layer.

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from zoo.backbones.common.batches import pick
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Samples
 
@@ -56,9 +57,7 @@ def encoder_memories(
         index for index, span in enumerate(spans) if sessions[index].backbone_state.span != span
     ]
     if changed:
-        encoded = encode(
-            [sessions[index] for index in changed], [waves[index] for index in changed]
-        )
+        encoded = encode(pick(sessions, changed), pick(waves, changed))
         for index, memory in zip(changed, encoded, strict=True):
             state: StreamState = sessions[index].backbone_state
             state.memory = memory

@@ -22,7 +22,7 @@ from zoo.backbones.common.pretrained.weights import (
     save_tensors,
     tensor_files,
 )
-from zoo.errors import ZooError, shorten_list
+from zoo.errors import ZooError, check_choice, check_numbers, shorten_list
 
 ADAPTER = "speech"
 WITHIN = (".lora_A.", ".lora_B.")
@@ -50,12 +50,10 @@ class LoraConfig:
 
     def __post_init__(self) -> None:
         """Raises ZooError for a rank below 1, a dropout outside [0, 1) and an unknown ``save``."""
-        if self.rank < 1:
-            raise ZooError(f"A LoRA needs a rank of at least 1, not {self.rank}.")
+        check_numbers("A LoRA", least=1, rank=self.rank)
         if not 0 <= self.dropout < 1:
             raise ZooError(f"A LoRA's dropout is a share from 0 to below 1, not {self.dropout}.")
-        if self.save not in ("merged", "adapter"):
-            raise ZooError(f"A LoRA is saved as merged or adapter, not {self.save!r}.")
+        check_choice("save of a LoRA", self.save, ("merged", "adapter"))
 
     @property
     def scaling(self) -> float:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 
 Stop = Callable[[list[int]], bool]  # receives the generated ids; returns whether to stop
 
@@ -99,13 +99,9 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         """Raises ZooError for a value out of range and for options that prevent an end."""
-        if self.beams < 1:
-            raise ZooError(f"The search needs beams of at least 1, not {self.beams}.")
-        if self.repetition_penalty <= 0 or self.no_repeat_ngram < 0:
-            raise ZooError(
-                "The search needs a repetition_penalty above 0 and a no_repeat_ngram of at least "
-                f"0, not {self.repetition_penalty} and {self.no_repeat_ngram}."
-            )
+        check_numbers("The search", least=1, beams=self.beams)
+        check_numbers("The search", above=0, repetition_penalty=self.repetition_penalty)
+        check_numbers("The search", least=0, no_repeat_ngram=self.no_repeat_ngram)
         if self.repetition == "prompt" and self.no_repeat_ngram == 1:
             raise ZooError(
                 "A search with repetition=prompt needs a no_repeat_ngram other than 1: the end "

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -11,19 +10,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 IGNORED = -100  # label of a position without a loss, as in cross_entropy
-
-
-class TensorBatch:
-    """Base class of batch dataclasses; ``to`` moves all tensor fields to a device."""
-
-    def to(self, device: torch.device | str) -> Self:
-        """Return a copy of the batch whose tensor fields are on ``device``."""
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        values = {name: getattr(self, name) for name in names}
-        moved = {
-            name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)
-        }
-        return replace(self, **moved)  # type: ignore[type-var]
 
 
 def pad_ids(rows: Iterable[Sequence[int]], padding: int) -> Tensor:
@@ -54,6 +40,11 @@ def token_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Te
 def token_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
     """Share of rows of logits (n, vocabulary) whose argmax equals the label."""
     return (logits.argmax(-1) == labels).float().mean()
+
+
+def token_losses(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Scalars ``loss`` and ``token_accuracy`` of logits (n, vocabulary) and labels (n,)."""
+    return {"loss": token_loss(logits, labels), "token_accuracy": token_accuracy(logits, labels)}
 
 
 def causal_logits(decoder: Any, labels: Tensor, **inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch
+from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.ctc.augmentation import Augmentation
 from zoo.backbones.ctc.ctc import CTC
 from zoo.backbones.ctc.spelling import Spelling
@@ -32,7 +32,7 @@ PHONEMES = 1024
 
 
 @dataclass
-class RecognitionBatch(TensorBatch):
+class RecognitionBatch:
     """A batch of augmented speech with letter labels and phoneme labels.
 
     Attributes:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.search import Answer, Context
 from zoo.backbones.common.speech_llm.data import Batch, Output
@@ -151,9 +152,7 @@ class InfiniSST(SpeechLLM):
         blocks = [take_chunks(session) for session in sessions]
         live = [index for index, block in enumerate(blocks) if block.numel()]
         if live:
-            answers = self._generate_turns(
-                [sessions[index] for index in live], [blocks[index] for index in live]
-            )
+            answers = self._generate_turns(pick(sessions, live), pick(blocks, live))
             for index, answer in zip(live, answers, strict=True):
                 hypotheses[index] = self._hypothesis(sessions[index], answer)
         return hypotheses

@@ -7,6 +7,7 @@ from torch import Tensor
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
+from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
 from zoo.data.sampling import Sampler
@@ -84,7 +85,7 @@ class Trajectories(Objective):
     def losses(self, backbone: Backbone, batch: Batch) -> dict[str, Tensor]:
         """Return ``loss`` and ``token_accuracy``, scalars over the labelled tokens."""
         output = backbone(batch)
-        accuracy = (output.logits.argmax(-1) == output.targets).float().mean()
+        accuracy = token_accuracy(output.logits, output.targets)
         return {"loss": output.loss, "token_accuracy": accuracy}
 
     def _dialogue(self, prompt: Prompt, segment: RobustSegment) -> Trajectory:

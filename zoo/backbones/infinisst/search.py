@@ -6,7 +6,7 @@ from typing import Literal
 
 from zoo.backbones.common.search import Answer, Context, Continuation, SearchConfig
 from zoo.backbones.common.search import search as search_text
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,12 @@ class TurnSearchConfig(SearchConfig):
     def __post_init__(self) -> None:
         """Raises ZooError if an option is out of range or a turn could not have a single id."""
         SearchConfig.__post_init__(self)
-        if self.tokens_per_chunk < 1:
-            raise ZooError(
-                f"The search needs tokens_per_chunk of at least 1, not {self.tokens_per_chunk}."
-            )
+        check_numbers("The search", least=1, tokens_per_chunk=self.tokens_per_chunk)
+        check_numbers("The search", least=0, lookback=self.lookback)
         if self.at_limit == "drop" and self.tokens_per_chunk == 1:
             raise ZooError(
                 "A search with at_limit=drop needs tokens_per_chunk of at least 2: no id could be "
                 "kept."
-            )
-        if self.lookback is not None and self.lookback < 0:
-            raise ZooError(
-                "The search needs a lookback of at least 0 target ids (or null), not "
-                f"{self.lookback}."
             )
 
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from zoo.backbones.common.causal.decoder import rotary_of
 from zoo.backbones.common.search import Answer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
-from zoo.errors import ZooError
+from zoo.errors import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class WindowConfig:
 
     def __post_init__(self) -> None:
         """Raises ZooError if ``size`` is negative."""
-        if self.size < 0:
-            raise ZooError(f"The window needs a size of at least 0, not {self.size}.")
+        check_numbers("The window", least=0, size=self.size)
 
 
 @dataclass(slots=True)

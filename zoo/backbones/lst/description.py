@@ -17,7 +17,7 @@ from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 
 DESCRIPTION = "config.yaml"
 FILES = ("*.safetensors", "*.json", "*.jinja", DESCRIPTION)
@@ -49,8 +49,7 @@ class Description:
 
     def __post_init__(self) -> None:
         """Raises ZooError if ``block_chunks`` is negative."""
-        if self.block_chunks < 0:
-            raise ZooError(f"LST needs block_chunks of at least 0, not {self.block_chunks}.")
+        check_numbers("LST", least=0, block_chunks=self.block_chunks)
 
 
 def describe(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Description:

@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.feature_cache import FeatureCache
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.encoder_memory import (
     OFFLINE,
@@ -38,7 +39,7 @@ from zoo.backbones.lst.data import EMBEDDING_SAMPLES, Collator
 from zoo.backbones.lst.description import describe, local_folder, read_description
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.talks import Talk
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Samples, UnitKind
 
@@ -137,8 +138,7 @@ class LST(SpeechLLM):
             dtype=dtype,
             suppress=search.suppress,
         )
-        if max_tokens < 1:
-            raise ZooError(f"LST needs max_tokens of at least 1, not {max_tokens}.")
+        check_numbers("LST", least=1, max_tokens=max_tokens)
         self.block_chunks = description.block_chunks
         self.alignment = description.alignment
         self.search = search
@@ -277,14 +277,8 @@ class LST(SpeechLLM):
         hypotheses = [text.unchanged(aligned=aligned) for text in texts]
         live = [index for index, frames in enumerate(speech) if len(frames)]
         if live:
-            continued = self._continue(
-                [texts[index] for index in live],
-                [requests[index] for index in live],
-                [speech[index] for index in live],
-                aligned,
-            )
-            for index, hypothesis in zip(live, continued, strict=True):
-                hypotheses[index] = hypothesis
+            given = pick(texts, live), pick(requests, live), pick(speech, live)
+            put(hypotheses, live, self._continue(*given, aligned))
         return hypotheses
 
     def _continue(

@@ -10,13 +10,13 @@ from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.encoder_decoder.data import decoder_rows
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.backbones.seamless_m4t.encoder import training_features
 from zoo.data.excerpts import Excerpt
 
 
 @dataclass(slots=True)
-class SpeechBatch(TensorBatch):
+class SpeechBatch:
     """A batch of source speech and decoder ids.
 
     Attributes:

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import SeamlessM4TFeatureExtractor
 
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, Filterbank, Spectrogram, stacked
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     load_part,
@@ -87,9 +88,7 @@ def encode_waves(
     memories = [no_frames] * len(inputs)
     non_empty = [index for index, features in enumerate(inputs) if len(features)]
     if non_empty:
-        outputs = encode_features(encoder, [inputs[index] for index in non_empty])
-        for index, output in zip(non_empty, outputs, strict=True):
-            memories[index] = output
+        put(memories, non_empty, encode_features(encoder, pick(inputs, non_empty)))
     return memories
 
 

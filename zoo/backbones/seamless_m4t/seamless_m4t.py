@@ -16,7 +16,7 @@ from transformers import (
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import OFFLINE, StreamState
+from zoo.backbones.common.encoder_memory import OFFLINE
 from zoo.backbones.common.pretrained.loading import (
     check_tokenizer,
     load_network,
@@ -98,14 +98,6 @@ class SeamlessM4T(EncoderDecoder):
         self.end = self.languages.end
         self.encoder = network.speech_encoder
         self.decoder = Decoder(network.text_decoder, network.lm_head)
-
-    def open(self, session: Session) -> StreamState:
-        """Return an empty state for a new stream.
-
-        Raises ZooError if the model does not write the session's target language.
-        """
-        self.opening(session, Task.TRANSLATION)
-        return StreamState(features=self.spectrogram.open())
 
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the control ids before the text: start, and the language of the text.

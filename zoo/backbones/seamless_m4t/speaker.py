@@ -17,7 +17,7 @@ from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import run_layers
 from zoo.backbones.common.search import Context, SearchConfig, search
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples
 
@@ -77,8 +77,7 @@ class UnitSpeaker(nn.Module):
         vocoder_config = self.vocoder.config
         name = self.languages.name
         voices = vocoder_config.vocoder_num_spkrs
-        if self.max_units < 1:
-            raise ZooError(f"Speech needs max_units of at least 1, not {self.max_units}.")
+        check_numbers("Speech", least=1, max_units=self.max_units)
         if not 0 <= self.voice < voices:
             raise ZooError(
                 f"The vocoder of {name} has the voices 0 to {voices - 1}, not {self.voice}."

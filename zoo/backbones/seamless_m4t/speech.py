@@ -17,10 +17,9 @@ from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.backbones.common.encoder_decoder.branches import Branch
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_network, load_part
 from zoo.backbones.common.search import SearchConfig
-from zoo.backbones.common.teacher_forcing import token_accuracy, token_loss
+from zoo.backbones.common.teacher_forcing import token_losses
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
     STRIDE,
@@ -205,14 +204,6 @@ class SeamlessM4TSpeech(EncoderDecoder):
         if self.codebook is not None:
             self.codebook.save(folder)
 
-    def open(self, session: Session) -> StreamState:
-        """Return an empty state for a new stream.
-
-        Raises ZooError if the model does not write the session's target language.
-        """
-        self.opening(session, Task.TRANSLATION)
-        return StreamState(features=self.spectrogram.open())
-
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the control ids before the text: start, and the language of the text.
 
@@ -289,10 +280,7 @@ class SeamlessM4TSpeech(EncoderDecoder):
         """
         memory, mask = self.memories(batch.features, batch.lengths)
         logits, labels = self.decoder.teacher_forced(batch.inputs, batch.labels, memory, mask)
-        return {
-            "loss": token_loss(logits, labels),
-            "token_accuracy": token_accuracy(logits, labels),
-        }
+        return token_losses(logits, labels)
 
     def memories(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Encode a padded batch.

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.encoder_decoder.data import decoder_rows
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.wav2text.transcript import SourceWords
 from zoo.data.excerpts import Excerpt
@@ -17,7 +17,7 @@ from zoo.types import Samples
 
 
 @dataclass(slots=True)
-class OfflineBatch(TensorBatch):
+class OfflineBatch:
     """Padded batch of audio, decoder inputs, target labels and source words.
 
     A memory frame is an output of the adapter, which the decoder's cross-attention attends to. One

@@ -43,7 +43,7 @@ from zoo.backbones.wav2text.data import Collator, OfflineBatch
 from zoo.backbones.wav2text.transcript import SourceWords, best_path
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, shorten_list
+from zoo.errors import ZooError, check_numbers, shorten_list
 from zoo.streaming.session import Session
 from zoo.types import Capability, Hypothesis, Request, Samples, Task
 
@@ -128,8 +128,7 @@ class Wav2Text(EncoderDecoder):
             raise ZooError(
                 "Wav2Text needs a tokenizer: name a folder that has one, or a checkpoint."
             )
-        if block_chunks < 1:
-            raise ZooError(f"Wav2Text needs block_chunks of at least 1, not {block_chunks}.")
+        check_numbers("Wav2Text", least=1, block_chunks=block_chunks)
         self.encoder_config = encoder
         self.decoder_fields = dict(decoder)
         if unknown := sorted(self.decoder_fields.keys() - Speech2TextConfig().to_dict().keys()):

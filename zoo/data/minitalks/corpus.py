@@ -22,7 +22,7 @@ from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, run_script, unknown_choice
+from zoo.errors import ZooError, check_choice, run_script
 from zoo.files import atomic_file
 from zoo.progress import tracked
 
@@ -43,8 +43,7 @@ def build(split: str, *, cache: Path | None = None, talks: int | None = None) ->
         ZooError: the split is unknown, ``talks`` is less than 1, the cache is not writable, or the
             test set differs from the frozen one.
     """
-    if split not in SPLITS:
-        raise unknown_choice("split", split, SPLITS)
+    check_choice("split", split, SPLITS)
     if talks is not None and talks < 1:
         raise ZooError(f"A corpus needs at least 1 talk, not {talks}.")
     result = _build(split, folder=corpus_folder(cache) / split, talks=talks)

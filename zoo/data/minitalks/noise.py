@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.types import SAMPLE_RATE, Seconds
 
 Wave = NDArray[np.float64]
@@ -77,8 +77,7 @@ def noise(
     Raises:
         ZooError: ``kind`` is unknown.
     """
-    if kind not in KINDS:
-        raise unknown_choice("noise", kind, KINDS)
+    check_choice("noise", kind, KINDS)
     time = np.arange(max(1, round(duration * SAMPLE_RATE))) / SAMPLE_RATE
     wave = KINDS[kind](time, generator) * np.minimum(1, np.minimum(time, time[::-1]) / FADE)
     return (peak * wave / max(float(np.abs(wave).max()), 1e-9)).astype(np.float32)

@@ -12,7 +12,7 @@ from zoo.data.minitalks.grammar import Sentence, sentence
 from zoo.data.minitalks.noise import KINDS, noise
 from zoo.data.minitalks.speech import Speaker
 from zoo.data.talks import Segment, Talk, Word
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.types import SAMPLE_RATE, Seconds
 
 VOICES = (
@@ -87,8 +87,7 @@ def plans(split: str, *, talks: int | None = None) -> list[TalkPlan]:
     Raises:
         ZooError: ``split`` is unknown.
     """
-    if split not in SPLITS:
-        raise unknown_choice("split", split, SPLITS)
+    check_choice("split", split, SPLITS)
     used: set[str] = set()
     for name, spec in SPLITS.items():
         count = spec.talks if name != split or talks is None else min(talks, spec.talks)

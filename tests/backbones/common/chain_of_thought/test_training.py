@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from lightning.fabric.utilities import move_data_to_device
 from torch import Tensor
 from transformers import AutoTokenizer
 
@@ -150,7 +151,7 @@ def test_checkpointing_by_either_name(name: str) -> None:
 
 def test_a_batch_moves(make: Make) -> None:
     batch = make().collator()(PIECES)
-    moved = batch.to("meta")
+    moved = move_data_to_device(batch, "meta")
     assert isinstance(moved, ChainOfThoughtBatch)
     assert {moved.features.device.type, moved.labels.device.type, moved.transcript.device.type} == {
         "meta"

@@ -188,11 +188,11 @@ def test_without_weight_there_is_no_guide(speaking: SeamlessM4TSpeech, clips: li
 
 
 def test_what_cannot_be_trained_is_refused(speaking: SeamlessM4TSpeech) -> None:
-    with pytest.raises(ZooError, match="open is a share"):
+    with pytest.raises(ZooError, match="open from 0 to 1"):
         TextToUnit(open=1.5)
-    with pytest.raises(ZooError, match="noise is a share"):
+    with pytest.raises(ZooError, match="noise from 0 to 1"):
         TextToUnit(noise=-0.1)
-    with pytest.raises(ZooError, match="guide is at least 0"):
+    with pytest.raises(ZooError, match="guide of at least 0"):
         TextToUnit(guide=-0.1)
     speaking.codebook = None
     with pytest.raises(ZooError, match="has no codebook"):

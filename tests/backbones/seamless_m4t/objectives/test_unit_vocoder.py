@@ -168,9 +168,9 @@ def test_only_a_backbone_with_units_of_its_own_is_trained(speaking: SeamlessM4TS
     speaking.speaker.unit_samples = 640
     with pytest.raises(ZooError, match="have 320 samples each; the units of this vocoder have 640"):
         UnitVocoder().prepare([], speaking)
-    with pytest.raises(ZooError, match="pieces and frames of at least 1, not 0 and 40"):
+    with pytest.raises(ZooError, match="pieces of at least 1, not 0"):
         UnitVocoder(pieces=0)
-    with pytest.raises(ZooError, match="weights of at least 0, not -1"):
+    with pytest.raises(ZooError, match="mel of at least 0, not -1"):
         UnitVocoder(mel=-1)
 
 

@@ -9,7 +9,7 @@ of its transcript. Neither shortcut changes the generated tokens.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
 from zoo.backbones.common.audio.spectrogram import Spectrogram
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
 from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
@@ -39,19 +40,11 @@ from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.unspaced import Vocabularies
 from zoo.backbones.common.text.vocabulary import containing
 from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 GREEDY = SearchConfig()
-
-
-Value = TypeVar("Value")
-
-
-def pick(values: Sequence[Value], indices: Sequence[int]) -> list[Value]:
-    """Return the values at these indices."""
-    return [values[index] for index in indices]
 
 
 class ChainOfThought(Backbone):
@@ -139,8 +132,7 @@ class ChainOfThought(Backbone):
             raise ZooError(
                 f"{self.noun} needs backbone.name, or backbone.config and backbone.tokenizer."
             )
-        if max_tokens < 1:
-            raise ZooError(f"A chain of thought needs max_tokens of at least 1, not {max_tokens}.")
+        check_numbers("A chain of thought", least=1, max_tokens=max_tokens)
         self.vocabularies = Vocabularies(words)
         self.name = name
         self.config = config or {}
@@ -374,9 +366,7 @@ class ChainOfThought(Backbone):
         ]
         if translated:
             given = pick(sessions, translated), pick(requests, translated), pick(speech, translated)
-            translations = self._translate(*given, aligned=aligned)
-            for index, hypothesis in zip(translated, translations, strict=True):
-                hypotheses[index] = hypothesis
+            put(hypotheses, translated, self._translate(*given, aligned=aligned))
         return hypotheses
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
@@ -405,9 +395,7 @@ class ChainOfThought(Backbone):
         if encodable:
             hidden, _ = self.encode([inputs[index].to(device, dtype) for index in encodable])
             lengths = [len(states) for states in hidden]
-            projected = self.project(torch.cat(hidden)).split(lengths)
-            for index, embeddings in zip(encodable, projected, strict=True):
-                speech[index] = embeddings
+            put(speech, encodable, self.project(torch.cat(hidden)).split(lengths))
         return speech
 
     def _transcribe(self, sessions: Sequence[Session], speech: Sequence[Tensor]) -> None:

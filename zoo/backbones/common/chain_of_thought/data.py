@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 from zoo.errors import ZooError
 from zoo.languages import Language
 
@@ -38,7 +38,7 @@ class TalkPiece(Protocol):
 
 
 @dataclass(slots=True)
-class ChainOfThoughtBatch(TensorBatch):
+class ChainOfThoughtBatch:
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:

@@ -15,6 +15,8 @@ from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, dtype_named
 from zoo.backbones.common.alignment import AlignmentConfig, Heads
+from zoo.backbones.common.audio.spectrogram import Spectrogram
+from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.encoder_decoder.branches import Branch, EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_memory import (
@@ -27,7 +29,7 @@ from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.search import Answer, Context, SearchConfig
 from zoo.backbones.common.search import search as search_text
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKind
 
@@ -40,6 +42,7 @@ class EncoderDecoder(Backbone):
 
     Attributes:
         decoder: Text decoder.
+        spectrogram: Computes the feature frames of the encoder.
         tokenizer: Tokenizer of the target text.
         end: Id of the token that ends a text.
         never: Ids that are never generated.
@@ -49,6 +52,7 @@ class EncoderDecoder(Backbone):
     exposes: ClassVar[frozenset[Capability]] = OFFLINE
 
     decoder: Decoder
+    spectrogram: Spectrogram
     tokenizer: PreTrainedTokenizerBase
     end: int
     _heads: Heads
@@ -74,8 +78,7 @@ class EncoderDecoder(Backbone):
             ZooError: If ``max_tokens`` is below 1 or ``dtype`` is unknown.
         """
         super().__init__()
-        if max_tokens < 1:
-            raise ZooError(f"An encoder-decoder needs max_tokens of at least 1, not {max_tokens}.")
+        check_numbers("An encoder-decoder", least=1, max_tokens=max_tokens)
         self.search = search
         self.alignment = alignment
         self.max_tokens = max_tokens
@@ -130,8 +133,12 @@ class EncoderDecoder(Backbone):
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 
     def open(self, session: Session) -> StreamState:
-        """Create the empty state of a new stream."""
-        return StreamState()
+        """Create the empty state of a new stream.
+
+        Raises ZooError if the model does not support the session's languages.
+        """
+        self.opening(session, Task.TRANSLATION)
+        return StreamState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
         """Drop the encoder output of forgotten audio.
@@ -167,22 +174,19 @@ class EncoderDecoder(Backbone):
 
         # One batch per task: transcriptions and translations may be decoded differently.
         for task in Task:
-            batch_indices = [
+            batch = [
                 index
                 for index, request in enumerate(requests)
                 if request.task is task and len(memories[index])
             ]
-            if not batch_indices:
+            if not batch:
                 continue
-            batch_sessions = [sessions[index] for index in batch_indices]
-            batch_requests = [requests[index] for index in batch_indices]
-            batch_memories = [memories[index] for index in batch_indices]
+            given = pick(sessions, batch), pick(requests, batch), pick(memories, batch)
             if task is Task.TRANSCRIPTION:
-                decoded = self.transcribe(batch_sessions, batch_requests, batch_memories)
+                decoded = self.transcribe(*given)
             else:
-                decoded = self._continue(batch_sessions, batch_requests, batch_memories, needs)
-            for index, hypothesis in zip(batch_indices, decoded, strict=True):
-                hypotheses[index] = hypothesis
+                decoded = self._continue(*given, needs)
+            put(hypotheses, batch, decoded)
         return hypotheses
 
     def transcribe(

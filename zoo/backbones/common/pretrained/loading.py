@@ -17,7 +17,7 @@ from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
 from zoo.backbones.common.pretrained import hub
-from zoo.errors import ZooError, shorten_list, unknown_choice
+from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
 
 LOAD_ERRORS = (OSError, ValueError, TypeError, KeyError, ImportError, RuntimeError, SafetensorError)
@@ -69,8 +69,7 @@ def check_fields(where: str, given: Iterable[str], config: Any) -> None:
     """
     known = sorted(field.name for field in fields(config))
     for name in given:
-        if name not in known:
-            raise unknown_choice(f"field of {where}", name, known)
+        check_choice(f"field of {where}", name, known)
 
 
 def random_network(

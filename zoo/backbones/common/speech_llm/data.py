@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.common.speech_llm.prompt import Trajectory
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch, pad_ids
+from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
 
 
 @dataclass(slots=True)
-class Batch(TensorBatch):
+class Batch:
     """Batch of training dialogues with the same latency multiplier.
 
     Dialogues are padded at the end, where causal attention needs no mask.

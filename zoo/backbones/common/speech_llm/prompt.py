@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerBase
 from zoo.backbones.common.teacher_forcing import IGNORED
 from zoo.backbones.common.text.prompt import ChatPrompt, bracketed, formatted
 from zoo.backbones.common.wav2vec2.adapter import CHUNK_EMBEDDINGS
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice
 from zoo.languages import Language
 
 MAX_LISTED_MULTIPLIER = 64  # largest latency multiplier that an error message lists
@@ -117,8 +117,7 @@ def template_named(template: Template | str) -> Template:
     """Return a template, given as an object or by name. Raises ZooError for an unknown name."""
     if isinstance(template, Template):
         return template
-    if template not in TEMPLATES:
-        raise unknown_choice("template", template, TEMPLATES)
+    check_choice("template", template, TEMPLATES)
     return TEMPLATES[template]
 
 

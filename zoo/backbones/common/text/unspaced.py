@@ -7,7 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.common.text.vocabulary import BYTE, BYTES, SPACES, Vocabulary
-from zoo.errors import unknown_choice
+from zoo.errors import check_choice
 from zoo.languages import Language
 
 WORDS = ("jieba", "characters")
@@ -90,8 +90,7 @@ class Vocabularies:
         Raises:
             ZooError: If ``words`` has another value.
         """
-        if words not in WORDS:
-            raise unknown_choice("kind of words", words, WORDS)
+        check_choice("kind of words", words, WORDS)
         self.words = words
         self._known: dict[str, Vocabulary] = {}
 

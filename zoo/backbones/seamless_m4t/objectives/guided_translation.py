@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED
+from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
 from zoo.backbones.seamless_m4t.objectives.attention_guide import guide_loss
@@ -23,7 +23,7 @@ from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.sampling import Sampler
 from zoo.data.talks import Talk
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.objectives.base import Objective
 from zoo.types import SAMPLE_RATE, Samples, UnitKind
 
@@ -42,10 +42,6 @@ class GuidedBatch:
     speech: SpeechBatch
     first: Tensor
     last: Tensor
-
-    def to(self, device: torch.device) -> "GuidedBatch":
-        """Return a copy of the batch on ``device``."""
-        return GuidedBatch(self.speech.to(device), self.first.to(device), self.last.to(device))
 
 
 class GuidedTranslation(Objective):
@@ -76,11 +72,7 @@ class GuidedTranslation(Objective):
         sampling: ExcerptConfig = ExcerptConfig(),  # noqa: B008 (frozen)
     ) -> None:
         super().__init__(sampling)
-        if layer < 0 or min(guide, own) < 0:
-            raise ZooError(
-                "guided_translation needs a layer and weights of at least 0, "
-                f"not {layer}, {guide} and {own}."
-            )
+        check_numbers("guided_translation", least=0, layer=layer, guide=guide, own=own)
         if own and layer == 0:
             raise ZooError(
                 "guided_translation has no layer below layer 0 that own could guide; set own to 0."
@@ -190,15 +182,15 @@ class GuidedTranslation(Objective):
         )
 
         is_labelled = speech.labels != IGNORED  # (batch, T)
-        logits = backbone.decoder.head(output.last_hidden_state[is_labelled]).float()
+        logits = backbone.decoder.head(output.last_hidden_state[is_labelled])
         labels = speech.labels[is_labelled]  # (labelled tokens,)
 
         # Mean over heads of each layer: (batch, T, frames)
         attention = [layer.float().mean(dim=1) for layer in output.cross_attentions]
         losses = {
-            "translation": functional.cross_entropy(logits, labels),
+            "translation": token_loss(logits, labels),
             "guide": span_loss(attention[self.layer], batch.first, batch.last),
-            "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
+            "token_accuracy": token_accuracy(logits, labels),
         }
         losses["loss"] = losses["translation"] + self.guide * losses["guide"]
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch
+from zoo.backbones.common.teacher_forcing import IGNORED, token_losses
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip, ClipConfig
 from zoo.data.excerpts import Excerpt
@@ -69,7 +68,7 @@ class TextIds:
 
 
 @dataclass
-class CopyBatch(TensorBatch):
+class CopyBatch:
     """A batch of padded texts.
 
     Attributes:
@@ -140,15 +139,8 @@ class TextCopy(Objective):
         """
         assert isinstance(backbone, SeamlessM4TSpeech), "prepare has checked it"
         memory, mask = encode_text(backbone, batch.encoder_ids, batch.padding)
-        states = decoder_states(backbone, batch.inputs, memory, mask)
-
-        is_labelled = batch.labels != IGNORED  # (batch, T)
-        labels = batch.labels[is_labelled]  # (labelled tokens,)
-        logits = backbone.decoder.head(states[is_labelled]).float()
-        return {
-            "loss": functional.cross_entropy(logits, labels),
-            "token_accuracy": (logits.argmax(-1) == labels).float().mean(),
-        }
+        logits, labels = backbone.decoder.teacher_forced(batch.inputs, batch.labels, memory, mask)
+        return token_losses(logits, labels)
 
 
 def with_text_encoder(backbone: Backbone, *, objective: str) -> SeamlessM4TSpeech:

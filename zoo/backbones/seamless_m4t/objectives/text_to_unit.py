@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import IGNORED, TensorBatch
+from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy
 from zoo.backbones.common.text.vocabulary import Vocabulary
 from zoo.backbones.seamless_m4t.data import Collator
 from zoo.backbones.seamless_m4t.encoder import training_features
@@ -37,13 +37,13 @@ from zoo.data.clips import Clip, ClipConfig
 from zoo.data.sampling import Sampler
 from zoo.data.talks import Talk, Word
 from zoo.data.units import Codebook, collapsed
-from zoo.errors import ZooError, unknown_choice
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.objectives.base import Objective
 from zoo.types import SAMPLE_RATE, Samples, Seconds, UnitKind
 
 
 @dataclass
-class UnitBatch(TensorBatch):
+class UnitBatch:
     """A batch of texts and units.
 
     The first B1 rows have source audio, which the speech encoder encodes. The other B2 rows have a
@@ -113,20 +113,10 @@ class TextToUnit(Objective):
         sampling: ClipConfig = ClipConfig(),  # noqa: B008 (frozen)
     ) -> None:
         super().__init__(sampling)
-        shares = {
-            "speech": speech,
-            "open": open,
-            "label_smoothing": label_smoothing,
-            "noise": noise,
-        }
-        for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise ZooError(f"text_to_unit.{name} is a share, from 0 to 1, not {share}.")
-        for name, value in (("ahead", ahead), ("guide", guide)):
-            if value < 0:
-                raise ZooError(f"text_to_unit.{name} is at least 0, not {value}.")
-        if state not in (0, -1):
-            raise unknown_choice("text_to_unit.state", state, (0, -1))
+        check_numbers("text_to_unit", least=0, most=1, speech=speech, open=open, noise=noise)
+        check_numbers("text_to_unit", least=0, most=1, label_smoothing=label_smoothing)
+        check_numbers("text_to_unit", least=0, ahead=ahead, guide=guide)
+        check_choice("text_to_unit.state", state, (0, -1))
         self.speech = speech
         self.ahead = ahead
         self.open = open
@@ -205,7 +195,7 @@ class TextToUnit(Objective):
         losses = {
             "loss": units,
             "units": units,
-            "unit_accuracy": (logits.argmax(-1) == labels).float().mean(),
+            "unit_accuracy": token_accuracy(logits, labels),
         }
         if self.guide:
             guide = guide_loss(output.cross_attentions[-1].mean(dim=1), batch.word_mask)

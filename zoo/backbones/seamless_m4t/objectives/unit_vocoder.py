@@ -14,14 +14,13 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.common.teacher_forcing import TensorBatch
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
 from zoo.data.clips import Clip, ClipConfig, Clips
 from zoo.data.sampling import Sampler
 from zoo.data.talks import Talk
 from zoo.data.units import FRAME, Codebook, collapsed, mel_filters
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.objectives.base import Objective
 from zoo.types import Frames
 
@@ -33,7 +32,7 @@ CODEBOOK_CLIPS = 600  # largest number of clips that a codebook is fitted to
 
 
 @dataclass
-class VoiceBatch(TensorBatch):
+class VoiceBatch:
     """A batch of padded target speech with units.
 
     Attributes:
@@ -78,15 +77,8 @@ class UnitVocoder(Objective):
         sampling: ClipConfig = ClipConfig(),  # noqa: B008 (frozen)
     ) -> None:
         super().__init__(sampling)
-        if pieces < 1 or frames < 1:
-            raise ZooError(
-                f"unit_vocoder needs pieces and frames of at least 1, not {pieces} and {frames}."
-            )
-        if mel < 0 or duration < 0:
-            raise ZooError(
-                "unit_vocoder.mel and .duration are weights of at least 0, "
-                f"not {mel} and {duration}."
-            )
+        check_numbers("unit_vocoder", least=1, pieces=pieces, frames=frames)
+        check_numbers("unit_vocoder", least=0, mel=mel, duration=duration)
         self.pieces = pieces
         self.frames = frames
         self.mel = mel
