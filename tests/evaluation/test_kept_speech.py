@@ -24,7 +24,7 @@ def evaluated(tmp_path: Path) -> Evaluator:
 
 
 def test_the_speech_of_every_row_is_read_again_from_its_files(evaluated: Evaluator) -> None:
-    row, ceiling = evaluated.evaluation.rows
+    row, ceiling = evaluated.rows
     for found, count in ((row, 2), (ceiling, 4)):
         again = read_log(evaluated.folder / found.instances, language=DE)
         assert len(again) == count
@@ -37,13 +37,13 @@ def test_the_speech_of_every_row_is_read_again_from_its_files(evaluated: Evaluat
 
 
 def test_the_page_gets_the_times_and_the_addresses_but_no_sound(evaluated: Evaluator) -> None:
-    row = evaluated.evaluation.rows[0]
-    [stream, _] = evaluated.evaluation.streams
+    row = evaluated.rows[0]
+    [stream, _] = evaluated.streams
     assert (
         sum(spoken.samples.untyped_storage().nbytes() for spoken in stream.instance.speech)
         <= 4 * 11
     )
-    shown = payload(evaluated.evaluation.rows, evaluated.evaluation.streams)["streams"][0]["speech"]
+    shown = payload(evaluated.rows, evaluated.streams)["streams"][0]["speech"]
     assert (evaluated.folder / shown["target"]).is_file()
     assert (evaluated.folder / shown["both"]).is_file()
     [instance, _] = read_log(evaluated.folder / row.instances, language=DE)

@@ -117,7 +117,7 @@ def test_rows_come_in_order_and_results_grow_with_them(talks: list[Talk], tmp_pa
         ("wait-k oracle", 2, "oracle"),
     ]
     assert sizes == [1, 2, 3]
-    assert evaluated.evaluation.rows == rows
+    assert evaluated.rows == rows
     assert [row.instances for row in rows] == [
         f"instances/{name}/instances.log"
         for name in (
@@ -154,7 +154,7 @@ def test_scores_of_a_system_that_is_always_right(talks: list[Talk], tmp_path: Pa
 def test_the_page_gets_every_stream_with_its_segments(talks: list[Talk], tmp_path: Path) -> None:
     evaluated = evaluator(talks, tmp_path, knob_values=[3], upper_bound=False)
     list(evaluated.run(system(TurnTaker())))
-    streams = evaluated.evaluation.streams
+    streams = evaluated.streams
     assert [(stream.row, stream.talk.name) for stream in streams] == [(0, "one"), (0, "two")]
     assert [(s.source, s.reference, s.hypothesis) for s in streams[1].segments] == [
         (" ".join(map(str, words)), written(words), written(words)) for words in WORDS

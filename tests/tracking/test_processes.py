@@ -29,7 +29,7 @@ from omegaconf import OmegaConf
 from zoo.errors import ZooError
 from zoo.tracking.launch import register_resolvers
 from zoo.tracking.run import RunIdentity, open_run
-from zoo.tracking.tracker import track
+from zoo.tracking.tracker import Tracker
 
 class Model(BoringModel):
     def training_step(self, batch, batch_idx):
@@ -44,7 +44,7 @@ def work(cfg):
     config = OmegaConf.to_container(cfg, resolve=True)
     overrides = list(HydraConfig.get().overrides.task)
     settings = hydra.utils.instantiate(cfg.logger)
-    with track(run, config=config, overrides=overrides, settings=settings) as tracker:
+    with Tracker(run, config=config, overrides=overrides, settings=settings) as tracker:
         if cfg.devices:
             lightning.Trainer(
                 accelerator="cpu", devices=cfg.devices, strategy="ddp", max_steps=2,

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 
 from zoo.tracking.run import Run, open_run
-from zoo.tracking.tracker import Tracker, exit_code, track
+from zoo.tracking.tracker import Tracker, exit_code
 from zoo.tracking.wandb_logger import WandbSettings
 
 Reader = Callable[[Path], list[Any]]
@@ -42,7 +42,7 @@ def test_offline_decoding_writes_every_word(tmp_path: Path, wandb_records: Reade
     config = {"system": {"name": "infinisst"}, "seed": 3}
     export = _export(tmp_path / "export")
     facts = {"corpus_sha256": "c0ffee", "convention": "queue", "batch_size": 8}
-    with track(run, config=config, overrides=["seed=3"], facts=facts) as tracker:
+    with Tracker(run, config=config, overrides=["seed=3"], facts=facts) as tracker:
         csv_logger, wandb_logger = tracker.loggers()
         for logger in (csv_logger, wandb_logger):
             logger.log_metrics({"train/loss": 0.5}, step=7)
@@ -109,7 +109,7 @@ def test_failing_job_is_finished_with_its_code_and_resumed(
     tmp_path: Path, wandb_records: Reader
 ) -> None:
     run = open_run(tmp_path / "run", kind="train")
-    with pytest.raises(KeyboardInterrupt), track(run, config={"seed": 1}):
+    with pytest.raises(KeyboardInterrupt), Tracker(run, config={"seed": 1}):
         raise KeyboardInterrupt
     (ended,) = [
         record.exit
@@ -119,7 +119,7 @@ def test_failing_job_is_finished_with_its_code_and_resumed(
     assert ended.exit_code == 130
 
     again = open_run(run.folder, kind="train", resume=run.folder)
-    with track(again, config={"seed": 1, "steps": 9}):
+    with Tracker(again, config={"seed": 1, "steps": 9}):
         pass
     starts = list(run.folder.glob("wandb/offline-run-*/*.wandb"))
     assert [path.name for path in starts] == [f"run-{run.id}.wandb"] * 2
@@ -130,7 +130,7 @@ def test_failing_job_is_finished_with_its_code_and_resumed(
 def test_sigterm_ends_through_finally(tmp_path: Path, wandb_records: Reader) -> None:
     run = open_run(tmp_path / "run", kind="train")
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit), track(run, config={}):
+    with pytest.raises(SystemExit), Tracker(run, config={}):
         os.kill(os.getpid(), signal.SIGTERM)
     (ended,) = [
         record.exit
@@ -147,7 +147,7 @@ def _run(folder: Path) -> Run:
 
 def test_without_wandb_the_folder_has_it_all(tmp_path: Path) -> None:
     run = _run(tmp_path / "run")
-    with track(
+    with Tracker(
         run, config={"seed": 1}, overrides=["seed=1"], facts={"batch_size": 4}, settings=OFF
     ) as tracker:
         assert [logger.name for logger in tracker.loggers()] == ["csv"]
@@ -171,7 +171,7 @@ def test_an_error_of_wandb_is_logged_and_not_raised(
             raise ConnectionError("gone")
 
     run = _run(tmp_path / "run")
-    with track(run, config={}, settings=OFF) as tracker:
+    with Tracker(run, config={}, settings=OFF) as tracker:
         tracker._wandb = Broken()  # type: ignore[assignment]
         tracker.log_scores("tst/en-de", {"BLEU": 1.0}, knob=None)
     assert caplog.messages == ["W&B: ConnectionError: gone"] * 2

@@ -4,18 +4,15 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zoo.data.cache import cache_root, locked
-from zoo.data.minitalks.speech import Speaker
+from zoo.data.minitalks.speech import Speaker, in_parallel
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Word
 from zoo.files import atomic_file
@@ -113,38 +110,21 @@ def _fingerprint(lines: Sequence[Line]) -> str:
 
 def _speak(lines: Sequence[Line], folder: Path) -> None:
     """Synthesise all lines; the index is renamed last, so that it marks complete work."""
-    speakers: SimpleQueue[Speaker] = SimpleQueue()
+    workers = min(MAX_WORKERS, os.cpu_count() or 1)
     with (
         atomic_file(folder / INDEX) as index_path,
         atomic_file(folder / SPEECH) as pcm_path,
         index_path.open("w", encoding="utf-8") as index,
         pcm_path.open("wb") as pcm,
-        ExitStack() as stack,
     ):
-        workers = min(MAX_WORKERS, os.cpu_count() or 1)
-        for _ in range(workers):
-            speakers.put(stack.enter_context(Speaker()))
-        pool = stack.enter_context(ThreadPoolExecutor(workers))
-        stack.callback(pool.shutdown, cancel_futures=True)
-        spoken = pool.map(lambda line: _one(line, speakers), lines)
+        spoken = in_parallel(_one, lines, workers=workers)
         for samples, entry in tracked(spoken, total=len(lines), title="Making clips"):
             pcm.write(samples.tobytes())
             index.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-def _one(line: Line, speakers: "SimpleQueue[Speaker]") -> tuple[NDArray[np.int16], dict[str, Any]]:
-    speaker = speakers.get()
-    try:
-        utterance = speaker.speak(
-            line.words,
-            voice=line.voice,
-            rate=line.rate,
-            pitch=line.pitch,
-            pitch_range=line.pitch_range,
-            seed=line.seed,
-        )
-    finally:
-        speakers.put(speaker)
+def _one(speaker: Speaker, line: Line) -> tuple[NDArray[np.int16], dict[str, Any]]:
+    utterance = speaker.speak(**asdict(line))
     length = -(-(len(utterance.samples) + TAIL) // UNIT) * UNIT
     samples = np.zeros(length, dtype=np.int16)
     samples[: len(utterance.samples)] = (

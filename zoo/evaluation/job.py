@@ -38,7 +38,7 @@ from zoo.report.table import by_system, print_table
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.provenance import provenance
 from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
-from zoo.tracking.tracker import Tracker, track
+from zoo.tracking.tracker import Tracker
 from zoo.types import SAMPLE_RATE
 
 # columns of the logged table of hypotheses
@@ -87,7 +87,7 @@ def evaluate(cfg: Config) -> None:
         "convention": settings.convention,
         "batch_size": settings.batch_size,
     }
-    with track(
+    with Tracker(
         run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger
     ) as tracker:
         evaluator = Evaluator(
@@ -312,7 +312,7 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
         folder: run folder.
         facts: further facts for the report, by name.
     """
-    rows, streams = evaluator.evaluation.rows, evaluator.evaluation.streams
+    rows, streams = evaluator.rows, evaluator.streams
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
     systems = [row for row in rows if row.kind == "system"]
@@ -385,7 +385,7 @@ def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
 
 def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
     """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
-    rows = evaluator.evaluation.rows
+    rows = evaluator.rows
     return [
         [
             Path(rows[stream.row].instances).parent.name,  # number and name of the row
@@ -395,7 +395,7 @@ def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
             segment.reference,
             segment.hypothesis,
         ]
-        for stream in evaluator.evaluation.streams
+        for stream in evaluator.streams
         for segment in stream.segments
     ]
 

@@ -118,19 +118,6 @@ def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float |
     return values
 
 
-@dataclass
-class Evaluation:
-    """Results of an evaluation.
-
-    Attributes:
-        rows: rows of all systems.
-        streams: streams of every row, for the report.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    streams: list[ReportStream] = field(default_factory=list)
-
-
 class Evaluator:
     """Evaluates systems on the same talks and updates the run folder after every row.
 
@@ -140,6 +127,10 @@ class Evaluator:
         settings: settings of the evaluation.
         folder: run folder, for logs and ``results.json``.
         models: models that score target speech (None: target speech has no scores).
+
+    Attributes:
+        rows: rows of all systems.
+        streams: streams of every row, for the report.
     """
 
     def __init__(
@@ -155,7 +146,8 @@ class Evaluator:
         self.settings = settings
         self.folder = folder
         self.talks = talks_to_stream(talks, settings)
-        self.evaluation = Evaluation()
+        self.rows: list[Row] = []
+        self.streams: list[ReportStream] = []
         self.models = models or SpeechModels()
         self._speech = SpeechScorer(self.models, talks, settings.resegmentation, settings.rules)
 
@@ -206,13 +198,30 @@ class Evaluator:
             )
 
     def _upper_bound(self, system: StreamingSystem) -> Row:
-        """Decode each reference segment as one chunk and return the row, of kind ``ceiling``."""
+        """Decode each reference segment as one chunk and return the row, of kind ``ceiling``.
+
+        Only quality is scored, because offline output has no latency.
+        """
         segments = sentences(self.talks) if self.settings.view == "talks" else self.talks
-        name = f"{system.name} offline"
-        instances = self._stream(system, segments, name, chunk_samples=None)
-        row = self._row(name, None, system.source_language, system.target_language, "ceiling")
-        return self._scored_offline(
-            row, instances, segments, system.target_language, with_speech=has_speech(system)
+        target, with_speech = system.target_language, has_speech(system)
+        row_name = f"{system.name} offline"
+        instances = self._stream(system, segments, row_name, chunk_samples=None)
+        texts = [
+            target.join(segment.text for segment in reference_segments(talk, target))
+            for talk in segments
+        ]
+        scores = self._sentence_scores(instances, texts, target, with_speech=with_speech)
+        names = ["BLEU", "chrF"]
+        for name, metric in self.settings.metrics.items():
+            if isinstance(metric, CorpusQuality):
+                names.append(name)
+        quality = {name: score for name, score in scores.items() if name in names}
+        speech = SpeechScores()
+        if with_speech:
+            speech = self._speech.score(instances, [[text] for text in texts], target)
+        row = self._row(row_name, None, system.source_language, target, "ceiling")
+        return self._keep(
+            row, instances, segments, quality | speech.scores, transcripts=speech.transcripts
         )
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
@@ -314,33 +323,6 @@ class Evaluator:
             segments=result.segments,
         )
 
-    def _scored_offline(
-        self,
-        row: Row,
-        instances: list[Instance],
-        talks: Sequence[Talk],
-        target: Language,
-        *,
-        with_speech: bool,
-    ) -> Row:
-        """Score the quality of offline output and keep the row; offline output has no latency."""
-        texts = [
-            target.join(segment.text for segment in reference_segments(talk, target))
-            for talk in talks
-        ]
-        scores = self._sentence_scores(instances, texts, target, with_speech=with_speech)
-        names = ["BLEU", "chrF"]
-        for name, metric in self.settings.metrics.items():
-            if isinstance(metric, CorpusQuality):
-                names.append(name)
-        quality = {name: score for name, score in scores.items() if name in names}
-        speech = SpeechScores()
-        if with_speech:
-            speech = self._speech.score(instances, [[text] for text in texts], target)
-        return self._keep(
-            row, instances, talks, quality | speech.scores, transcripts=speech.transcripts
-        )
-
     def _sentence_scores(
         self,
         instances: Sequence[Instance],
@@ -372,7 +354,7 @@ class Evaluator:
         segments: Sequence[ScoredSegment] | None = None,
     ) -> Row:
         """Write the row's files and ``results.json``, so that a stopped run keeps its rows."""
-        place = len(self.evaluation.rows)
+        place = len(self.rows)
         log = Path("instances") / f"{place:02d}-{_slug(row)}" / "instances.log"
         write_files(self.folder / log, instances, talks, transcripts)
         row = replace(
@@ -391,12 +373,12 @@ class Evaluator:
                 "metrics": list(self.settings.metrics),
             },
         )
-        self.evaluation.rows.append(row)
+        self.rows.append(row)
         if segments is not None:
             # The report needs no samples of target speech, and an hour of speech has 230 MB.
             without_samples = [unloaded(instance) for instance in instances]
-            self.evaluation.streams += report_streams(place, without_samples, talks, segments)
-        write_rows(self.evaluation.rows, self.folder / "results.json")
+            self.streams += report_streams(place, without_samples, talks, segments)
+        write_rows(self.rows, self.folder / "results.json")
         return row
 
 

@@ -42,8 +42,8 @@ class Timing:
         return bool(self.times) and self.source_length > 0
 
 
-class StreamMean(Metric):
-    """Unweighted mean of one value per segment or stream; NaN without values."""
+class WeightedMean(Metric):
+    """Mean of values, unweighted unless counts are given; NaN without values."""
 
     full_state_update = False
     total: Tensor
@@ -54,18 +54,18 @@ class StreamMean(Metric):
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def add(self, value: float | None) -> None:
-        """Add a value; None is ignored."""
+    def add(self, value: float | None, count: float = 1) -> None:
+        """Add a value, or the sum of ``count`` values; None is ignored."""
         if value is not None:
             self.total += value
-            self.count += 1
+            self.count += count
 
     def compute(self) -> Tensor:
         """Return the mean, a float64 scalar."""
         return self.total / self.count
 
 
-class SegmentLatency(StreamMean):
+class SegmentLatency(WeightedMean):
     """Unweighted mean over all segments for which :meth:`score` is defined."""
 
     def score(self, timing: Timing) -> float | None:
@@ -181,22 +181,11 @@ class EndOffset(SegmentLatency):
         return timing.times[-1] - timing.source_length if timing.times else None
 
 
-class RTF(Metric):
+class RTF(WeightedMean):
     """Real-time factor: total compute divided by total audio.
 
     SimulEval's ``RTF`` is another quantity: the last delay divided by the duration of the source.
     """
-
-    full_state_update = False
-    compute_seconds: Tensor
-    audio_seconds: Tensor
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.add_state(
-            "compute_seconds", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum"
-        )
-        self.add_state("audio_seconds", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, compute: Sequence[Seconds], source_length: Seconds) -> None:
         """Add a stream.
@@ -205,12 +194,7 @@ class RTF(Metric):
             compute: Wall-clock seconds per chunk.
             source_length: Seconds of audio.
         """
-        self.compute_seconds += sum(compute)
-        self.audio_seconds += source_length
-
-    def compute(self) -> Tensor:
-        """Return the factor, a float64 scalar."""
-        return self.compute_seconds / self.audio_seconds
+        self.add(sum(compute), source_length)
 
 
 def _lagging(timing: Timing, *, length: int) -> float | None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from zoo.errors import ZooError
-from zoo.metrics.latency import StreamMean
+from zoo.metrics.latency import WeightedMean
 from zoo.types import Seconds
 
 LONGEST: Seconds = 10.0  # duration of a scored piece; the network was trained on single sentences
@@ -26,7 +26,7 @@ HELP = (
 )
 
 
-class UTMOS(StreamMean):
+class UTMOS(WeightedMean):
     """Mean score over pieces of speech; NaN without speech."""
 
     def __init__(self, model: "UTMOSModel", **kwargs: Any) -> None:

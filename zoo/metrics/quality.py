@@ -19,6 +19,7 @@ from torchmetrics.functional.text import char_error_rate, word_error_rate
 
 from zoo.errors import ZooError
 from zoo.languages import Language
+from zoo.metrics.latency import WeightedMean
 
 
 class CorpusQuality(Metric):
@@ -100,30 +101,21 @@ class TER(CorpusQuality):
         super().__init__(SacreTER(), **kwargs)
 
 
-class ErrorRate(Metric):
+class ErrorRate(WeightedMean):
     """Edits (substitutions, insertions, deletions) per reference unit, in percent over all pairs.
 
     The rate is NaN before the first update.
     """
 
-    full_state_update = False
     higher_is_better = False
-    edits: Tensor
-    length: Tensor
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.add_state("edits", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("length", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, hypothesis: Sequence[str], reference: Sequence[str]) -> None:
         """Add a pair of texts, each split into words or characters."""
-        self.edits += Levenshtein.distance(hypothesis, reference)
-        self.length += len(reference)
+        self.add(Levenshtein.distance(hypothesis, reference), len(reference))
 
     def compute(self) -> Tensor:
         """Return the rate, a float64 scalar."""
-        return 100.0 * self.edits / self.length
+        return 100.0 * self.total / self.count
 
 
 def error_rate(

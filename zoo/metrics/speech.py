@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from zoo.metrics.latency import MS, StreamMean, token_delay
+from zoo.metrics.latency import MS, WeightedMean, token_delay
 from zoo.streaming.playback import playback_intervals
 from zoo.types import SAMPLE_RATE, Instance, Seconds
 
@@ -71,7 +71,7 @@ class SpeechTiming:
         return [gap for gap in gaps if gap > SHORTEST_GAP]
 
 
-class SpeechMetric(StreamMean):
+class SpeechMetric(WeightedMean):
     """Unweighted mean over all streams with target speech; NaN without such streams."""
 
     def score(self, timing: SpeechTiming) -> float | None:

@@ -106,7 +106,7 @@ def _panels(
         axis.set_xlabel(f"{panel.latency} (s)")
         axis.grid(color="#e6e6e1", linewidth=0.7)
         axis.set_axisbelow(True)
-        _curves(axis, rows, latency=panel.latency, quality=panel.quality)
+        _curves(axis, rows, panel)
         axis.margins(x=0.12, y=0.14)
         if axis is axes[1]:
             axis.tick_params(labelleft=False)
@@ -140,14 +140,14 @@ def _legend(figure: Figure, axes: Iterable[Axes], *, flagged: bool) -> None:
         )
 
 
-def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> None:
+def _curves(axis: Axes, rows: Sequence[Row], panel: Panel) -> None:
     """Draw the curves of all systems and reference rows of a test set into one panel."""
     systems = sorted({row.system for row in rows if row.kind == "system"})
     crowded = len(systems) > MANY
     for group in by_system(rows):
         kind, name = group[0].kind, group[0].system  # equal in all rows of a group
         if kind == "ceiling":
-            _upper_bounds(axis, group, quality=quality)
+            _upper_bounds(axis, group, quality=panel.quality)
             continue
 
         color, marker = GREY, "x"
@@ -155,15 +155,7 @@ def _curves(axis: Axes, rows: Sequence[Row], *, latency: str, quality: str) -> N
             place = systems.index(name)
             color = COLORS[place % len(COLORS)]
             marker = MARKERS[place % len(MARKERS)]
-        _line(
-            axis,
-            group,
-            latency=latency,
-            quality=quality,
-            color=color,
-            marker=marker,
-            crowded=crowded,
-        )
+        _line(axis, group, panel, color=color, marker=marker, crowded=crowded)
 
 
 def _upper_bounds(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
@@ -181,29 +173,21 @@ def _upper_bounds(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
 
 
 def _line(
-    axis: Axes,
-    group: Sequence[Row],
-    *,
-    latency: str,
-    quality: str,
-    color: str,
-    marker: str,
-    crowded: bool,
+    axis: Axes, group: Sequence[Row], panel: Panel, *, color: str, marker: str, crowded: bool
 ) -> None:
     """Draw the curve of one system.
 
     Args:
         axis: axes of the panel.
         group: rows of the system, ordered by knob value.
-        latency: score of the horizontal axis.
-        quality: score of the vertical axis.
+        panel: scores of the axes.
         color: color of the curve.
         marker: marker of the points.
         crowded: whether only the first and the last point have a label.
     """
     drawn: list[tuple[Row, float, float]] = []
     for row in group:
-        x, y = row.scores.get(latency), row.scores.get(quality)
+        x, y = row.scores.get(panel.latency), row.scores.get(panel.quality)
         if x is not None and y is not None:
             drawn.append((row, x, y))
 

@@ -1,11 +1,11 @@
 """Compatibility of the parts of a system, checked before any weights are loaded."""
 
-import inspect
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
 
 from zoo.backbones.base import Backbone
+from zoo.backbones.common.families import concrete_classes
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.policies.base import Policy
@@ -65,13 +65,5 @@ def _parts(kind: type[Part]) -> Iterator[tuple[str, type[Part]]]:
     """
     package = import_module(kind.__module__.rpartition(".")[0])
     for module in pkgutil.iter_modules(package.__path__):
-        module_path = f"{package.__name__}.{module.name}"
-        for part in vars(import_module(module_path)).values():
-            if (
-                isinstance(part, type)
-                and issubclass(part, kind)
-                and part is not kind
-                and part.__module__ == module_path
-                and not inspect.isabstract(part)
-            ):
-                yield module.name, part
+        for part in concrete_classes(import_module(f"{package.__name__}.{module.name}"), kind):
+            yield module.name, part

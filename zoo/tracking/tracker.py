@@ -30,22 +30,34 @@ _INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 
 
 class Tracker:
-    """Context manager around all of a job's work; create it with ``track``."""
+    """Context manager around all of a job's work.
+
+    ``with Tracker(open_run(...), ...) as tracker:``. When the block ends, also by an exception or
+    Ctrl-C, the W&B run is finished with the exit code of the process, and the environment variables
+    of Lightning's launcher are removed for the next job of a multirun.
+
+    Args:
+        run: the run from ``open_run``.
+        config: the resolved configuration as plain values.
+        overrides: command line overrides of this job.
+        facts: additional provenance, such as the hash of the corpus or the batch size.
+        settings: W&B settings; None: the defaults.
+    """
 
     def __init__(
         self,
         run: Run,
         *,
         config: Mapping[str, Any],
-        overrides: Sequence[str],
-        facts: Mapping[str, Any],
-        settings: WandbSettings,
+        overrides: Sequence[str] = (),
+        facts: Mapping[str, Any] | None = None,
+        settings: WandbSettings | None = None,
     ) -> None:
         self.run = run
         self._config = config
         self._overrides = list(overrides)
-        self._facts = facts
-        self._settings = settings
+        self._facts = facts or {}
+        self._settings = settings or WandbSettings()
         self._csv = CsvLogger(run.folder)
         self._wandb: wandb.Run | None = None
         self._artifact_digests: dict[str, set[str]] = {}
@@ -261,36 +273,6 @@ class Tracker:
             action(self._wandb)
         except Exception as error:
             logger.warning("W&B: %s: %s", type(error).__name__, error)
-
-
-def track(
-    run: Run,
-    *,
-    config: Mapping[str, Any],
-    overrides: Sequence[str] = (),
-    facts: Mapping[str, Any] | None = None,
-    settings: WandbSettings | None = None,
-) -> Tracker:
-    """Create the context manager around all of a job's work.
-
-    ``with track(open_run(...), ...) as tracker:``. When the block ends, also by an exception or
-    Ctrl-C, the W&B run is finished with the exit code of the process, and the environment variables
-    of Lightning's launcher are removed for the next job of a multirun.
-
-    Args:
-        run: the run from ``open_run``.
-        config: the resolved configuration as plain values.
-        overrides: command line overrides of this job.
-        facts: additional provenance, such as the hash of the corpus or the batch size.
-        settings: W&B settings; None: the defaults.
-    """
-    return Tracker(
-        run,
-        config=config,
-        overrides=overrides,
-        facts=facts or {},
-        settings=settings or WandbSettings(),
-    )
 
 
 def exit_code(error: BaseException | None) -> int:

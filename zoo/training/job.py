@@ -31,7 +31,7 @@ from zoo.files import atomic_folder
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.run import CARD, Run, RunIdentity, open_run, write_card
-from zoo.tracking.tracker import Tracker, track
+from zoo.tracking.tracker import Tracker
 from zoo.training.export import DTYPES, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
@@ -68,7 +68,7 @@ def train(cfg: Config) -> None:
     system: StreamingSystem = build(cfg.system)
     facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
     config = {**plain(cfg), "version": __version__}
-    with track(
+    with Tracker(
         run, config=config, overrides=overrides(), facts=facts, settings=build(cfg.logger)
     ) as tracker:
         kept = fit(

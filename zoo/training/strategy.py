@@ -14,6 +14,7 @@ import torch
 from lightning.pytorch.strategies import DeepSpeedStrategy
 
 from zoo.errors import ZooError
+from zoo.files import replace_folder
 
 STATES = "*_optim_states.pt"  # optimizer state files of a checkpoint; each process writes one file
 
@@ -93,17 +94,12 @@ class ZeRO(DeepSpeedStrategy):
         """
         path = Path(self.broadcast(filepath))
         new = path.with_name(f"{path.name}.new")
-        old = path.with_name(f"{path.name}.old")
         if self.is_global_zero:
             shutil.rmtree(new, ignore_errors=True)
         self.barrier()
         super().save_checkpoint(checkpoint, new, storage_options)
         if self.is_global_zero:
-            shutil.rmtree(old, ignore_errors=True)
-            if path.exists():
-                path.rename(old)
-            new.rename(path)
-            shutil.rmtree(old, ignore_errors=True)
+            replace_folder(new, path)
         self.barrier()
 
     def load_checkpoint(

@@ -491,7 +491,7 @@ def test_the_command_names_what_is_wrong(
     mistakes = {
         (str(tmp_path / "nowhere.bin"), str(tmp_path / "new"), str(llm)): "There is no file",
         (str(file), str(tmp_path / "full"), str(llm)): "is there already and not empty",
-        (str(file), str(tmp_path / "new"), str(tmp_path)): "No tokenizer could be loaded",
+        (str(file), str(tmp_path / "new"), str(tmp_path)): "has no tokenizer that could be loaded",
         (
             str(file),
             str(tmp_path / "new"),

@@ -4,6 +4,8 @@ import inspect
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 import zoo.backbones
 from zoo.backbones.base import Backbone
@@ -24,11 +26,18 @@ def _backbones() -> Iterator[tuple[str, type[Backbone]]]:
         submodules = pkgutil.iter_modules(getattr(package, "__path__", []))
         names = [f"{package.__name__}.{module.name}" for module in submodules]
         for module in (package, *map(import_module, names)):
-            for member in vars(module).values():
-                if (
-                    isinstance(member, type)
-                    and issubclass(member, Backbone)
-                    and member.__module__ == module.__name__
-                    and not inspect.isabstract(member)
-                ):
-                    yield family.name, member
+            for backbone in concrete_classes(module, Backbone):
+                yield family.name, backbone
+
+
+def concrete_classes(module: ModuleType, kind: type) -> Iterator[type[Any]]:
+    """Yield the subclasses of ``kind`` that ``module`` defines and that are not abstract."""
+    for member in vars(module).values():
+        if (
+            isinstance(member, type)
+            and issubclass(member, kind)
+            and member is not kind
+            and member.__module__ == module.__name__
+            and not inspect.isabstract(member)
+        ):
+            yield member

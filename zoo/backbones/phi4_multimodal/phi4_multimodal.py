@@ -13,10 +13,7 @@ from transformers import Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.audio.spectrogram import HOP
 from zoo.backbones.common.causal.decoder import ATTENTION
-from zoo.backbones.common.chain_of_thought.chain_of_thought import (
-    ChainOfThought,
-    enable_checkpointing,
-)
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
@@ -83,8 +80,6 @@ class Phi4Multimodal(ChainOfThought):
         )
         # Applies to the causal LM; the audio encoder has an attention implementation of its own.
         self.model.config._attn_implementation = ATTENTION
-        if self.gradient_checkpointing:
-            enable_checkpointing(self.model)
 
     def _network(self, prompt: Prompt) -> Phi4MultimodalForCausalLM:
         """Load published weights if ``name`` is set; otherwise initialise a network randomly."""

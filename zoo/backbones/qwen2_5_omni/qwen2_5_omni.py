@@ -12,10 +12,7 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
 
 from zoo.backbones.common import lora as adapters
-from zoo.backbones.common.chain_of_thought.chain_of_thought import (
-    ChainOfThought,
-    enable_checkpointing,
-)
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part, quiet
 from zoo.backbones.qwen2_5_omni import encoder
@@ -117,8 +114,6 @@ class Qwen25Omni(ChainOfThought):
             self.model = self._random_network()
         self._check_tokenizer()
         self.spectrogram = TokenSpectrogram(self._tower.num_mel_bins)
-        if self.gradient_checkpointing:
-            enable_checkpointing(self.model)
 
     def _random_network(self) -> Qwen2_5OmniThinkerForConditionalGeneration:
         """Create a randomly initialised thinker, with a new adapter if ``lora`` is set."""

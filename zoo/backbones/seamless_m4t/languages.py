@@ -1,6 +1,6 @@
 """Languages of SeamlessM4T: language codes, and their ids in the parts of the network."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -73,10 +73,7 @@ class WrittenLanguages:
 
         Raises ZooError if the model does not write the language.
         """
-        code = CODES.get(language.code)
-        if code is None or code not in self.ids:
-            choices = ", ".join(known for known, seamless in CODES.items() if seamless in self.ids)
-            raise ZooError(f"{self.name} does not write {language.name}; choose one of: {choices}.")
+        code = _code(language, self.ids, refusal=f"{self.name} does not write")
         return [self.start, self.ids[code]]
 
     @property
@@ -128,8 +125,13 @@ class SpokenLanguages:
         Raises ZooError if the model does not speak the language.
         """
         spoken = self.text.keys() & self.units.keys() & self.voices.keys()
-        code = CODES.get(language.code)
-        if code is None or code not in spoken:
-            choices = ", ".join(known for known, seamless in CODES.items() if seamless in spoken)
-            raise ZooError(f"{self.name} does not speak {language.name}; choose one of: {choices}.")
-        return code
+        return _code(language, spoken, refusal=f"{self.name} does not speak")
+
+
+def _code(language: Language, offered: Collection[str], *, refusal: str) -> str:
+    """SeamlessM4T's code of a language. Raises ZooError if the code is not among ``offered``."""
+    code = CODES.get(language.code)
+    if code is None or code not in offered:
+        choices = ", ".join(known for known, seamless in CODES.items() if seamless in offered)
+        raise ZooError(f"{refusal} {language.name}; choose one of: {choices}.")
+    return code

@@ -7,10 +7,8 @@ their fingerprints (see ``frozen.py``).
 import argparse
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 
 import torch
 
@@ -19,7 +17,7 @@ from zoo.data import manifest
 from zoo.data.cache import cache_root, locked
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
-from zoo.data.minitalks.speech import Speaker
+from zoo.data.minitalks.speech import Speaker, in_parallel
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, run_script
@@ -82,24 +80,15 @@ def _paths(plan: TalkPlan, folder: Path) -> tuple[Path, Path]:
 def _synthesise(talk_plans: Sequence[TalkPlan], folder: Path) -> None:
     """Synthesise talks in parallel, with one espeak-ng process per worker."""
     workers = min(MAX_WORKERS, os.cpu_count() or 1, len(talk_plans))
-    speakers: SimpleQueue[Speaker] = SimpleQueue()
-    with ExitStack() as stack:
-        for _ in range(workers):
-            speakers.put(stack.enter_context(Speaker()))
-        pool = stack.enter_context(ThreadPoolExecutor(workers))
-        results = pool.map(lambda plan: _synthesise_talk(plan, folder, speakers), talk_plans)
-        title = f"Synthesising minitalks {folder.name}"
-        for _ in tracked(results, total=len(talk_plans), title=title):
-            pass
+    results = in_parallel(partial(_synthesise_talk, folder), talk_plans, workers=workers)
+    title = f"Synthesising minitalks {folder.name}"
+    for _ in tracked(results, total=len(talk_plans), title=title):
+        pass
 
 
-def _synthesise_talk(plan: TalkPlan, folder: Path, speakers: "SimpleQueue[Speaker]") -> None:
+def _synthesise_talk(folder: Path, speaker: Speaker, plan: TalkPlan) -> None:
     audio_path, manifest_path = _paths(plan, folder)
-    speaker = speakers.get()
-    try:
-        samples, talk = record(plan, speaker=speaker, audio=audio_path)
-    finally:
-        speakers.put(speaker)
+    samples, talk = record(plan, speaker=speaker, audio=audio_path)
     with atomic_file(audio_path) as temporary:
         audio.write(temporary, torch.from_numpy(samples))
     manifest.write(manifest_path, [talk])

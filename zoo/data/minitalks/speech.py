@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from queue import SimpleQueue
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import soxr
@@ -22,6 +24,8 @@ FULL_SCALE = 32768  # of 16-bit samples
 AUDIBLE = 330  # of 32768; trailing samples below it are silence
 DIED: dict[str, Any] = {"error": "the espeak-ng process died"}
 Span = tuple[Seconds, Seconds]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,7 @@ class Speaker:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -132,6 +131,33 @@ class Speaker:
         if "error" in header:
             raise ZooError(f"Cannot synthesise {request['text']!r}: {header['error']}.")
         return header, self._process.stdout.read(header["bytes"])
+
+
+def in_parallel(
+    work: Callable[[Speaker, Item], Result], items: Sequence[Item], *, workers: int
+) -> Iterator[Result]:
+    """Yield the results of all items in order, with one espeak-ng process per worker.
+
+    Args:
+        work: computes the result of an item with the given speaker; called in a thread.
+        items: what to synthesise.
+        workers: number of threads and processes.
+    """
+    speakers: SimpleQueue[Speaker] = SimpleQueue()
+
+    def one(item: Item) -> Result:
+        speaker = speakers.get()
+        try:
+            return work(speaker, item)
+        finally:
+            speakers.put(speaker)
+
+    with ExitStack() as stack:
+        for _ in range(workers):
+            speakers.put(stack.enter_context(Speaker()))
+        pool = stack.enter_context(ThreadPoolExecutor(workers))
+        stack.callback(pool.shutdown, cancel_futures=True)
+        yield from pool.map(one, items)
 
 
 def _rounded(text: str, span: Span) -> Word:

@@ -21,6 +21,7 @@ from transformers.initialization import no_init_weights
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.errors import ZooError
 
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
@@ -140,14 +141,7 @@ def build_decoder(
         ZooError: If the model cannot be loaded or is not a Llama-style causal LM.
     """
     if isinstance(model, str) and not empty:
-        try:
-            decoder = AutoModelForCausalLM.from_pretrained(
-                model, dtype=dtype, attn_implementation=ATTENTION
-            )
-        except (OSError, ValueError) as error:
-            raise ZooError(
-                f"No decoder could be loaded from {model}; it must be a folder or a hub name."
-            ) from error
+        decoder = load_network(AutoModelForCausalLM, model, dtype, attn_implementation=ATTENTION)
         if decoder.config.vocab_size < vocabulary:
             decoder.resize_token_embeddings(vocabulary)
     else:
@@ -193,12 +187,7 @@ def decoder_config(model: str | Mapping[str, Any], *, vocabulary: int) -> PreTra
         ZooError: If no config can be loaded, or the fields do not form a valid config.
     """
     if isinstance(model, str):
-        try:
-            config: PreTrainedConfig = AutoConfig.from_pretrained(model)
-        except (OSError, ValueError) as error:
-            raise ZooError(
-                f"{model} has no decoder's config.json; it must be a folder or a hub name."
-            ) from error
+        config: PreTrainedConfig = load_part("decoder's config", AutoConfig.from_pretrained, model)
         config.vocab_size = max(config.vocab_size, vocabulary)
         return config
     fields = {"vocab_size": vocabulary, "pad_token_id": None} | dict(model)

@@ -213,6 +213,8 @@ class ChainOfThought(Backbone):
                 ``alignment`` names a layer or head that the decoder does not have.
         """
         self.build()
+        if self.gradient_checkpointing:
+            enable_checkpointing(self.model)
         self.eval()
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.audio, *containing(self.tokenizer, self.search.suppress)]

@@ -17,19 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from rich.progress import track
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
 )
 
 from zoo.backbones.common.causal.decoder import decoder_config
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.pretrained.weights import WEIGHTS
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import (
@@ -39,6 +38,8 @@ from zoo.backbones.common.wav2vec2.encoder import (
     frequencies,
 )
 from zoo.errors import ZooError, shorten_list
+from zoo.files import atomic_file
+from zoo.progress import tracked
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"
 SPEECH_TOKENS = ("<sp_patch>", "<sp_start>", "<sp_end>")
@@ -251,12 +252,7 @@ def extended_tokenizer(llm: str, rows: int) -> PreTrainedTokenizerBase:
     Raises:
         ZooError: If no tokenizer can be loaded, or ``rows`` leaves no id for a latency token.
     """
-    try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(llm)
-    except (OSError, ValueError) as error:
-        raise ZooError(
-            f"No tokenizer could be loaded from {llm}; it must be a folder or a hub name."
-        ) from error
+    tokenizer = load_tokenizer(llm)
     latencies = rows - len(tokenizer) - len(SPEECH_TOKENS)
     tokens = [*SPEECH_TOKENS, *(LATENCY_TOKEN.format(m) for m in range(1, latencies + 1))]
     if latencies < 1 or tokenizer.add_tokens(tokens, special_tokens=True) != len(tokens):
@@ -309,20 +305,17 @@ def _write(
         }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    part = path.with_suffix(".part")
     try:
-        with part.open("wb") as out:
+        with atomic_file(path) as part, part.open("wb") as out:
             out.write(len(text).to_bytes(8, "little") + text)
-            for name, tensor in track(
-                tensors.items(), description=f"Writing {path}", total=len(tensors)
+            for name, tensor in tracked(
+                tensors.items(), total=len(tensors), title=f"Writing {path}"
             ):
                 ours = half_split(tensor, heads) if ROTATED.match(name) else tensor
-                ours.to(dtype or tensor.dtype).contiguous().flatten().view(
-                    torch.uint8
-                ).numpy().tofile(out)
+                values = ours.to(dtype or tensor.dtype).contiguous().flatten()
+                values.view(torch.uint8).numpy().tofile(out)
     except OSError as error:
         raise ZooError(f"{path} ({end / 1e9:.1f} GB) could not be written: {error}.") from error
-    part.replace(path)
 
 
 def command(

@@ -6,15 +6,12 @@ encoder and the talks are the same.
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch.nn import functional
 
@@ -28,6 +25,8 @@ from zoo.backbones.common.wav2vec2.encoder import (
 from zoo.data.cache import cache_root, locked
 from zoo.data.robust_segments import blocks_of
 from zoo.data.talks import Talk
+from zoo.files import atomic_file
+from zoo.progress import tracked
 from zoo.types import Frames, Samples
 
 PARALLEL_CHUNKS = 16  # chunks of different talks per batch; larger batches exceed CPU caches
@@ -120,28 +119,18 @@ def first_frames(talks: Sequence[Talk], multiplier: int) -> list[Frames]:
 
 def _write(encoder: StreamingEncoder, talks: Sequence[Talk], multiplier: int, path: Path) -> None:
     *firsts, total = first_frames(talks, multiplier)
-    unfinished = path.with_suffix(".part")
-    array = np.lib.format.open_memmap(
-        unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden)
-    )
-
     order = sorted(zip(talks, firsts, strict=True), key=lambda item: item[0].duration)
     streams = max(1, PARALLEL_CHUNKS // multiplier)
     groups = [order[first : first + streams] for first in range(0, len(order), streams)]
-    console = Console(stderr=True)
-    steps = track(
-        groups,
-        description=f"encoding, m={multiplier}",
-        console=console,
-        disable=not console.is_terminal,
-    )
-    for group in steps:
-        encoded = _encode(encoder, [talk for talk, _ in group], multiplier)
-        for (_, first), frames in zip(group, encoded, strict=True):
-            array[first : first + len(frames)] = frames
-
-    array.flush()
-    os.replace(unfinished, path)
+    with atomic_file(path) as unfinished:
+        array = np.lib.format.open_memmap(
+            unfinished, mode="w+", dtype=np.float16, shape=(total, encoder.config.hidden)
+        )
+        for group in tracked(groups, total=len(groups), title=f"Encoding, m={multiplier}"):
+            encoded = _encode(encoder, [talk for talk, _ in group], multiplier)
+            for (_, first), frames in zip(group, encoded, strict=True):
+                array[first : first + len(frames)] = frames
+        array.flush()
 
 
 @torch.inference_mode()
