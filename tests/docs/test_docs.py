@@ -3,7 +3,8 @@
 import inspect
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ COMMAND = re.compile(r"python (train|evaluate)\.py\b([^\n`#]*)")
 PATH = re.compile(
     r"`((?:zoo|conf|docs|tests|benchmarks|checkpoints)/[\w./*-]+|(?:train|evaluate)\.py)`"
 )
+KEY = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`")
+MODULE = re.compile(r"python -m ((?:zoo|tests)[\w.]*)")
+GROUPS = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
+EXAMPLE_KEYS = {"policy.words"}  # of the policy that two pages write as an example
 MADE_LATER = ("checkpoints/",)  # by a training
 
 
@@ -62,6 +67,33 @@ def mentioned() -> Iterator[tuple[str, str, tuple[str, ...]]]:
             name = next((name for name, known in roots.items() if root in known), None)
             if name is not None:
                 yield page.name, name, tuple(overrides(span))
+
+
+def dotted(node: Any, prefix: str = "") -> Iterator[str]:
+    """The dotted names of all keys below a node of a configuration."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield f"{prefix}{name}"
+            yield from dotted(value, f"{prefix}{name}.")
+
+
+@cache
+def keys(name: str, *given: str) -> frozenset[str]:
+    """The dotted names of all keys of a composed configuration."""
+    return frozenset(dotted(plain(compose(name, list(given)))))
+
+
+def key_exists(key: str) -> bool:
+    """Whether the default configurations or another choice of the part have the key."""
+    group = key.partition(".")[0]
+    if key in keys("evaluate") | keys("train"):
+        return True
+    if group in ("training", "trainer"):
+        experiments = sorted((ROOT / "conf" / "experiment").glob("*_minitalks.yaml"))
+        return any(key in keys("train", f"experiment={path.stem}") for path in experiments)
+    choices = sorted((ROOT / "conf" / group).glob("*.yaml"))
+    start = () if group == "system" else ("system=streamatt",)
+    return any(key in keys("evaluate", *start, f"{group}={path.stem}") for path in choices)
 
 
 def example(page: Path) -> dict[str, Any]:
@@ -108,6 +140,23 @@ def test_overrides_compose(page: str, name: str, given: tuple[str, ...]) -> None
             build(cfg[part])
     if name == "evaluate" and any(override.startswith("system=") for override in given):
         check_fit(cfg)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_keys_exist(page: Path) -> None:
+    """Keys that a page names without a value; an override is composed above."""
+    known = keys("evaluate") | keys("train")
+    roots = (GROUPS - {"hydra"}) | {key.partition(".")[0] for key in known}
+    named = set(KEY.findall(page.read_text(encoding="utf-8"))) - EXAMPLE_KEYS
+    named = {key for key in named if key.partition(".")[0] in roots}
+    assert [key for key in sorted(named) if not key_exists(key)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_modules_are_commands(page: Path) -> None:
+    modules = MODULE.findall(page.read_text(encoding="utf-8"))
+    sources = [ROOT / f"{module.replace('.', '/')}.py" for module in modules]
+    assert [path for path in sources if '"__main__"' not in path.read_text("utf-8")] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

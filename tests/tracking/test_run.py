@@ -43,6 +43,15 @@ def test_folder_with_somebody_elses_files_is_not_taken(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["results.json"]
 
 
+def test_the_log_of_the_job_may_precede_the_run(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "evaluate.log").write_text("Synthesising minitalks tst: 1 of 1")
+    with pytest.raises(ZooError, match="not empty"):
+        open_run(folder, kind="train")
+    assert open_run(folder, kind="evaluate").folder == folder
+
+
 def test_resuming_keeps_id_name_and_group(tmp_path: Path) -> None:
     first = open_run(tmp_path / "launch" / "0", kind="train", name="small", multirun=True)
     again = open_run(first.folder, kind="train", name="another name", resume=first.folder)

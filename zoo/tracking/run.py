@@ -116,7 +116,9 @@ def _claim(run: Run) -> Run:
 
     A resumed run keeps the existing card, including its name.
     """
-    if not run.resumed and not (run.folder / CARD).exists() and any(run.folder.iterdir()):
+    # The job log exists already if a message preceded the run, as the synthesis of the corpus logs.
+    others = {path.name for path in run.folder.iterdir()} - {f"{run.kind}.log"}
+    if not run.resumed and CARD not in others and others:
         raise ZooError(f"{run.folder} is not empty and is not a run folder; choose another folder.")
 
     try:
