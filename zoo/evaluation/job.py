@@ -264,11 +264,11 @@ def prepare(
     ]
     for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
-    for system in choices:
-        if not isinstance(system, StreamingSystem):
+    for recording in choices:
+        if not isinstance(recording, StreamingSystem):
             # raises ZooError if the talks and the recorded streams do not match
             match_streams(
-                system, talks_to_stream(talks, settings), all_streams=settings.talks is None
+                recording, talks_to_stream(talks, settings), all_streams=settings.talks is None
             )
 
     for system in streaming:

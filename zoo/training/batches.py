@@ -1,4 +1,4 @@
-"""Training batches as a pure function of (seed, step, rank), the same in a resumed run."""
+"""Training batches as a pure function of seed, step and rank, equal in a resumed run."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,28 +7,31 @@ from typing import Any
 import lightning
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset, Sampler
+import torch.utils.data
+from torch.utils.data import DataLoader, Dataset
 
-from zoo.data.sampling import Sampler as ExampleSampler
+from zoo.data.sampling import Sampler
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
 
 
 @dataclass(eq=False)
 class StepBatches(Dataset[Any]):
-    """Item ``step`` is the whole batch of that global step.
+    """Data set whose item ``step`` is the whole batch of that global step.
+
+    With several parts per step, item ``step * parts + part`` is one part of the batch of a step.
 
     Args:
-        samplers: Draw the examples, by name of the stage.
-        curriculum: The stages.
-        objectives: By the names that the stages give.
-        seed: Of the training.
-        rank: Of this process.
-        parts: Batches whose gradients are accumulated in a step. Items are then the parts of the
-            steps; two parts on one rank equal one part on each of two ranks.
+        samplers: Samplers that draw the examples, by name of the stage.
+        curriculum: Stages of the training.
+        objectives: Objectives by the names that the stages refer to.
+        seed: Seed of the training.
+        rank: Global rank of this process.
+        parts: Number of batches whose gradients are accumulated in a step. Two parts on one rank
+            equal one part on each of two ranks.
     """
 
-    samplers: Mapping[str, ExampleSampler]
+    samplers: Mapping[str, Sampler]
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
     seed: int
@@ -38,34 +41,53 @@ class StepBatches(Dataset[Any]):
     def __getitem__(self, item: int) -> Any:
         step, part = divmod(item, self.parts)
         stage, _ = self.curriculum.at(step)
-        shape = stage.shape(np.random.default_rng([self.seed, step]))  # the same on all ranks
-        random = np.random.default_rng([self.seed, step, self.rank * self.parts + part + 1])
+
+        # The shape is equal on all ranks, the examples differ. NumPy ignores zeros at the end of a
+        # list of seeds, so batches are counted from 1: [seed, step, 0] would equal [seed, step].
+        shape = stage.shape(np.random.default_rng([self.seed, step]))
+        batch_number = self.rank * self.parts + part + 1
+        random = np.random.default_rng([self.seed, step, batch_number])
 
         examples = self.samplers[stage.name].batch(random, shape)
         return self.objectives[stage.objective].batch(examples)
 
 
-class RemainingSteps(Sampler[int]):
-    """Items from ``first`` on; the length counts all items, because Lightning resumes mid-epoch."""
+class RemainingItems(torch.utils.data.Sampler[int]):
+    """Yields the items from ``first`` on.
 
-    def __init__(self, *, first: int, steps: int) -> None:
+    The length counts all items, because Lightning resumes in the middle of its only epoch.
+
+    Args:
+        first: First item.
+        items: Number of all items.
+    """
+
+    def __init__(self, *, first: int, items: int) -> None:
         self.first = first
-        self.steps = steps
+        self.items = items
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(self.first, self.steps))
+        return iter(range(self.first, self.items))
 
     def __len__(self) -> int:
-        return self.steps
+        return self.items
 
 
 class TrainingData(lightning.LightningDataModule):
-    """Batches from the trainer's global step onwards; arguments as in ``StepBatches``."""
+    """Data module of the batches from the Trainer's global step on.
+
+    Args:
+        samplers: Samplers that draw the examples, by name of the stage.
+        curriculum: Stages of the training.
+        objectives: Objectives by the names that the stages refer to.
+        seed: Seed of the training.
+        workers: Number of processes that load batches. 0 loads batches in the main process.
+    """
 
     def __init__(
         self,
         *,
-        samplers: Mapping[str, ExampleSampler],
+        samplers: Mapping[str, Sampler],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         seed: int = 0,
@@ -79,22 +101,23 @@ class TrainingData(lightning.LightningDataModule):
         self._workers = workers
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Whole batches from the trainer's global step (0, or of the checkpoint) to the last."""
+        """Return the loader of the batches from the Trainer's global step to the last step."""
         assert self.trainer is not None
         rank, parts = self.trainer.global_rank, self.trainer.accumulate_grad_batches
         curriculum = self._curriculum.shared(self.trainer.world_size * parts)
         batches = StepBatches(
             self._samplers, curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts
         )
-        steps = RemainingSteps(
-            first=self.trainer.global_step * parts, steps=self._curriculum.steps * parts
+        items = RemainingItems(
+            first=self.trainer.global_step * parts, items=self._curriculum.steps * parts
         )
         return DataLoader(
             batches,
-            batch_size=None,
-            sampler=steps,
+            batch_size=None,  # an item is a whole batch
+            sampler=items,
             num_workers=self._workers,
             prefetch_factor=4 if self._workers else None,
-            # a DataLoader without a generator draws from torch's global one once per start
+            # a DataLoader without a generator would draw a number from torch's global generator at
+            # each start, so a resumed run would differ from an uninterrupted run
             generator=torch.Generator().manual_seed(self._seed),
         )

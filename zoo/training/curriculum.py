@@ -58,7 +58,7 @@ class Stage:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ZooError if chunks, multipliers, examples, steps or seconds are out of range."""
+        """Raise ZooError if chunks, multipliers, examples, steps or seconds are out of range."""
         if not self.chunks or not self.multipliers or min(*self.chunks, *self.multipliers) < 1:
             raise ZooError(
                 f"A training stage needs chunks and multipliers of at least 1 to draw from, "

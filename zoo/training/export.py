@@ -12,7 +12,8 @@ from zoo.errors import ZooError, check_choice
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-DESCRIBED = ("backbone", "training", "source_language", "target_language", "seed")
+# keys of the training's configuration that ``config.yaml`` of an export contains
+CONFIG_KEYS = ("backbone", "training", "source_language", "target_language", "seed")
 BUILT_IN = """on the built-in corpus minitalks: synthetic speech over a closed grammar. It shows
 that a system works; it does not translate real talks."""
 
@@ -31,12 +32,12 @@ def export(
 
     Args:
         system: The system whose backbone is exported.
-        folder: Where to.
-        config: The configuration of the training.
+        folder: Folder to write to.
+        config: Configuration of the training.
         corpus: Name of the corpus.
         training_overrides: Overrides of the training.
-        evaluation_overrides: Overrides that an evaluation repeats.
-        dtype: Of the weights, a key of ``DTYPES``.
+        evaluation_overrides: Overrides that an evaluation of the export needs.
+        dtype: Data type of the weights, a key of ``DTYPES``.
 
     Returns:
         The folder.
@@ -49,18 +50,19 @@ def export(
         raise ZooError(f"{folder} already holds an exported model; move it away first.")
     system.backbone.save(folder, DTYPES[dtype])
 
-    described: dict[str, Any] = {name: config[name] for name in DESCRIBED}
-    described["backbone"] = system.backbone.exported_arguments(described["backbone"])
-    text = yaml.safe_dump(described, sort_keys=False, allow_unicode=True)
-    (folder / "config.yaml").write_text(text)
-    text = card(
+    values: dict[str, Any] = {name: config[name] for name in CONFIG_KEYS}
+    values["backbone"] = system.backbone.exported_arguments(values["backbone"])
+    configuration = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    (folder / "config.yaml").write_text(configuration)
+
+    readme = card(
         system,
         corpus=corpus,
         training_overrides=training_overrides,
         evaluation_overrides=evaluation_overrides,
         dtype=dtype,
     )
-    (folder / "README.md").write_text(text)
+    (folder / "README.md").write_text(readme)
     return folder
 
 

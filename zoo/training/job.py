@@ -35,19 +35,26 @@ from zoo.tracking.tracker import Tracker
 from zoo.training.export import DTYPES, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
 
-# Overrides that an evaluation repeats begin with one of these.
-EVALUATED = ("backbone", "convention=", "source_language=", "target_language=", "data=", "data.")
-# Parts of the configuration that a resumed run must not change.
-RESUMED = ("backbone", "data", "source_language", "target_language", "seed")
+# An evaluation needs the overrides of its training that begin with one of these prefixes.
+REPEATED_PREFIXES = (
+    "backbone",
+    "convention=",
+    "source_language=",
+    "target_language=",
+    "data=",
+    "data.",
+)
+# Keys of the configuration whose values a resumed run must not change.
+FIXED_KEYS = ("backbone", "data", "source_language", "target_language", "seed")
 
 
 def train(cfg: Config) -> None:
-    """Train, or continue a run with ``resume=<run folder>``, and export.
+    """Train, or continue a run with ``resume=<run folder>``, and export the backbone.
 
-    Raises ZooError on bad input, before long work.
+    Bad input raises ZooError before long work.
     """
     if cfg.resume is not None and is_multirun():
-        raise ZooError("resume=... continues one run; it cannot go with a multirun.")
+        raise ZooError("resume=... continues one run; it cannot be combined with a multirun.")
     check_choice("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
     options = build(cfg.trainer)
@@ -94,7 +101,7 @@ def check_same(folder: Path, config: Mapping[str, Any]) -> None:
     try:
         before = yaml.safe_load(path.read_text())
         version = str(before.get("version", "0.1"))
-        before = {name: before[name] for name in RESUMED}
+        before = {name: before[name] for name in FIXED_KEYS}
     except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
         raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
     if version.split(".")[:2] != __version__.split(".")[:2]:
@@ -103,9 +110,9 @@ def check_same(folder: Path, config: Mapping[str, Any]) -> None:
             f"version {__version__}; start a new training."
         )
 
-    for name in RESUMED:
+    for name in FIXED_KEYS:
         here, there = config[name], before[name]
-        if name == "backbone":  # the tokenizer may lie in the run folder, which may have moved
+        if name == "backbone":  # the run folder, which may hold the tokenizer, may have been moved
             here, there = {**here, "tokenizer": None}, {**there, "tokenizer": None}
         if here != there:
             raise ZooError(
@@ -115,7 +122,11 @@ def check_same(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
-    """Whether the training makes the tokenizer: the backbone names neither one nor weights."""
+    """Return whether a tokenizer must be trained.
+
+    A tokenizer is trained if the configuration has a vocabulary size, and its backbone has neither
+    a tokenizer nor weights.
+    """
     if settings.vocabulary_size is None or cfg.backbone.tokenizer is not None:
         return False
     return cfg.backbone[backbone_class(cfg).weights_key] is None
@@ -124,7 +135,7 @@ def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
 def trained_tokenizer(
     run: Run, cfg: Config, talks: Sequence[Talk], settings: TrainingSettings
 ) -> Path:
-    """Train the backbone's tokenizer into the run folder, where it is not there yet.
+    """Train the tokenizer of the backbone, unless the run folder already has it.
 
     All ranks of a launch train the same tokenizer, and the tokenizer that is complete first is
     kept.
@@ -155,7 +166,7 @@ def trained_tokenizer(
 
 
 def backbone_class(cfg: Config) -> type[Backbone]:
-    """The class of the configured backbone."""
+    """Return the class of the configured backbone."""
     found = target_of(cfg.backbone)
     assert issubclass(found, Backbone)
     return found
@@ -180,8 +191,8 @@ def finish(
         tracker: Tracker of the run.
     """
     folder = run.folder / "export"
-    repeated = evaluation_overrides(system.backbone)
-    if not (folder / CARD).is_file():  # written last: an export without it is incomplete
+    needed = evaluation_overrides(system.backbone)
+    if not (folder / CARD).is_file():  # this file is written last; without it an export is partial
         shutil.rmtree(folder, ignore_errors=True)
         export(
             system,
@@ -189,28 +200,23 @@ def finish(
             config=plain(cfg),
             corpus=corpus.name,
             training_overrides=overrides(),
-            evaluation_overrides=repeated,
+            evaluation_overrides=needed,
             dtype=cfg.export_dtype,
         )
         write_card(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    command = system.backbone.evaluation_command(repeated, str(folder))
+    command = system.backbone.evaluation_command(needed, str(folder))
     print(f"exported: {folder}\nevaluate: {command}")
 
 
 def evaluation_overrides(backbone: Backbone) -> list[str]:
-    """The overrides of this job that an evaluation of the exported backbone repeats."""
-    own = (backbone.weights_key, *backbone.training_arguments)
-    left_out = tuple(f"backbone.{name}" for name in own)
-    return list(
-        dict.fromkeys(
-            [
-                *choices_unlike("evaluate", ("system", "backbone")),
-                *(
-                    item
-                    for item in overrides()
-                    if item.startswith(EVALUATED) and not item.startswith(left_out)
-                ),
-            ]
-        )
+    """Return the overrides of this job that an evaluation of the exported backbone needs."""
+    # An evaluation reads the weights of the export and has no arguments of the training.
+    left_out = tuple(
+        f"backbone.{name}" for name in (backbone.weights_key, *backbone.training_arguments)
     )
+    needed = choices_unlike("evaluate", ("system", "backbone"))
+    for override in overrides():
+        if override.startswith(REPEATED_PREFIXES) and not override.startswith(left_out):
+            needed.append(override)
+    return list(dict.fromkeys(needed))

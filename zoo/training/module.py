@@ -17,17 +17,17 @@ from zoo.training.optimizer import RestingAdamW
 class Training(lightning.LightningModule):
     """Trains ``system.backbone`` stage by stage.
 
-    One optimizer serves all stages: parameters that a stage freezes are skipped, the others have
-    the learning rate of the stage of the global step. Parameters that no stage trains are frozen
-    from the start and have no optimizer state.
+    One optimizer updates the parameters of all stages. It skips the parameters that the stage of
+    the global step freezes; the other parameters have the learning rate of that stage. Parameters
+    that no stage trains are frozen from the start and have no optimizer state.
 
     Args:
-        system: The system; only its backbone is trained.
-        curriculum: The stages.
-        objectives: By the names that the stages give.
-        weight_decay: Of AdamW.
-        betas: Of AdamW.
-        log_every_steps: Steps between two logged losses.
+        system: System whose backbone is trained.
+        curriculum: Stages of the training.
+        objectives: Objectives by the names that the stages refer to.
+        weight_decay: Weight decay of AdamW.
+        betas: The two beta coefficients of AdamW.
+        log_every_steps: Number of steps between two logged losses.
     """
 
     def __init__(
@@ -47,33 +47,44 @@ class Training(lightning.LightningModule):
         self.weight_decay = weight_decay
         self.betas = betas
         self.log_every_steps = log_every_steps
-        self._stage: Stage | None = None
+        self._stage: Stage | None = None  # stage for which parameters are frozen
+        # parameters by the names of the stages that train them, one group of the optimizer each
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
     def configure_model(self) -> None:
-        """Load the backbone; freeze what no stage trains before a strategy reads the parameters."""
-        self.system.configure_model()
-        self._groups = self._by_stages()
+        """Load the backbone and freeze the parameters that no stage trains.
 
-    def _by_stages(self) -> dict[tuple[str, ...], list[nn.Parameter]]:
-        """Parameters by the names of the stages that train them; only these require gradients."""
-        trained: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(self.parameters(), ())
-        for stage in (stage for stage in self.curriculum.stages if stage.steps):
+        Lightning calls this method before a strategy collects the trainable parameters.
+        """
+        self.system.configure_model()
+        self._groups = self._group_parameters()
+
+    def _group_parameters(self) -> dict[tuple[str, ...], list[nn.Parameter]]:
+        """Group parameters by the names of the stages that train them, and freeze all others."""
+        stages_of: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(self.parameters(), ())
+        for stage in self.curriculum.stages:
+            if stage.steps == 0:
+                continue
             self._freeze(stage)
-            for parameter in trained:
+            for parameter in stages_of:
                 if parameter.requires_grad:
-                    trained[parameter] += (stage.name,)
+                    stages_of[parameter] += (stage.name,)
+
         groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
-        for parameter, stages in trained.items():
+        for parameter, stages in stages_of.items():
             parameter.requires_grad_(bool(stages))
             if stages:
                 groups.setdefault(stages, []).append(parameter)
         return groups
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """AdamW with the stage's learning rate, and 0 for what the stage freezes."""
-        given = [{"params": parameters} for parameters in self._groups.values()]
-        optimizer = RestingAdamW(given, lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
+        """Return AdamW with one group per set of stages.
+
+        A group has the learning rate of the current stage if that stage trains it, otherwise 0.
+        """
+        groups = [{"params": parameters} for parameters in self._groups.values()]
+        # LambdaLR multiplies by the rates of _rate_of, so the rate of the optimizer is 1
+        optimizer = RestingAdamW(groups, lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
         schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])
         return {
             "optimizer": optimizer,
@@ -81,37 +92,46 @@ class Training(lightning.LightningModule):
         }
 
     def _rate_of(self, stages: tuple[str, ...]) -> Callable[[int], float]:
-        return lambda step: (
-            self.learning_rate(step) if self.curriculum.at(step)[0].name in stages else 0.0
-        )
+        """Return the learning rate of a group as a function of the global step.
+
+        Args:
+            stages: Names of the stages that train the group.
+        """
+
+        def rate(step: int) -> float:
+            stage, _ = self.curriculum.at(step)
+            return self.learning_rate(step) if stage.name in stages else 0.0
+
+        return rate
 
     def learning_rate(self, step: int) -> float:
-        """Learning rate at global ``step``."""
+        """Return the learning rate at a global step."""
         stage, within = self.curriculum.at(step)
         return stage.learning_rate * stage.factor(within)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        """Freeze and unfreeze when a stage begins, or when a run is resumed in it."""
+        """Freeze and unfreeze parameters when a stage begins or a run is resumed within a stage."""
         stage, _ = self.curriculum.at(self.global_step)
         if stage is not self._stage:
             self._freeze(stage)
             self._stage = stage
 
     def _freeze(self, stage: Stage) -> None:
-        """Require gradients of what ``stage`` trains, and of nothing else."""
+        """Require gradients of the parameters that ``stage`` trains, and of no others."""
         self.system.backbone.trainable(stage.trains)
         for name, objective in self.objectives.items():
             objective.requires_grad_(name == stage.objective)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """Loss of one batch under the current stage's objective."""
+        """Return the loss of a batch under the objective of the current stage."""
         stage, _ = self.curriculum.at(self.global_step)
         objective = self.objectives[stage.objective]
         assert isinstance(objective, Objective)
         losses = objective.losses(self.system.backbone, batch)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-        first = batch_idx % self.trainer.accumulate_grad_batches == 0
-        if first and self.global_step % self.log_every_steps == 0:
+
+        starts_step = batch_idx % self.trainer.accumulate_grad_batches == 0
+        if starts_step and self.global_step % self.log_every_steps == 0:
             self._log(
                 {
                     f"train/{stage.name}/{name}": float(value.detach())
@@ -121,7 +141,7 @@ class Training(lightning.LightningModule):
         return losses["loss"]
 
     def _log(self, values: dict[str, float]) -> None:
-        """Log directly: ``self.log`` would repeat the last values of earlier stages."""
+        """Pass values to the loggers; ``self.log`` would repeat the last values of other stages."""
         values["train/learning_rate"] = self.learning_rate(self.global_step)
         for logger in self.loggers:
             logger.log_metrics(values, step=self.global_step)

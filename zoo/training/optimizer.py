@@ -16,7 +16,14 @@ class RestingAdamW(AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the groups that have a learning rate; returns the result of ``closure``."""
+        """Update the groups with a learning rate above 0.
+
+        Args:
+            closure: Function that computes the loss and the gradients.
+
+        Returns:
+            The result of ``closure``, or None without it.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():

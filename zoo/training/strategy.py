@@ -63,7 +63,7 @@ class ZeRO(DeepSpeedStrategy):
             )
         if self.root_device.type == "cpu":
             assert self.parallel_devices is not None
-            # no compiled operations: their compilation takes a minute and gloo needs none of them
+            # compiling DeepSpeed's operations takes a minute, and gloo needs no such operation
             deepspeed.ops.__compatible_ops__ = {}
             self.parallel_devices = [
                 torch.device("cpu", index) for index in range(len(self.parallel_devices))
@@ -158,4 +158,4 @@ def check_resumable(checkpoint: Path, strategy: object) -> None:
         before = (
             "strategy=deepspeed_..." if sharded else "another strategy than strategy=deepspeed_..."
         )
-        raise ZooError(f"{checkpoint} was written with {before}; resume it with the same.")
+        raise ZooError(f"{checkpoint} was written with {before}; resume it with the same strategy.")

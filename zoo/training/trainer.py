@@ -28,8 +28,8 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, str) and strategy.startswith("deepspeed"):
         raise ZooError(
-            f"trainer.strategy={strategy} is Lightning's; choose strategy=deepspeed_stage_2, "
-            "which resumes."
+            f"trainer.strategy={strategy} is Lightning's strategy, whose checkpoints cannot be "
+            "resumed; choose strategy=deepspeed_stage_2."
         )
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"

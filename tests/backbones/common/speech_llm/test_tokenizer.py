@@ -8,7 +8,7 @@ from zoo.backbones.base import TokenizerCorpus
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS
 from zoo.config import arguments_of, compose
 from zoo.languages import language
-from zoo.training.job import EVALUATED, backbone_class
+from zoo.training.job import REPEATED_PREFIXES, backbone_class
 
 
 def special_tokens(folder: Path, multipliers: set[int], *overrides: str) -> list[str]:
@@ -47,4 +47,4 @@ def test_a_tokenizer_has_what_its_template_needs(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_repeats_the_convention() -> None:
-    assert "convention=released".startswith(EVALUATED)
+    assert "convention=released".startswith(REPEATED_PREFIXES)
