@@ -183,7 +183,10 @@ def test_both_ends_of_a_write_can_be_faded() -> None:
         ({"close": "true"}, "choose one of: always, never, at_end"),
         ({"context": "text"}, "choose one of: history, none"),
         ({"fade_seconds": -1}, "at least 0, not -1"),
-        ({"counting": "units", "discard": "keep_new"}, "choose a discard other than keep_new"),
+        (
+            {"counting": "units", "discard": "keep_new"},
+            "choose a synthesizer.discard other than keep_new",
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:

@@ -12,18 +12,20 @@ class Recogniser(Protocol):
     """A speech recogniser; its constructor reads no files and uses no network connection.
 
     Attributes:
-        name: hub id or folder; it is part of the score signatures.
-        language: code of the language to recognise; None: the language the model was trained on.
+        name: hub id or folder of the model; it is part of the score signatures.
+        language: code of the language to recognise; None: the language on which the model was
+            trained.
     """
 
     name: str
     language: str | None
 
     def unavailable_reason(self) -> str | None:
-        """Check, before a long evaluation starts, that ``load`` will find a model.
+        """Check, before a long evaluation starts, that there is a model to load.
 
         Returns:
-            None if it will; otherwise one sentence that names the scores to be skipped and why.
+            None if there is a model; otherwise one sentence with the scores that are skipped and
+            the reason.
 
         Raises:
             ZooError: the model is missing and not optional.
@@ -33,7 +35,7 @@ class Recogniser(Protocol):
         """Load the weights; a second call only moves the network.
 
         Args:
-            device: where to put the network; None: the CPU.
+            device: device of the network; None: the CPU.
 
         Raises:
             ZooError: the model is missing, damaged or not a recogniser.

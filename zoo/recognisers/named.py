@@ -42,7 +42,7 @@ class NamedRecogniser:
     Args:
         name: hub id or folder of a CTC model or a sequence-to-sequence model.
         language: language code, passed to models of several languages (Whisper).
-        optional: if the model is missing, skip ASR scores instead of raising an error.
+        optional: whether ASR scores are skipped if the model is missing, instead of an error.
         batch_size: number of pieces that are transcribed at once.
         piece_seconds: maximum length of a piece; longer speech is split at pauses.
         dtype: dtype of the network, by its name in torch.
@@ -142,7 +142,7 @@ class NamedRecogniser:
     @torch.inference_mode()
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         """See ``Recogniser``; call ``load`` first."""
-        assert self._network is not None, "load comes first"
+        assert self._network is not None, "call load first"
         pieces = [
             (row, piece) for row, wave in enumerate(waves) for piece in self._audible_pieces(wave)
         ]
@@ -163,10 +163,12 @@ class NamedRecogniser:
         return [self._separator.join(row) for row in rows]
 
     def _audible_pieces(self, wave: Tensor) -> list[Tensor]:
+        """Split a waveform into pieces, without the pieces of digital silence."""
         pieces = split_at_pauses(wave, round(self.piece_seconds * SAMPLE_RATE))
         return [piece for piece in pieces if bool(piece.any())]
 
     def _transcribe_batch(self, waves: Sequence[Tensor]) -> list[str]:
+        """Transcribe waveforms in one pass of the network."""
         if self._is_ctc:
             paths = best_paths(self._network, self._extractor, waves)
             return [str(self._tokenizer.decode(path.tolist())) for path in paths]

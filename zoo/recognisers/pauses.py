@@ -7,7 +7,7 @@ from torch import Tensor
 from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = SAMPLE_RATE // 100  # energy is measured per 10 ms
-LONGEST_PAUSE = 30  # hops: pauses are compared by the energy of at most 0.3 s
+LONGEST_PAUSE = 30  # number of hops (0.3 s) whose mean energy is compared to find a pause
 
 
 def split_at_pauses(wave: Tensor, longest: Samples) -> list[Tensor]:
@@ -37,7 +37,7 @@ def quietest_position(wave: Tensor, first: Samples, last: Samples) -> Samples:
 
     Args:
         wave: (n,) waveform at 16 kHz.
-        first: begin of the range, at least 1.
+        first: start of the range, at least 1.
         last: end of the range, greater than ``first`` and at most n.
 
     Returns:

@@ -1,8 +1,10 @@
 """From the attention of speech units over text tokens to the waveform of the new tokens.
 
-This is step 6 of SimulU (section 2), as pure functions on one stream: score each unit against each
-token, assign units to tokens, select the units of the new tokens, and cut their samples out of the
-waveform. What the paper leaves open is a named option.
+This is step 6 of SimulU (Djanibekov et al., 2026, section 2), as pure functions on one stream:
+score each unit against each token, assign units to tokens, select the units of the new tokens, and
+cut their samples out of the waveform. Each choice that the paper does not make is a named option.
+
+A unit is a speech unit: an output of the text-to-unit model and an input of the vocoder.
 """
 
 from typing import Literal
@@ -29,13 +31,14 @@ def unit_token_scores(
     Args:
         attention: (units, positions) cross-attention weights of the text-to-unit decoder over the
             text decoder states it received.
-        opening: number of positions before the first token.
+        opening: number of positions before the first token (start and language).
         tokens: number of tokens, at least 1; positions after them (end of text) are allowed.
-        offset: token ``t`` is at position ``opening + t + offset``: 0 for the token's own state,
-            -1 for the state that predicts the token.
-        normalisation: ``none``: log of the weights; ``share``: log of the weights after each
-            position's weights are divided by their sum over the units, which removes positions
-            that all units attend to; ``z_score``: standardised over the units, as in AlignAtt.
+        offset: shift of the positions: token ``t`` is at position ``opening + t + offset``. With 0
+            it is at the state of the token itself, with -1 at the state that predicts the token.
+        normalisation: conversion of weights to scores. ``none``: log of the weights; ``share``: log
+            of each position's weights divided by their sum over the units, so that positions to
+            which all units attend have no advantage; ``z_score``: weights standardised over the
+            units, as in AlignAtt.
 
     Returns:
         (units, tokens) scores; a larger score is more likely.
@@ -61,8 +64,8 @@ def assign_units(scores: Tensor, *, assignment: Assignment) -> Tensor:
 
     Args:
         scores: (units, tokens) scores of ``unit_token_scores``.
-        assignment: ``argmax``: each unit to the token with its largest score (section 2, step 6);
-            ``monotone``: see ``monotone_assignment``.
+        assignment: rule. ``argmax`` assigns each unit to the token with its largest score, as
+            SimulU does; ``monotone``: see ``monotone_assignment``.
 
     Returns:
         (units,) int64 token indices.
@@ -108,10 +111,10 @@ def new_unit_mask(tokens: Tensor, *, old: int, discard: Discard) -> Tensor:
     Args:
         tokens: (units,) token index of each unit.
         old: number of tokens of the text history; they precede the new tokens.
-        discard: ``count``: discard as many leading units as belong to the history (section 2,
-            step 6); ``last``: discard everything up to the last unit of the history; ``first``:
-            discard everything before the first unit of a new token; ``keep_new``: discard the
-            units of the history wherever they are.
+        discard: rule for the units to discard. ``count``: as many leading units as belong to the
+            history, as in SimulU; ``last``: all units up to the last unit of the history;
+            ``first``: all units before the first unit of a new token; ``keep_new``: the units of
+            the history at any position.
 
     Returns:
         (units,) bool, True for units to keep.
@@ -124,8 +127,12 @@ def new_unit_mask(tokens: Tensor, *, old: int, discard: Discard) -> Tensor:
     if discard == "count":
         return unit >= history.sum()
     if discard == "last":
-        return unit >= (unit[history].max() + 1 if bool(history.any()) else 0)
-    return unit >= (unit[~history].min() if bool((~history).any()) else len(tokens))
+        if not bool(history.any()):
+            return ~history
+        return unit > unit[history].max()
+    if not bool((~history).any()):
+        return ~history
+    return unit >= unit[~history].min()
 
 
 def select_samples(
@@ -134,7 +141,7 @@ def select_samples(
     """Cut the samples of the selected units out of a waveform.
 
     Args:
-        samples: (n,) waveform; samples after the last unit count as the last unit's.
+        samples: (n,) waveform; samples after the last unit belong to the last unit.
         keep: (units,) bool, True for units to keep.
         durations: (units,) int64 duration of each unit in unit frames.
         unit_samples: samples per unit frame.

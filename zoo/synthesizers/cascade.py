@@ -13,9 +13,10 @@ from zoo.synthesizers.base import Synthesizer
 
 
 class Cascade(Synthesizer):
-    """Synthesises each newly emitted text on its own (SimulU, section 3.3).
+    """Synthesises each newly emitted text separately, as the cascades in SimulU's paper do.
 
-    Text without a letter or a digit gives an empty waveform.
+    The paper is Djanibekov et al. (2026), section 3.3. The waveform of a text without a letter or a
+    digit is empty.
     """
 
     def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:

@@ -20,7 +20,7 @@ VOICES = {"zh": "cmn"}  # languages whose code in espeak-ng differs from ours
 class Espeak(Cascade):
     """Synthesises each newly emitted text with espeak-ng and trims the trailing silence.
 
-    The same text always gives the same waveform. The espeak-ng process starts with the first text.
+    Equal texts have equal waveforms. The first text starts the espeak-ng process.
 
     Args:
         voice: espeak-ng voice such as ``de+f2``; None: the default voice of the target language.
@@ -79,4 +79,5 @@ class Espeak(Cascade):
         return [torch.from_numpy(utterance.samples) for utterance in utterances]
 
     def _voice_for(self, target: Language) -> str:
+        """Return the configured voice, or the default voice of the target language."""
         return self.voice or VOICES.get(target.code, target.code)

@@ -11,12 +11,14 @@ from zoo.synthesizers.cascade import Cascade
 
 
 class SeamlessTTS(Cascade, nn.Module):
-    """Synthesises "the partial generated text" (SimulU, section 3.3) without any context.
+    """Synthesises each newly emitted text without any context.
+
+    SimulU (Djanibekov et al., 2026, section 3.3) calls it "the partial generated text".
 
     Args:
         name: hub id or folder of a SeamlessM4T v1.
         voice: index of the vocoder's speaker.
-        max_units: upper bound of the units generated for one text.
+        max_units: maximum number of units generated for one text.
         dtype: dtype of the weights, by its name in torch.
     """
 
@@ -25,7 +27,7 @@ class SeamlessTTS(Cascade, nn.Module):
     ) -> None:
         super().__init__()
         self.network = TextToSpeech(name=name, voice=voice, max_units=max_units, dtype=dtype)
-        self._target: Language | None = None
+        self._target: Language | None = None  # target language of the system; ``check`` sets it
 
     def check(self, target: Language) -> None:
         """Store the target language; ``load`` checks it, because that needs the model's files."""

@@ -35,21 +35,24 @@ Context = Literal["history", "none"]
 class SimulU(Synthesizer):
     """Synthesises kept and new tokens together and returns the samples of the new tokens.
 
-    The paper specifies ``assignment="argmax"``, ``discard="count"`` and ``context="history"``; it
-    leaves the other options open. docs/simulu.md has measurements of each.
+    The paper specifies ``assignment="argmax"``, ``discard="count"`` and ``context="history"``, but
+    not the other options. docs/simulu.md has measurements of each option.
 
     Args:
-        layer: layer of the text-to-unit decoder whose cross-attention is used; None: mean of all.
-        offset: 0: a token is at its own decoder state; -1: at the state that predicts it.
-        normalisation: see ``unit_token_scores``.
-        assignment: see ``assign_units``.
-        discard: see ``new_unit_mask``.
-        counting: how the samples of a unit are counted. ``durations``: by the vocoder's predicted
-            durations; ``units``: "discarded units x 320", exact only if every duration is 1.
-        close: when the text-to-unit model receives an end of text: ``always``, as in offline
-            generation, ``never``, or only ``at_end`` of the source.
-        context: ``history``: the kept text precedes the new tokens; ``none``: new tokens only.
-        fade_seconds: length of the linear fade-in and fade-out of each waveform; 0: none.
+        layer: layer of the text-to-unit decoder whose cross-attention is used; None: the mean of
+            all layers.
+        offset: position of a token: 0 is the decoder state of the token itself, -1 the state that
+            predicts the token.
+        normalisation: conversion of attention weights to scores; see ``unit_token_scores``.
+        assignment: rule that assigns units to tokens; see ``assign_units``.
+        discard: rule that selects the units of the new tokens; see ``new_unit_mask``.
+        counting: number of samples of a unit. ``durations``: as many as the vocoder predicts;
+            ``units``: 320, the "discarded units x 320" of the paper, which is exact only if every
+            predicted duration is 1.
+        close: moment at which the text-to-unit model receives an end of text: ``always``, as in
+            offline generation; ``never``; or ``at_end``, only at the end of the source.
+        context: text before the new tokens: ``history`` is the kept text, ``none`` is no text.
+        fade_seconds: duration of the linear fade-in and fade-out of each waveform; 0: no fade.
 
     Raises:
         ZooError: an option has an unknown value, or two options contradict each other.
@@ -79,8 +82,8 @@ class SimulU(Synthesizer):
         check_numbers("SimulU", least=0, fade_seconds=self.fade_seconds)
         if self.counting == "units" and self.discard == "keep_new":
             raise ZooError(
-                "synthesizer.counting=units cuts off the front; choose a discard other than "
-                "keep_new."
+                "synthesizer.counting=units discards the beginning of the waveform; choose a "
+                "synthesizer.discard other than keep_new."
             )
 
     def load(self, backbone: Backbone) -> None:
@@ -101,7 +104,7 @@ class SimulU(Synthesizer):
         Raises:
             ZooError: the backbone does not speak the target language or lacks the layer.
         """
-        assert self._decoder is not None, "load comes first"
+        assert self._decoder is not None, "call load first"
         self._decoder.check_speech(session.target_language, layer=self.layer)
 
     def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
@@ -110,7 +113,7 @@ class SimulU(Synthesizer):
         See ``Synthesizer``; steps 5 and 6 of the paper.
         """
         decoder = self._decoder
-        assert decoder is not None, "load comes first"
+        assert decoder is not None, "call load first"
         if self.context == "none":
             writes = [without_history(write) for write in writes]
         units = self._generate_units(decoder, writes)
@@ -165,7 +168,9 @@ class SimulU(Synthesizer):
 
 
 def without_history(write: SpeechRequest) -> SpeechRequest:
-    """Return the write without its kept tokens: opening states and new tokens' states remain.
+    """Return a write without its kept tokens.
+
+    The decoder states of the opening (start and language) and of the new tokens remain.
 
     Raises:
         ValueError: the hypothesis has no decoder states.
@@ -195,7 +200,7 @@ def fade(samples: Tensor, length: int) -> Tensor:
 
     Args:
         samples: (n,) waveform.
-        length: samples of each fade; at most n / 2 are used.
+        length: number of samples of each fade; at most n / 2.
 
     Returns:
         (n,) waveform.

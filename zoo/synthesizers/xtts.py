@@ -1,8 +1,8 @@
 """Text to speech by XTTS-v2 (Casanova et al., 2024) through the package coqui-tts.
 
 coqui-tts depends on torchaudio and torchcodec, which the zoo does not use, and its weights have the
-Coqui Public Model License, which excludes commercial use. Therefore neither is installed or
-downloaded by the zoo; ``XTTS.check`` names what is missing.
+Coqui Public Model License, which excludes commercial use. Therefore the zoo neither installs the
+package nor downloads the weights; ``XTTS.check`` names the missing part.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ from zoo.types import SAMPLE_RATE
 PACKAGES = ("TTS", "torchaudio", "torchcodec")
 FILES = ("config.json", "model.pth", "vocab.json")
 LANGUAGES = ("ar", "cs", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "tr")
-CODES = {**{code: code for code in LANGUAGES}, "zh": "zh-cn"}  # ours to XTTS-v2's
-ALTERNATIVES = "or choose synthesizer=espeak or synthesizer=seamless_tts"
+CODES = {**{code: code for code in LANGUAGES}, "zh": "zh-cn"}  # XTTS-v2's code by the zoo's code
+ALTERNATIVES = "Other synthesizers are synthesizer=espeak and synthesizer=seamless_tts."
 
 
 class XTTS(Cascade, nn.Module):
     """Synthesises each newly emitted text in the voice of a reference recording.
 
     Args:
-        name: folder of XTTS-v2 (config.json, model.pth and vocab.json of coqui/XTTS-v2).
+        name: folder with config.json, model.pth and vocab.json of coqui/XTTS-v2.
         reference: path of a recording of the voice, at least 6 s long.
         temperature: sampling temperature, above 0.
-        seed: random seed of every text, so that the same text gives the same waveform.
+        seed: random seed of every text, so that equal texts have equal waveforms.
 
     Raises:
         ZooError: ``temperature`` is not above 0.
@@ -57,34 +57,35 @@ class XTTS(Cascade, nn.Module):
         self.temperature = temperature
         self.seed = seed
         self.network: Any = None
-        self.rate = SAMPLE_RATE  # of the network's output; ``load`` sets it
+        self.rate = SAMPLE_RATE  # sample rate of the network's output; ``load`` sets it
         self._conditioning: dict[str, Any] = {}
 
     def check(self, target: Language) -> None:
         """Check language, package, weights and reference recording.
 
         Raises:
-            ZooError: XTTS-v2 does not speak ``target``, or one of the others is missing.
+            ZooError: XTTS-v2 does not support ``target``, or a package, a file of the weights or
+                the reference recording is missing.
         """
         if target.code not in CODES:
             raise ZooError(
-                f"XTTS-v2 does not speak {target.name}; set target_language to one of: "
-                f"{', '.join(CODES)}, {ALTERNATIVES}."
+                f"XTTS-v2 does not support {target.name}; set target_language to one of: "
+                f"{', '.join(CODES)}. {ALTERNATIVES}"
             )
 
         missing = [package for package in PACKAGES if find_spec(package) is None]
         if missing:
             raise ZooError(
                 "XTTS-v2 needs the package coqui-tts, with a torchaudio and a torchcodec that fit "
-                f"this torch; Python does not find {', '.join(missing)}: see docs/simulu.md, "
-                f"{ALTERNATIVES}."
+                f"this torch; Python does not find {', '.join(missing)}. See docs/simulu.md. "
+                f"{ALTERNATIVES}"
             )
 
         if self.name is None or any(not (Path(self.name) / file).is_file() for file in FILES):
             raise ZooError(
                 f"synthesizer.name must be a folder with {', '.join(FILES)} of coqui/XTTS-v2, not "
-                f"{self.name}: download it if its licence (CPML, not for commercial use) allows "
-                f"your use, {ALTERNATIVES}."
+                f"{self.name}; download them if their licence (CPML, not for commercial use) "
+                f"allows your use. {ALTERNATIVES}"
             )
         if self.reference is None or not Path(self.reference).is_file():
             raise ZooError(
@@ -102,8 +103,9 @@ class XTTS(Cascade, nn.Module):
             from TTS.tts.configs.xtts_config import XttsConfig
             from TTS.tts.models.xtts import Xtts
         except (ImportError, OSError) as error:
-            reason = str(error).strip().splitlines()[-1]
-            raise ZooError(f"coqui-tts cannot be imported ({reason}); {ALTERNATIVES}.") from error
+            lines = str(error).strip().splitlines()
+            reason = lines[-1] if lines else type(error).__name__
+            raise ZooError(f"coqui-tts cannot be imported ({reason}). {ALTERNATIVES}") from error
 
         assert self.name is not None
         config = XttsConfig()
@@ -120,6 +122,7 @@ class XTTS(Cascade, nn.Module):
         return [self._synthesize_text(text, CODES[target.code]) for text in texts]
 
     def _synthesize_text(self, text: str, code: str) -> Tensor:
+        """Synthesise a text in the language of XTTS-v2's ``code``: (samples,) at 16 kHz."""
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             output = self.network.inference(

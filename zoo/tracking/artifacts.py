@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import wandb
 
-TYPE = "model"
-_IGNORED = ("README.md", "run.json")  # an edited model card does not make another model
+TYPE = "model"  # type of all artifacts
+# Files that are not part of a model: after an edit of the model card, the model is the same.
+_IGNORED = ("README.md", "run.json")
 
 
 def artifact_name(path: Path, run_id: str) -> str:
@@ -29,12 +30,12 @@ def artifact_name(path: Path, run_id: str) -> str:
 def build_artifact(
     path: Path, run_id: str, metadata: dict[str, Any] | None = None
 ) -> "wandb.Artifact":
-    """Build the artifact of an exported folder or a checkpoint file.
+    """Return the artifact of an exported folder or a checkpoint file.
 
     Args:
         path: the folder or file; its content alone determines the artifact's digest.
         run_id: id of the training run.
-        metadata: shown with the artifact.
+        metadata: values that W&B shows with the artifact.
     """
     import wandb
 
@@ -64,7 +65,7 @@ def log_artifacts(
         paths: exported folders and checkpoint files.
         run_id: id of the training run.
         best: the path among ``paths`` that receives the alias ``best``.
-        metadata: shown with every artifact.
+        metadata: values that W&B shows with every artifact.
 
     Returns:
         The digests of the logged versions by artifact name.
@@ -114,7 +115,8 @@ class Version(Protocol):
 def delete_stale(versions: Iterable[Version], valid: set[str]) -> int:
     """Delete the versions of checkpoints that training no longer keeps.
 
-    Nothing is deleted if no valid version is present: then the upload of the new ones failed.
+    If no valid version is on the server, the upload of the valid versions has failed. No version is
+    deleted then.
 
     Args:
         versions: all versions of an artifact on the server.

@@ -2,7 +2,7 @@
 
 import csv
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class CsvLogger(Logger):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.path = Path(folder) / "metrics.csv"
-        self._columns: list[str] | None = None  # None: the file has not been read yet
+        self._columns: list[str] | None = None  # columns of the file; None before it is read
 
     @property
     def name(self) -> str:
@@ -72,30 +72,42 @@ class CsvLogger(Logger):
         """
         row = {STEP: step, **plain_values(metrics)}
         if self._columns is None:
+            self._remove_partial_row()
             self._columns = self._read_columns()
 
         new = [name for name in row if name not in self._columns]
         if new:
-            self._columns += new
-            self._rewrite()
+            columns = [*self._columns, *new]
+            self._rewrite(columns)
+            self._columns = columns
         with self.path.open("a", newline="") as file:
             csv.DictWriter(file, self._columns).writerow(row)
 
-    def _read_columns(self) -> list[str]:
-        """Return the columns of an existing file; remove a last row that was not fully written."""
+    def _remove_partial_row(self) -> None:
+        """Remove a last row that a killed run has not written to its end."""
         if not self.path.exists():
-            return []
+            return
         content = self.path.read_bytes()
         complete = content[: content.rfind(b"\n") + 1]
         if len(complete) < len(content):
             write_bytes(self.path, complete)
-        return next(csv.reader(complete.decode().splitlines()), [])
 
-    def _rewrite(self) -> None:
-        """Rewrite the existing rows with the current columns."""
-        assert self._columns is not None
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
+    def _read_columns(self) -> list[str]:
+        """Return the columns of the file; empty if there is no file."""
+        return next(csv.reader(self._lines()), [])
+
+    def _rewrite(self, columns: Sequence[str]) -> None:
+        """Rewrite the existing rows with other columns."""
+        rows = csv.DictReader(self._lines())
         with atomic_file(self.path) as temporary, temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, self._columns)
+            writer = csv.DictWriter(file, columns)
             writer.writeheader()
-            writer.writerows(csv.DictReader(lines))
+            writer.writerows(rows)
+
+    def _lines(self) -> list[str]:
+        """Return the lines of the file.
+
+        Each line is one row: names and values of metrics are numbers or short strings without line
+        breaks.
+        """
+        return self.path.read_text().splitlines() if self.path.exists() else []

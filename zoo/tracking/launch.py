@@ -20,9 +20,11 @@ from omegaconf import OmegaConf
 
 from zoo.errors import ZooError
 
-# Run folder of the main process, for the child processes that Lightning starts.
+# Environment variable with the run folder of the main process. The child processes that Lightning
+# starts read it.
 RUN_VARIABLE = "SIMULZOO_RUN"
-# Shared name set by the user, for launchers without a store (srun, mpirun).
+# Environment variable in which a user sets the name of the launch, for launchers that give their
+# processes no common store (srun, mpirun).
 LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"
 _TERMINATED = 128 + signal.SIGTERM  # exit code by the convention of shells
 _STORE_KEY = "simulzoo/launch"
@@ -39,7 +41,10 @@ _LAUNCHER_VARIABLES = (
 
 
 def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process writes files and logs: global rank 0, or local rank 0 of node 0."""
+    """Return whether this process writes files and logs.
+
+    The main process has global rank 0; without a global rank, it has local rank 0 on node 0.
+    """
     if "RANK" in environment:
         return int(environment["RANK"]) == 0
     if "SLURM_PROCID" in environment and int(environment.get("SLURM_NTASKS", 1)) > 1:
@@ -49,10 +54,10 @@ def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
 
 @cache
 def launch_name() -> str:
-    """The name of this launch, ``<date>_<time>_<random>``, equal on all of its processes.
+    """Return the name of this launch, ``<date>_<time>_<random>``, equal on all of its processes.
 
     Raises:
-        ZooError: on a process other than the main one that has no access to the name.
+        ZooError: this process is not the main process and has no access to the name.
     """
     if LAUNCH_VARIABLE in os.environ:
         return os.environ[LAUNCH_VARIABLE]
@@ -69,12 +74,12 @@ def launch_name() -> str:
 
 
 def new_name() -> str:
-    """A new ``<date>_<time>_<random>``: sorts by time, unique within a second."""
+    """Return a new name, ``<date>_<time>_<random>``: names sort by time and are unique."""
     return f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{secrets.token_hex(3)}"
 
 
 def _agreed_name() -> str:
-    """The name that the main process has written to torchrun's store for its workers."""
+    """Return the name that the main process has written to torchrun's store."""
     from torch.distributed import TCPStore
 
     store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
@@ -150,7 +155,12 @@ def default_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def single_job(arguments: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    """The command line of one job of a multirun: its flags without ``-m``, its own overrides."""
+    """Return the command line of one job of a multirun.
+
+    Args:
+        arguments: command line of the launch; its flags, except ``-m``, apply to each job.
+        overrides: overrides of the job.
+    """
     flags = [
         item
         for item in arguments

@@ -1,4 +1,4 @@
-"""What the job log needs beside Python's handlers (``conf/hydra/job_logging/run.yaml``)."""
+"""Handlers and a filter for the job log (``conf/hydra/job_logging/run.yaml``)."""
 
 import logging
 import sys
@@ -9,7 +9,10 @@ from zoo.tracking.launch import is_main_process
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to what ``sys.stderr`` is when a message is logged, not when the handler was made."""
+    """Writes each message to the value that ``sys.stderr`` has when the message is logged.
+
+    Python's handler writes to the value that ``sys.stderr`` had when the handler was created.
+    """
 
     @property
     def stream(self) -> TextIO:
@@ -18,11 +21,11 @@ class StderrHandler(logging.StreamHandler[TextIO]):
 
     @stream.setter
     def stream(self, value: TextIO) -> None:
-        """Python's handler sets its stream once; it is not kept."""
+        """Ignore the stream that the constructor of Python's handler sets."""
 
 
 class RunFileHandler(logging.FileHandler):
-    """Opens its file at the first message; drops messages once the run folder is removed."""
+    """Opens its file at the first message; drops messages after the run folder was removed."""
 
     def __init__(self, filename: str) -> None:
         super().__init__(filename, encoding="utf-8", delay=True)
@@ -34,8 +37,8 @@ class RunFileHandler(logging.FileHandler):
 
 
 class MainProcess(logging.Filter):
-    """Drops the messages of all processes but the main one."""
+    """Drops the messages of all processes except the main process."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the message is logged."""
+        """Return whether the message is logged."""
         return is_main_process()

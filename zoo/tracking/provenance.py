@@ -22,7 +22,7 @@ PACKAGES = (
     "sacrebleu",
     "mweralign",
 )
-_GIT_TIMEOUT = 20.0  # seconds; a huge untracked tree must not delay a run
+_GIT_TIMEOUT = 20.0  # seconds; a large number of untracked files must not delay a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,7 @@ def hardware() -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
+    """Return the name of the CPU model."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -111,10 +112,11 @@ def _cpu_model() -> str:
 
 
 def _memory_gib() -> float | None:
+    """Return the size of the main memory in GiB, or None if it is unknown."""
     try:
         return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     except (ValueError, OSError, AttributeError):
-        return None  # this operating system does not report it
+        return None  # this operating system does not report its memory
 
 
 def provenance(root: Path = REPOSITORY, *, constraints: str = "constraints.txt") -> dict[str, Any]:
@@ -129,11 +131,9 @@ def provenance(root: Path = REPOSITORY, *, constraints: str = "constraints.txt")
         and ``hardware``.
     """
     git = git_state(root)
-    summary = git and {
-        "commit": git.commit,
-        "dirty": git.dirty,
-        "untracked": list(git.untracked),
-    }
+    summary = None
+    if git is not None:
+        summary = {"commit": git.commit, "dirty": git.dirty, "untracked": list(git.untracked)}
     return {
         "git": summary,
         "constraints_sha256": file_hash(root / constraints),

@@ -148,8 +148,9 @@ class Tracker:
         self._csv.log_metrics({**axis, **row})
 
         def log(wandb_run: "wandb.Run") -> None:
-            for name in row if axis else ():
-                wandb_run.define_metric(name, step_metric=next(iter(axis)))
+            for axis_name in axis:
+                for name in row:
+                    wandb_run.define_metric(name, step_metric=axis_name)
             wandb_run.log({**axis, **row})
 
         self._with_wandb(log)
@@ -232,7 +233,7 @@ class Tracker:
         Args:
             paths: the top-k checkpoint files and the exported folder.
             best: the path among ``paths`` that receives the alias ``best``.
-            metadata: shown with every artifact.
+            metadata: values that W&B shows with every artifact.
         """
 
         def log(wandb_run: "wandb.Run") -> None:
@@ -287,7 +288,9 @@ def exit_code(error: BaseException | None) -> int:
 
 
 def _write_numbered(path: Path, text: str) -> Path:
-    """Write a text, to ``name.2.suffix`` and so on if the file exists with another text.
+    """Write a text to a file.
+
+    If the file exists with another text, the text is written to ``name.2.suffix``, and so on.
 
     Returns:
         The path of the file with the text.

@@ -31,7 +31,7 @@ Mode = Literal["online", "offline", "disabled"]
 MODES: tuple[Mode, ...] = ("online", "offline", "disabled")
 STEP_AXIS = "trainer/global_step"
 _TRAINING_METRICS = ("train/*", "dev/*", "val/*", "lr*", "epoch")
-_HOSTS = ("api.forge.coreweave.com", "api.wandb.ai")  # public server since wandb 0.31, and before
+_HOSTS = ("api.forge.coreweave.com", "api.wandb.ai")  # public servers: since wandb 0.31, and before
 _TRUE = ("1", "true", "yes", "on")
 
 
@@ -102,8 +102,8 @@ def has_key(environment: Mapping[str, str] = os.environ) -> bool:
 def start(run: Run, settings: WandbSettings, config: Mapping[str, Any]) -> "wandb.Run | None":
     """Start or continue the W&B run.
 
-    If W&B cannot start online, it starts offline; if that fails too, the run continues without it.
-    Each case is logged as one warning.
+    If W&B cannot start online, it starts offline. If it cannot start offline either, the run
+    continues without W&B. Each case is logged as one warning.
 
     Args:
         run: the run; its id is the W&B run's id.
@@ -124,7 +124,8 @@ def start(run: Run, settings: WandbSettings, config: Mapping[str, Any]) -> "wand
         try:
             return _init(run, settings, config, "online")
         except Exception as error:  # wandb's own errors, and any error of its HTTP library
-            problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+            lines = str(error).strip().splitlines()
+            problem = lines[0] if lines else type(error).__name__
             _stop_service()
 
     if problem:
@@ -137,6 +138,7 @@ def start(run: Run, settings: WandbSettings, config: Mapping[str, Any]) -> "wand
 
 
 def _init(run: Run, settings: WandbSettings, config: Mapping[str, Any], mode: Mode) -> "wandb.Run":
+    """Start the W&B run in a mode and define the axes of its metrics."""
     import wandb
 
     wandb_run = wandb.init(
@@ -177,7 +179,7 @@ class WandbLogger(Logger):
 
     Args:
         run: the run.
-        experiment: its W&B run.
+        experiment: the W&B run of ``run``.
     """
 
     def __init__(self, run: Run, experiment: "wandb.Run") -> None:
