@@ -14,31 +14,39 @@ from torch import Tensor
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
-ALLOWED = "allowed are WAV, FLAC, OGG or MP3 files with any sample rate and any number of channels"
-# Bytes. Programs that do not know the length in advance declare at least this much data.
+ALLOWED = (
+    "Allowed are WAV, FLAC, OGG and MP3 files with any sample rate and any number of channels."
+)
+# Smallest placeholder for the size of the samples (in bytes) in the headers of streamed WAV files.
+# A program that streams audio does not know the size when it writes the header, so it writes this
+# number or a larger one. Such a file is not truncated.
 STREAMED = 0x7FFFFFFF
-_CUT_DATA = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
+# The size of the samples and the size that the header declares. libsndfile reads a truncated file
+# without an error and reports the two sizes only in the text of its log.
+_DATA_SIZES = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[soundfile.SoundFile]:
+def _open_file(path: Path) -> Iterator[soundfile.SoundFile]:
+    """Open an audio file for reading. Raises ZooError if it is missing, damaged or empty."""
     if not path.is_file():
-        raise ZooError(f"Audio file {path} does not exist or is not a file; {ALLOWED}.")
+        raise ZooError(f"Audio file {path} does not exist or is not a file. {ALLOWED}")
     try:
         with soundfile.SoundFile(path) as file:
             _check_header(path, file)
             yield file
     except soundfile.LibsndfileError as error:
         raise ZooError(
-            f"Audio file {path} is damaged or not audio ({error.error_string}); {ALLOWED}."
+            f"Audio file {path} is damaged or not audio ({error.error_string}). {ALLOWED}"
         ) from error
     except OSError as error:
         raise ZooError(f"Audio file {path} cannot be read ({error.strerror}).") from error
 
 
 def _check_header(path: Path, file: soundfile.SoundFile) -> None:
-    if cut := _CUT_DATA.search(file.extra_info):
-        declared, present = int(cut[1]), int(cut[2])
+    """Raise ZooError if a file has fewer samples than its header declares, or no samples."""
+    if sizes := _DATA_SIZES.search(file.extra_info):
+        declared, present = int(sizes[1]), int(sizes[2])
         if present < declared < STREAMED:
             raise ZooError(
                 f"Audio file {path} is truncated: it has {present} of {declared} bytes of samples."
@@ -53,7 +61,7 @@ def duration(path: str | Path) -> Seconds:
     Raises:
         ZooError: The file is missing, damaged, truncated or empty.
     """
-    with _opened(Path(path)) as file:
+    with _open_file(Path(path)) as file:
         return float(file.frames / file.samplerate)
 
 
@@ -63,7 +71,8 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
     Args:
         path: WAV, FLAC, OGG or MP3 file with any sample rate and any number of channels.
         start: Position of the first sample in seconds.
-        duration: Seconds to load, at most to the end of the file. None: to the end.
+        duration: Number of seconds to load. Loading ends at the end of the file at the latest; None
+            loads the file to its end.
 
     Returns:
         (n,) float32 samples at 16 kHz, averaged over channels.
@@ -73,12 +82,12 @@ def load(path: str | Path, *, start: Seconds = 0.0, duration: Seconds | None = N
             end, or a sample is not finite.
     """
     path = Path(path)
-    with _opened(path) as file:
-        rate, length = file.samplerate, file.frames
+    with _open_file(path) as file:
+        rate, length = file.samplerate, file.frames  # hertz, samples
         first = round(start * rate)
         if not 0 <= first < length:
             raise ZooError(
-                f"Audio file {path} lasts {length / rate:.3f} s; it has nothing at {start:.3f} s."
+                f"Audio file {path} has no sample at {start:.3f} s; it lasts {length / rate:.3f} s."
             )
 
         count = length - first if duration is None else min(length - first, round(duration * rate))

@@ -28,16 +28,18 @@ from zoo.signatures import TARGET, located
 from zoo.tracking.launch import register_resolvers
 
 if TYPE_CHECKING:
-    import torch  # takes seconds to import, which a mistyped key need not wait for
+    import torch  # the import takes seconds; a mistyped key is reported before it
 
 Config = DictConfig
 PACKAGE = Path(__file__).resolve().parent
 INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside the package
 CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
-BAD_INPUT = 2  # exit code of a mistake that a person can correct
-LARGEST_SEED = 2**32 - 1  # what NumPy takes
-_LINK = re.compile(r"\$\{(\w+)\}")
+BAD_INPUT = 2  # exit code of wrong input
+LARGEST_SEED = 2**32 - 1  # largest seed that NumPy accepts
+_LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
+# Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
+# classes, which do not help a user of the zoo.
 _HINTS = (
     "To append",
     "See https",
@@ -53,7 +55,7 @@ def build(node: DictConfig) -> Any:
     """Create the object that a configuration node with ``_target_`` describes, and the parts in it.
 
     Raises:
-        ZooError: for keys and values that a target does not take.
+        ZooError: a target does not accept a key or a value.
     """
     name = str(node._get_full_key(None))
     whole = OmegaConf.to_container(node._get_root())
@@ -74,13 +76,13 @@ def build(node: DictConfig) -> Any:
 
 
 def arguments_of(node: DictConfig) -> dict[str, Any]:
-    """The arguments that ``build`` would call the node's ``_target_`` with."""
+    """Return the arguments with which ``build`` would call the node's ``_target_``."""
     arguments: dict[str, Any] = instantiate(node, _convert_="all", _partial_=True).keywords
     return arguments
 
 
 def target_of(node: DictConfig) -> type:
-    """The class that a configuration node names as its ``_target_``."""
+    """Return the class that a configuration node names as its ``_target_``."""
     found = located(node[TARGET])
     assert isinstance(found, type)
     return found
@@ -90,13 +92,13 @@ def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None
     """Check a node and all parts in it against the annotations of their targets.
 
     Args:
-        node: plain values, links (``${backbone}``) replaced by what they name.
-        unresolved: the same with links.
-        whole: whole configuration with links; a linked part goes by the key that the link names.
-        where: key of the node with a final dot.
+        node: plain values of the node, with the values that links (``${backbone}``) name.
+        unresolved: plain values of the node, with the links.
+        whole: plain values of the whole configuration, with the links.
+        where: key of the node with a final dot. The key of a linked part is the key in the link.
 
     Raises:
-        ZooError: for a key or value that a target does not take, and for one that is missing.
+        ZooError: a target does not accept a key or a value, or a value is missing.
     """
     if not isinstance(node, Mapping):
         return
@@ -112,7 +114,7 @@ def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None
         if isinstance(below, str):
             if below.startswith("${repository:") and not values.get("optional"):
                 _check_shipped(f"{where}{name}", value)
-            below = value  # what another kind of link resolves to has no links
+            below = value  # the value of a link of another kind contains no links
         _check_values(value, below, whole, where=place)
 
 
@@ -126,7 +128,7 @@ def _check_shipped(key: str, folder: str) -> None:
 
 
 def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
-    """The configuration that an entry point composes.
+    """Return the configuration that an entry point composes.
 
     Args:
         config_name: ``train`` or ``evaluate``.
@@ -134,7 +136,7 @@ def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
             (``--config-dir``, ``hydra.searchpath``).
 
     Raises:
-        ZooError: for overrides that are wrong.
+        ZooError: an override is wrong.
     """
     try:
         return _composed(config_name, given)
@@ -143,34 +145,37 @@ def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
 
 
 def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
-    """The name of one of several compared systems, with the parts that were chosen for all of them.
+    """Return the name of one of several compared systems, with the parts chosen for all systems.
 
     Args:
         name: name of the entry.
-        shared: overrides of the job; ``policy=alignatt`` replaces the policy of every system.
-        entry: overrides of the entry alone.
+        shared: overrides of the job. They apply to every system; ``policy=alignatt``, for example,
+            replaces the policy of every system.
+        entry: overrides of the entry.
 
     Returns:
         ``name``, or for example ``name+policy=alignatt``.
     """
     found, search = _loader()
-    own = [item for item in shared if item.partition("=")[0].partition("@")[0] not in PARTS]
-    chosen, preset = (
-        found.choices("evaluate", [*search, *given, *entry]) for given in (shared, own)
-    )
+    without_parts = [
+        item for item in shared if item.partition("=")[0].partition("@")[0] not in PARTS
+    ]
+    chosen = found.choices("evaluate", [*search, *shared, *entry])
+    preset = found.choices("evaluate", [*search, *without_parts, *entry])
     return loader.row_name(name, loader.departures(chosen, preset))
 
 
 def _composed(
     config_name: str, given: Sequence[str], folder: str | None = None, *, partial: bool = False
 ) -> DictConfig:
-    """Compose without explaining mistakes.
+    """Return the configuration; wrong overrides raise the exceptions of Hydra and OmegaConf.
 
     Args:
         config_name: ``train`` or ``evaluate``.
         given: overrides.
-        folder: see ``_loader``.
-        partial: leave out what the files leave out, and with it the imports of all parts.
+        folder: additional folder of a new loader; see ``_loader``.
+        partial: whether to leave out the arguments that the files leave out. No part is imported
+            then.
     """
     found, search = _loader(folder)
     found.partial = partial
@@ -187,10 +192,15 @@ def _composed(
 
 
 def _loader(folder: str | None = None) -> tuple[Loader, list[str]]:
-    """The running job's loader or a new one, and the overrides of the job that name more folders.
+    """Return a loader, and the overrides with which it finds the files of the running job.
+
+    A job has a loader. Without a job, a new loader is created.
 
     Args:
-        folder: where a new loader finds files, besides ``conf/``.
+        folder: folder in which a new loader finds files, in addition to ``conf/``.
+
+    Returns:
+        The loader, and the job's overrides of ``hydra.searchpath``.
     """
     _register()
     running = GlobalHydra.instance()
@@ -207,42 +217,55 @@ def _loader(folder: str | None = None) -> tuple[Loader, list[str]]:
 
 
 def plain(cfg: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
-    """The configuration as plain containers; resolve: replace links by the values they name."""
+    """Return the configuration as plain containers.
+
+    Args:
+        cfg: configuration.
+        resolve: whether to replace links by the values that they name.
+    """
     values = OmegaConf.to_container(cfg, resolve=resolve)
     assert isinstance(values, dict)
     return {str(key): value for key, value in values.items()}
 
 
 def overrides() -> list[str]:
-    """The overrides of this job, as typed."""
+    """Return the overrides of this job, as typed."""
     return list(HydraConfig.get().overrides.task)
 
 
 def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:
-    """``group=choice`` for the choices of this job that are not an entry point's defaults."""
+    """Return the choices of this job that differ from an entry point's defaults.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        groups: groups to compare.
+
+    Returns:
+        Overrides ``group=choice``.
+    """
     defaults: Any = OmegaConf.load(CONF / f"{config_name}.yaml").defaults
-    usual = {
-        group: choice
-        for item in defaults
-        if isinstance(item, DictConfig)
-        for group, choice in item.items()
-    }
+    default_choices: dict[Any, Any] = {}
+    for item in defaults:
+        if isinstance(item, DictConfig):  # other items are names of files, such as _self_
+            default_choices.update(item.items())
     chosen = HydraConfig.get().runtime.choices
-    return [f"{group}={chosen[group]}" for group in groups if chosen[group] != usual[group]]
+    return [
+        f"{group}={chosen[group]}" for group in groups if chosen[group] != default_choices[group]
+    ]
 
 
 def is_multirun() -> bool:
-    """Whether this job is one of a multirun."""
+    """Return whether this job is one of a multirun."""
     return bool(HydraConfig.get().mode == RunMode.MULTIRUN)
 
 
 def machine(cfg: DictConfig) -> "torch.device":
-    """The device that a configuration names; sets the number of CPU threads as well.
+    """Return the device that a configuration names, and set the number of CPU threads.
 
     ``auto`` is a GPU if there is one, else the CPU.
 
     Raises:
-        ZooError: for a device that this machine lacks, and for a wrong seed or number of threads.
+        ZooError: this machine lacks the device, or the seed or the number of threads is wrong.
     """
     import torch
 
@@ -253,10 +276,13 @@ def machine(cfg: DictConfig) -> "torch.device":
         _check_number(cfg, "threads", least=1)
         torch.set_num_threads(cfg.threads)
 
-    name = ("cuda" if torch.cuda.is_available() else "cpu") if cfg.device == "auto" else cfg.device
+    name = cfg.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).item()  # PyTorch accepts names of devices that are absent
+        # PyTorch accepts the name of an absent device; an operation on that device raises
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         raise unknown_choice("device", name, found) from error
@@ -264,13 +290,14 @@ def machine(cfg: DictConfig) -> "torch.device":
 
 
 def _check_number(cfg: DictConfig, key: str, *, least: int) -> None:
+    """Raise ZooError unless a value is a whole number of at least ``least``."""
     value = cfg[key]
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ZooError(f"{key} must be a whole number of at least {least}, not {value!r}.")
 
 
 def run_folder() -> Path:
-    """The folder that this job writes to."""
+    """Return the folder that this job writes to."""
     return Path(HydraConfig.get().runtime.output_dir)
 
 
@@ -308,7 +335,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
         _exit(str(error))
     except (HydraException, OmegaConfBaseException) as error:
         _exit(explained(error))
-    except ValueError as error:  # Hydra's type for choices and flags that make no sense
+    except ValueError as error:  # Hydra raises it for wrong choices of groups and wrong flags
         if working:
             raise
         _exit(_null_choice(typed.overrides, typed.config_dir) or _sentence(error))
@@ -320,7 +347,7 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
 
 
 def _check_keys(cfg: DictConfig, config_name: str) -> None:
-    """Raise ZooError for a top-level key that an override with ``+`` adds: nothing reads it."""
+    """Raise ZooError for a top-level key that an override with ``+`` adds; no code reads it."""
     given = overrides()
     declared = [item for item in given if not item.startswith("+")]
     if declared != given:
@@ -330,6 +357,7 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
 
 
 def _register() -> None:
+    """Register the resolvers of links: ``run_folder`` and ``repository``."""
     register_resolvers()
     # Weights are not installed: an installed package expects them below the current folder.
     root = Path() if CONF == INSTALLED else CONF.parent
@@ -338,8 +366,8 @@ def _register() -> None:
 
 def _remove_if_empty(folder: Path) -> None:
     """Remove a folder without files, and its parents below the current folder if they are empty."""
-    here = Path.cwd()
-    for place in (folder, *(parent for parent in folder.parents if here in parent.parents)):
+    parents = [parent for parent in folder.parents if Path.cwd() in parent.parents]
+    for place in (folder, *parents):
         try:
             place.rmdir()
         except OSError:
@@ -352,13 +380,13 @@ def _explained(
     given: Sequence[str],
     folder: str | None = None,
 ) -> str:
-    """One sentence about what is wrong with overrides, with the choices where they are known.
+    """Return one sentence about wrong overrides, with the possible choices if they are known.
 
     Args:
-        error: Error of Hydra or OmegaConf.
+        error: error of Hydra or OmegaConf.
         config_name: ``train`` or ``evaluate``.
-        given: the overrides.
-        folder: see ``_loader``.
+        given: overrides.
+        folder: additional folder of a new loader; see ``_loader``.
     """
     for cause in _causes(error):
         if isinstance(cause, ZooError):
@@ -374,6 +402,7 @@ def _explained(
         group, _, name = error.missing_cfg_file.rpartition("/")
         return str(unknown_choice(group, name, error.options))
 
+    # Hydra's exceptions have the experiment and the key only in their text.
     foreign = re.match(r"In 'experiment/([^']+)': Could not override '([^']+)'", str(error))
     if foreign:
         return (
@@ -388,7 +417,10 @@ def _explained(
 
 
 def _null_choice(given: Sequence[str], folder: str | None) -> str:
-    """A sentence about ``system=null`` and its like; Hydra's own does not name the choices."""
+    """Return a sentence with the choices of a group that is set to null, such as ``system=null``.
+
+    Hydra's message does not name the choices. The sentence is empty if no group is null.
+    """
     found, search = _loader(folder)
     for group in (item.partition("=")[0] for item in given if item.endswith("=null")):
         if choices := found.get_group_options(group, overrides=search):
@@ -397,66 +429,79 @@ def _null_choice(given: Sequence[str], folder: str | None) -> str:
 
 
 def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str | None) -> str:
-    """A sentence about a key that does not exist, with the choices of its group that have it.
+    """Return a sentence about an unknown key, with the choices of its group that have the key.
 
     Args:
         config_name: ``train`` or ``evaluate``.
-        key: in full, such as ``data.root``.
-        given: the overrides.
-        folder: see ``_loader``.
+        key: full key, such as ``data.root``.
+        given: overrides.
+        folder: additional folder of a new loader; see ``_loader``.
+
+    Returns:
+        The sentence; empty if the key exists.
     """
     group, _, inside = key.partition(".")
     found, search = _loader(folder)
     search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]
-    chosen = [
-        item
-        for item in given
-        if "." not in (name := item.partition("=")[0])
-        and found.get_group_options(name, overrides=search)
-    ]
+    choices_of_groups = []
+    for item in given:
+        name = item.partition("=")[0]
+        if "." not in name and found.get_group_options(name, overrides=search):
+            choices_of_groups.append(item)
 
-    beside = _siblings(config_name, key, [*search, *chosen], folder)
-    if beside is None:  # a key further up does not exist, either
+    siblings = _siblings(config_name, key, [*search, *choices_of_groups], folder)
+    if siblings is None:  # the parent of the key does not exist either
         return _unknown_key(config_name, key.rpartition(".")[0], given, folder) if inside else ""
 
     owners = []
-    for choice in found.get_group_options(group, overrides=search) if inside else ():
-        with contextlib.suppress(ZooError, HydraException, OmegaConfBaseException):
-            _composed(config_name, [*search, f"{group}={choice}", f"{key}=null"], folder)
-            owners.append(choice)
+    if inside:
+        for choice in found.get_group_options(group, overrides=search):
+            with contextlib.suppress(ZooError, HydraException, OmegaConfBaseException):
+                # raises if the key does not exist in this choice
+                _composed(config_name, [*search, f"{group}={choice}", f"{key}=null"], folder)
+                owners.append(choice)
     if owners:
-        keys = f", and the keys here are: {', '.join(beside)}" if beside else ""
+        keys = f", and the keys here are: {', '.join(siblings)}" if siblings else ""
         return f"Unknown key {key!r}; it is a key of {group}={', '.join(owners)}{keys}."
-    return str(unknown_choice("key", key, beside)) if beside else ""
+    return str(unknown_choice("key", key, siblings)) if siblings else ""
 
 
 def _siblings(
     config_name: str, key: str, given: Sequence[str], folder: str | None
 ) -> list[str] | None:
-    """The full names of the keys beside ``key``; None if the mapping around it is absent."""
+    """Return the full keys of the mapping that contains ``key``; None if there is no such mapping.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        key: full key.
+        given: overrides.
+        folder: additional folder of a new loader; see ``_loader``.
+    """
     parent = key.rpartition(".")[0]
     try:
         if not parent:
             return [str(name) for name in _composed(config_name, given, folder, partial=True)]
-        create = f"{parent}={{}}"  # a part that is null becomes one with its defaults
-        beside = OmegaConf.select(_composed(config_name, [*given, create], folder), parent)
+        create = f"{parent}={{}}"  # a part that is null becomes a part with default values
+        siblings = OmegaConf.select(_composed(config_name, [*given, create], folder), parent)
     except (ZooError, HydraException, OmegaConfBaseException):
         return None
-    return [f"{parent}.{name!s}" for name in beside if name != TARGET]
+    return [f"{parent}.{name!s}" for name in siblings if name != TARGET]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the cause of an error, the cause of the cause, and so on."""
     while (cause := error.__cause__) is not None:
         yield cause
         error = cause
 
 
 def _sentence(error: BaseException) -> str:
-    """A message on one line, without Hydra's hints about its own syntax."""
+    """Return the message of an error on one line, without Hydra's hints about its own syntax."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith(_HINTS))
 
 
 def _exit(message: str) -> None:
+    """Print an error message and end the process."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(BAD_INPUT)

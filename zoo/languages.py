@@ -32,7 +32,7 @@ class Language:
 
     @property
     def separator(self) -> str:
-        """The string between two words and between two turns of a translation."""
+        """The string between two words, and between two independent parts of a translation."""
         return "" if self.unit == "char" else " "
 
     def units(self, text: str) -> list[str]:
@@ -40,16 +40,16 @@ class Language:
         return list("".join(text.split())) if self.unit == "char" else text.split()
 
     def words(self, text: str) -> list[str]:
-        """Split text into words without punctuation, also in languages without spaces.
+        """Split text into words, without punctuation marks, also in languages without spaces.
 
-        Languages without spaces are segmented with jieba, which is made for Chinese: it finds most
-        Japanese words but splits Thai into characters.
+        Text without spaces is split by jieba. jieba is made for Chinese; it finds most Japanese
+        words but splits Thai into characters.
         """
         parts = _jieba().lcut(text) if self.unit == "char" else text.split()
         return [part for part in parts if any(map(str.isalnum, part))]
 
     def join(self, units: Iterable[str]) -> str:
-        """Join units to a text, the inverse of :meth:`units` up to white space."""
+        """Join units to a text. :meth:`units` splits the text into the same units again."""
         return self.separator.join(units)
 
 

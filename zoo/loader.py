@@ -1,8 +1,9 @@
 """Hydra's loader with two additions: all arguments of all targets, and a name for the system.
 
 Hydra composes the chosen files, then applies the overrides. Between these two steps ``Loader`` adds
-the arguments that the files leave out, so that each one can be overridden by name; afterwards it
-names the system after its parts.
+the arguments that the files leave out, so that each argument can be overridden by name. After the
+second step it sets the name of the system: the choice of ``system`` and the parts that differ from
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,10 +37,11 @@ def install() -> None:
 
 
 class Loader(ConfigLoaderImpl):
-    """Hydra's loader, for files that give only what differs from Python's defaults.
+    """Hydra's loader for files that contain only the values that differ from Python's defaults.
 
     Attributes:
-        partial: compose only what the files give; imports no target.
+        partial: whether to leave out the arguments that the files leave out. No target is imported
+            then.
     """
 
     partial = False
@@ -61,7 +63,7 @@ class Loader(ConfigLoaderImpl):
         if self.partial:
             return cfg
 
-        for item in unknown:  # refused here, before the slow imports of all parts
+        for item in unknown:  # raised here, before the slow imports of all parts
             if not item.is_delete():
                 raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
         if not unknown:
@@ -85,7 +87,7 @@ class Loader(ConfigLoaderImpl):
             return cfg
 
         with open_dict(cfg):
-            fill(cfg)  # parts that an override has named
+            fill(cfg)  # an override may have named a part
             if isinstance(cfg.get("system"), DictConfig) and OmegaConf.is_missing(
                 cfg.system, "name"
             ):
@@ -96,24 +98,31 @@ class Loader(ConfigLoaderImpl):
         return cfg
 
     def choices(self, config_name: str | None, overrides: Sequence[str]) -> dict[str, str | None]:
-        """The choice of every group under these overrides."""
+        """Return the choice of every group under these overrides."""
         found = self.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
         return dict(found.overrides.known_choices)
 
 
 def departures(chosen: Mapping[str, str | None], preset: Mapping[str, str | None]) -> list[str]:
-    """``policy=alignatt`` and its like: the choices of parts that differ from a preset's."""
-    changed = [group for group, choice in chosen.items() if choice != preset.get(group)]
-    return [
-        f"{group.rpartition('@')[2].rpartition('.')[2]}={chosen[group]}"
-        for part in PARTS
-        for group in changed
-        if group.partition("@")[0] == part
-    ]
+    """Return the choices of parts that differ from those of a preset, such as ``policy=alignatt``.
+
+    Args:
+        chosen: choice of each group.
+        preset: choice of each group in the preset.
+    """
+    found: list[str] = []
+    for part in PARTS:
+        for group, choice in chosen.items():
+            # Hydra writes a group with another key than its folder as ``folder@key.of.the.node``
+            folder, _, key = group.partition("@")
+            if folder == part and choice != preset.get(group):
+                name = (key or folder).rpartition(".")[2]
+                found.append(f"{name}={choice}")
+    return found
 
 
 def row_name(name: str, departures: Sequence[str]) -> str:
-    """``local_agreement+policy=wait_k``: a name and the choices that it does not stand for."""
+    """Return a name with the choices that differ, such as ``local_agreement+policy=wait_k``."""
     return "+".join([name, *departures])
 
 
@@ -121,7 +130,7 @@ def fill(cfg: DictConfig) -> None:
     """Add the missing arguments of all targets, in place.
 
     Raises:
-        ZooError: if a target cannot be imported.
+        ZooError: a target cannot be imported.
     """
     for name in cfg:
         node = cfg._get_node(name)
@@ -130,7 +139,14 @@ def fill(cfg: DictConfig) -> None:
 
 
 def create_parts(cfg: DictConfig, path: Sequence[str]) -> None:
-    """Create the parts on the path to a key that are null: ``lora`` in ``backbone.lora.rank``."""
+    """Create the parts on the path to a key that are null, in place.
+
+    For the key ``backbone.lora.rank``, this is ``backbone.lora``.
+
+    Args:
+        cfg: configuration.
+        path: components of the key.
+    """
     node: Any = cfg
     for name in path[:-1]:
         if not isinstance(node, DictConfig) or name not in node:
@@ -144,10 +160,10 @@ def create_parts(cfg: DictConfig, path: Sequence[str]) -> None:
 
 
 def _root(override: Override) -> str:
-    """The first component of an override's key."""
+    """Return the first component of an override's key."""
     return str(override.key_or_group).partition(".")[0]
 
 
 def _adds(override: Override) -> bool:
-    """Whether an override begins with ``+``."""
+    """Return whether an override begins with ``+``."""
     return bool(override.is_add() or override.is_force_add())

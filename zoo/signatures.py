@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from zoo.errors import ZooError
 
 TARGET = "_target_"
-REQUIRED = "???"  # as OmegaConf writes a value that must be given
+REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Argument:
     """One argument of a target.
 
     Attributes:
-        default: value that the target takes where none is given; ``REQUIRED`` if it has none.
-        hint: annotation; None where the target has none that can be resolved.
+        default: default value; ``REQUIRED`` for an argument without a default.
+        hint: annotation; None if the argument has no annotation or it cannot be resolved.
     """
 
     default: Any
@@ -34,14 +34,14 @@ class Argument:
 
 
 def located(target: str, *, where: str = "") -> Any:
-    """The class or function that a dotted path names.
+    """Return the class or function that a dotted path names.
 
     Args:
-        target: such as ``zoo.policies.wait_k.WaitK``.
-        where: key of the node that names it, for the message.
+        target: dotted path, such as ``zoo.policies.wait_k.WaitK``.
+        where: key of the node that contains the path, with a final dot, for messages.
 
     Raises:
-        ZooError: if it cannot be imported.
+        ZooError: the class or function cannot be imported.
     """
     try:
         return resolve_name(target)
@@ -53,7 +53,7 @@ def located(target: str, *, where: str = "") -> Any:
 
 @cache
 def arguments(target: Callable[..., Any]) -> Mapping[str, Argument]:
-    """The arguments of a target by name; empty for a built-in without a signature."""
+    """Return the arguments of a target by name; empty for a built-in without a signature."""
     try:
         parameters = signature(target).parameters
     except ValueError:
@@ -70,14 +70,14 @@ def arguments(target: Callable[..., Any]) -> Mapping[str, Argument]:
             continue
         default = REQUIRED if parameter.default is Parameter.empty else parameter.default
         factory = fields[name].default_factory if name in fields else None
-        if callable(factory):
+        if callable(factory):  # a field without a factory has a marker that cannot be called
             default = factory()
         found[name] = Argument(default, hints.get(name))
     return found
 
 
 def hints_of(target: Callable[..., Any]) -> Mapping[str, Any]:
-    """The annotations of a target's arguments; empty if one of them cannot be resolved."""
+    """Return the annotations of a target's arguments; empty if an annotation is not resolvable."""
     called = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     try:
         return get_type_hints(called)
@@ -86,21 +86,22 @@ def hints_of(target: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def complete(node: Any, argument: Argument | None = None, *, where: str = "") -> Any:
-    """A plain configuration node in which every target has all its arguments.
+    """Return a copy of a configuration node in which every target has all its arguments.
 
-    A mapping given to an argument whose annotation is a dataclass needs no ``_target_``. Where the
-    default of that argument is an instance, missing values come from the instance.
+    The mapping of an argument whose annotation is a dataclass needs no ``_target_``. If the default
+    of that argument is an instance, missing values are those of the instance.
 
     Args:
-        node: plain value, list or mapping; links (``${...}``) are strings and stay.
-        argument: what the node is given to; None at the top and in free mappings.
+        node: plain value, list or mapping. Links (``${...}``) are strings and are not resolved.
+        argument: argument that the node sets; None at the top level and in mappings whose keys are
+            not arguments.
         where: key of the node with a final dot, for messages.
 
     Returns:
-        A copy with ``_target_`` in front and all arguments in the order of the signature.
+        A copy with ``_target_`` first and all arguments in the order of the signature.
 
     Raises:
-        ZooError: if a target cannot be imported.
+        ZooError: a target cannot be imported.
     """
     if isinstance(node, Mapping):
         return _complete_mapping(node, argument, where)
@@ -111,6 +112,7 @@ def complete(node: Any, argument: Argument | None = None, *, where: str = "") ->
 
 
 def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where: str) -> Any:
+    """Return a copy of a mapping with all arguments of its target; see ``complete``."""
     part = part_of(argument) if TARGET not in node and argument else None
     if TARGET not in node and part is None:
         item = _item(argument, Mapping)
@@ -125,21 +127,22 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
         for name, value in node.items()
         if name != TARGET
     }
-    instance = argument.default if part and argument else None  # its values come first
-    added = {}
+
+    # The default of the argument may be an instance, whose values replace those of the signature.
+    instance = argument.default if part and argument else None
+    values = dict(given)
     for name in known.keys() - given.keys():
-        with suppress(TypeError):  # a default that no configuration can write is left to Python
-            added[name] = as_plain(getattr(instance, name, known[name].default))
-    values = given | added
+        with suppress(TypeError):  # a default that no configuration can contain is left out
+            values[name] = as_plain(getattr(instance, name, known[name].default))
     ordered = {name: values[name] for name in known if name in values}
     return {TARGET: path_of(target) if part else node[TARGET], **ordered, **values}
 
 
 def as_plain(value: Any) -> Any:
-    """A default as a configuration writes it: dataclasses as nodes, functions by name.
+    """Return a default as configuration values: dataclasses as nodes, functions by name.
 
     Raises:
-        TypeError: for what no configuration can write.
+        TypeError: the default has a type that no configuration can contain.
     """
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -159,7 +162,10 @@ def as_plain(value: Any) -> Any:
 
 
 def part_of(argument: Argument) -> type | None:
-    """The dataclass that a mapping without ``_target_`` describes; None where that is ambiguous."""
+    """Return the dataclass that a mapping without ``_target_`` describes.
+
+    None if the argument does not accept a dataclass, accepts several, or also accepts mappings.
+    """
     default = argument.default
     if dataclasses.is_dataclass(default) and not isinstance(default, type):
         return type(default)
@@ -170,17 +176,17 @@ def part_of(argument: Argument) -> type | None:
 
 
 def path_of(thing: type | FunctionType) -> str:
-    """The dotted path of a class or function."""
+    """Return the dotted path of a class or function."""
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:
-    """The members of a union; of anything else itself."""
+    """Return the members of a union; for another annotation, the annotation alone."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def _item(argument: Argument | None, kind: type) -> Argument | None:
-    """What the values of a mapping or list are annotated with."""
+    """Return an argument with the annotation of the values of a mapping or list."""
     for choice in _choices(argument.hint) if argument else ():
         origin = get_origin(choice)
         if isinstance(origin, type) and issubclass(origin, kind) and get_args(choice):

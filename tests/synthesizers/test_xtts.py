@@ -55,7 +55,7 @@ def test_missing_parts_are_an_error_of_one_sentence(
 
 def test_the_error_for_a_broken_package_names_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "TTS", None)
-    with pytest.raises(ZooError, match=r"coqui-tts cannot be imported \(.*TTS.*\)\. Other synthesizers are"):
+    with pytest.raises(ZooError, match=r"cannot be imported \(.*TTS.*\)\. Other synthesizers are"):
         XTTS(name="folder", reference="voice.wav").load(Scripted())
 
 

@@ -1,9 +1,10 @@
 """Computation-aware times under each elapsed convention, derived from the times of the chunks.
 
-queue: a chunk waits until the previous chunk is done; the only convention that models a live
-    stream.
-cumulative: source received plus all compute so far (SimulEval); overcharges long talks.
-chunk: source received plus the compute of this chunk (simulstream); never charges a backlog.
+queue: a chunk waits until the computation of the previous chunk is done, as in a live stream.
+cumulative: source received plus the compute of all chunks so far (SimulEval). Elapsed times of long
+    talks are too large, because compute during the arrival of later audio counts as delay.
+chunk: source received plus the compute of this chunk (simulstream). Elapsed times are too small if
+    compute is slower than the source, because chunks never wait.
 """
 
 from collections.abc import Sequence

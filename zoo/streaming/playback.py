@@ -10,6 +10,11 @@ from zoo.types import SAMPLE_RATE, Instance, Samples, Seconds, SpeechOutput
 FULL_SCALE = 1.0  # largest sample magnitude that an audio file can hold
 
 
+# ``playback_intervals`` and ``start_positions`` apply one rule, the former to exact seconds for
+# metrics, the latter to whole samples for waveforms. Neither result can be computed from the other:
+# rounded seconds may overlap by a sample, and samples have lost the exact times.
+
+
 def playback_intervals(
     speech: Sequence[SpeechOutput], *, computation_aware: bool = False
 ) -> list[tuple[Seconds, Seconds]]:
@@ -37,8 +42,7 @@ def start_positions(
 ) -> list[Samples]:
     """Return the starts of :func:`playback_intervals` in samples since the stream began.
 
-    The rule is that of :func:`playback_intervals`, but in whole samples: if its seconds were
-    rounded, two pieces could overlap by a sample.
+    Each piece is rounded to samples before the next piece is placed, so pieces never overlap.
     """
     starts: list[Samples] = []
     end: Samples = 0

@@ -40,7 +40,7 @@ class Session:
         audio: (n,) kept samples.
         audio_start: Position of ``audio[0]`` in the stream, in samples.
         prefix_ids: (kept,) written token ids that are still kept.
-        source_ended: The last chunk of the source has been received.
+        source_ended: Whether the last chunk of the source has been received.
         segment_end: While a finished segment is flushed, the kept frame at which it ends; later
             audio is not visible. None otherwise.
         last_chunk_samples: Size of the newest chunk in samples.
@@ -102,7 +102,7 @@ class Session:
     @property
     def kept_frames(self) -> Frames:
         """Number of kept source frames, including an incomplete last one."""
-        return -(-self.audio.numel() // self.frame_samples)
+        return -(-self.audio.numel() // self.frame_samples)  # rounded up
 
     @property
     def visible_frames(self) -> Frames:
@@ -135,7 +135,7 @@ class SpeechRequest:
 
     Attributes:
         session: The stream; ``prefix_ids`` does not contain the new tokens yet.
-        hypothesis: The hypothesis that is written in part.
+        hypothesis: The hypothesis whose first tokens are written.
         tokens: Number of new tokens of the hypothesis to speak, at least 1.
         text: Text that the tokens add to the translation. Empty if they end within a character.
     """

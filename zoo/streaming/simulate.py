@@ -30,7 +30,7 @@ class SimulatedSystem(Protocol):
     target_language: Language
 
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
-        """Open a stream.
+        """Return the session of a new stream.
 
         Args:
             talk: Name of the talk.
@@ -113,7 +113,8 @@ def simulate(
             return
 
         advance(system, live, on_chunk)
-        for stream in [stream for stream in live if stream.session.source_ended]:
+        finished = [stream for stream in live if stream.session.source_ended]
+        for stream in finished:
             live.remove(stream)
             yield to_instance(stream, system.target_language, batched=batch_size > 1)
 

@@ -13,7 +13,7 @@ class TextStream:
 
     Args:
         decode: Converts token ids to text without cleaning up spaces.
-        separator: String inserted between two independent texts.
+        separator: String that is inserted between two independent texts.
     """
 
     def __init__(self, *, decode: Callable[[list[int]], str], separator: str) -> None:
@@ -30,11 +30,13 @@ class TextStream:
 
         Args:
             token_ids: (n,) written token ids.
-            fresh: The ids begin an independent text (a turn or a new segment) instead of
+            fresh: Whether the ids begin an independent text (a turn or a new segment) instead of
                 continuing the previous ids. An incomplete character before them is dropped.
         """
         if fresh:
-            self._context, self._pending, self._returned, self._at_start = [], [], 0, True
+            self._context, self._pending = [], []
+            self._returned = 0
+            self._at_start = True
         self._pending += token_ids.tolist()
 
         context_length = len(self._decode(self._context))
@@ -55,12 +57,14 @@ class TextStream:
         the whole sequence of bytes that contains it.
         """
         context = self._context + self._pending
-        for recent in (context[-size:] for size in range(CONTEXT_TOKENS, len(context))):
-            text = self._decode(recent)
+        for size in range(CONTEXT_TOKENS, len(context)):
+            text = self._decode(context[-size:])
             if text.strip() and REPLACEMENT not in text:
-                context = recent
+                context = context[-size:]
                 break
-        self._context, self._pending, self._returned = context, [], 0
+        self._context = context
+        self._pending = []
+        self._returned = 0
 
     def _join(self, text: str) -> str:
         """Strip the start of an independent text and insert the separator before it."""
