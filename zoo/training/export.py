@@ -81,7 +81,7 @@ def card(
         corpus: Name of the corpus.
         training_overrides: Overrides of the training.
         evaluation_overrides: Overrides that an evaluation repeats.
-        dtype: Dtype of the weights, a key of ``DTYPES``.
+        dtype: Data type of the weights, a key of ``DTYPES``.
     """
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
