@@ -5,6 +5,7 @@ The simulation and the scores are the simulation and the scores of ``evaluate.py
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import lightning
 import torch
@@ -20,6 +21,7 @@ from zoo.training.module import Training
 logger = logging.getLogger(__name__)
 
 
+@dataclass(kw_only=True, eq=False)
 class StreamingEvaluation(Callback):
     """Callback that scores streamed talks at fixed optimizer steps.
 
@@ -35,20 +37,11 @@ class StreamingEvaluation(Callback):
         batch_size: Number of talks that are streamed in parallel.
     """
 
-    def __init__(
-        self,
-        *,
-        talks: Sequence[Talk],
-        every_steps: int,
-        first_step: int = 0,
-        last_step: int | None = None,
-        batch_size: int = 8,
-    ) -> None:
-        self._talks = talks
-        self.every_steps = every_steps
-        self.first_step = first_step
-        self.last_step = last_step
-        self.batch_size = batch_size
+    talks: Sequence[Talk] = field(repr=False)
+    every_steps: int
+    first_step: int = 0
+    last_step: int | None = None
+    batch_size: int = 8
 
     def on_train_batch_end(
         self,
@@ -85,7 +78,7 @@ class StreamingEvaluation(Callback):
             out.
         """
         system = module.system
-        talks = self._talks
+        talks = self.talks
         was_training = system.training
         system.eval()
 

@@ -4,6 +4,7 @@ Nothing is read before ``talks`` is called.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -48,6 +49,7 @@ class MiniTalks:
         return minitalks.build(split, talks=limit)
 
 
+@dataclass(kw_only=True, eq=False)
 class MustC:
     """A MuST-C folder in its published layout (Di Gangi et al., 2019).
 
@@ -60,10 +62,9 @@ class MustC:
 
     name = "mustc"
 
-    def __init__(self, *, root: str | None, source_language: str, target_language: str) -> None:
-        self.root = root
-        self.source_language = source_language
-        self.target_language = target_language
+    root: str | None
+    source_language: str
+    target_language: str
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Talks of train, dev, tst-COMMON or tst-HE."""
@@ -77,6 +78,7 @@ class MustC:
         ]
 
 
+@dataclass(kw_only=True, eq=False)
 class Aligned:
     """Talks with word alignments in ``<folder>/<split>.jsonl`` (``zoo.data.manifest``).
 
@@ -86,9 +88,8 @@ class Aligned:
         name: name of the corpus.
     """
 
-    def __init__(self, *, folder: str | None, name: str = "aligned") -> None:
-        self.folder = folder
-        self.name = name
+    folder: str | None
+    name: str = "aligned"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """The talks of ``<split>.jsonl``."""
@@ -124,6 +125,7 @@ def _check_alignment(segment: Segment, *, where: str) -> None:
                 )
 
 
+@dataclass(kw_only=True, eq=False)
 class Recorded:
     """References of a recorded log, without audio.
 
@@ -139,24 +141,13 @@ class Recorded:
         format: format of the log.
     """
 
-    def __init__(
-        self,
-        *,
-        segments: str | None,
-        references: str | None,
-        log: str | None,
-        source_language: str,
-        target_language: str,
-        name: str = "recorded",
-        format: LogFormat = "simuleval",
-    ) -> None:
-        self.name = name
-        self.segments = segments
-        self.references = references
-        self.log = log
-        self.format = format
-        self.source_language = source_language
-        self.target_language = target_language
+    segments: str | None
+    references: str | None
+    log: str | None
+    source_language: str
+    target_language: str
+    name: str = "recorded"
+    format: LogFormat = "simuleval"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Recordings of the segment list, or streams of the log; the split only names the rows."""

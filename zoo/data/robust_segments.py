@@ -16,6 +16,9 @@ from zoo.errors import check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
+# The longest silence kept before an utterance, so that utterances begin at any phase of the grid.
+LEAD: Seconds = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class RobustSegment:
@@ -143,8 +146,6 @@ class RobustSegments:
     Attributes:
         talks: The talks that have utterances; one talk per utterance where ``robust`` is false.
         chunk_seconds: Audio of one chunk.
-        lead: The longest silence kept before such an utterance (seconds), so that utterances
-            begin at any phase of the chunk grid.
         robust: False: each segment is a single utterance of its own length (InfiniSST, Table 2).
         on_grid: Segments are whole blocks of the talk's own grid, so that a frozen encoder can run
             over the talk once; the block in which an utterance begins may begin with the end of
@@ -156,13 +157,11 @@ class RobustSegments:
         talks: Sequence[Talk],
         *,
         chunk_seconds: Seconds,
-        lead: Seconds = 0.5,
         robust: bool = True,
         on_grid: bool = False,
     ) -> None:
         self.talks = [talk for talk in talks if talk.segments] if robust else sentences(talks)
         self.chunk_seconds = chunk_seconds
-        self.lead = lead
         self.robust = robust
         self.on_grid = on_grid
 
@@ -192,7 +191,7 @@ class RobustSegments:
         if self.on_grid:
             return self._on_grid(talk, random, chunks // multiplier, multiplier)
         start = random.uniform(0, max(0.0, talk.duration - 0.5 * chunks * self.chunk_seconds))
-        lead = random.uniform(0, self.lead)
+        lead = random.uniform(0, LEAD)
         return self.at(talk, start, chunks, lead=lead, multiplier=multiplier)
 
     def at(

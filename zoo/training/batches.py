@@ -52,6 +52,7 @@ class StepBatches(Dataset[Any]):
         return self.objectives[stage.objective].batch(examples)
 
 
+@dataclass(kw_only=True, eq=False)
 class RemainingItems(torch.utils.data.Sampler[int]):
     """Yields the items from ``first`` on.
 
@@ -62,9 +63,8 @@ class RemainingItems(torch.utils.data.Sampler[int]):
         items: Number of all items.
     """
 
-    def __init__(self, *, first: int, items: int) -> None:
-        self.first = first
-        self.items = items
+    first: int
+    items: int
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.first, self.items))

@@ -20,7 +20,7 @@ from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
-from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
+from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.streaming.session import Session
@@ -160,7 +160,7 @@ class Cascade(Backbone):
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
         special_ids = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
         self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
-        self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
+        self.vocabularies = vocabularies(self.tokenizer)
         self.transcriber.load()
         self.translator = translator.build(
             self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype

@@ -7,7 +7,7 @@ instruction, the speech embeddings and the kept translation, and continues the t
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from zoo.backbones.common.speech_llm.data import Batch
 from zoo.backbones.common.speech_llm.prompt import Template, template_named
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.teacher_forcing import token_accuracy
-from zoo.backbones.common.text.vocabulary import Vocabulary
+from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.common.wav2vec2.adapter import MERGED, pad_to_multiple
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_FRAMES, FRAME_SAMPLES, EncoderConfig
@@ -155,7 +155,7 @@ class LST(SpeechLLM):
             self._take_description(local_folder(self.checkpoint))
         super().load()
         config = self.decoder.config
-        self.vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
+        self.vocabularies = vocabularies(self.tokenizer)
         self.heads = self.alignment.chosen(
             layers=config.num_hidden_layers, heads=config.num_attention_heads
         )

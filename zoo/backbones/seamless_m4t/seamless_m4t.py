@@ -4,16 +4,18 @@ The weights are read from the Hugging Face hub or from a folder.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 from transformers import (
+    PreTrainedTokenizerBase,
     SeamlessM4TForSpeechToText,
     SeamlessM4TTokenizer,
     SeamlessM4Tv2ForSpeechToText,
 )
 
 from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.encoder_memory import OFFLINE
@@ -45,7 +47,70 @@ SEARCH = SearchConfig(beams=5, no_repeat_ngram=5)
 MAX_TOKENS = 128
 
 
-class SeamlessM4T(EncoderDecoder):
+class SpeechToTextParts:
+    """Speech encoder and text decoder of a SeamlessM4T, for subclasses of ``EncoderDecoder``.
+
+    Attributes:
+        languages: Languages that the text decoder writes.
+        encoder: Speech encoder.
+        decoder: Text decoder.
+    """
+
+    spectrogram: Spectrogram
+    tokenizer: PreTrainedTokenizerBase
+    end: int
+    languages: WrittenLanguages
+    encoder: Any
+    decoder: Decoder
+
+    def take_parts(self, network: Any, *, name: str) -> None:
+        """Set the parts of a loaded network.
+
+        Args:
+            network: SeamlessM4T of Transformers.
+            name: Name of the network in error messages.
+
+        Raises:
+            ZooError: If the adaptor, the languages or the tokenizer do not fit.
+        """
+        check_adaptor(network.config, name)
+        self.languages = WrittenLanguages.from_generation_config(name, network.generation_config)
+        scores = network.lm_head.out_features
+        check_tokenizer(self.tokenizer, name, scores=scores, tokens=self.languages.tokens)
+        self.end = self.languages.end
+        self.encoder = network.speech_encoder
+        self.decoder = Decoder(network.text_decoder, network.lm_head)
+
+    def opening(self, session: Session, task: Task) -> list[int]:
+        """Return the control ids before the text: start, and the language of the text.
+
+        Args:
+            session: Stream whose languages are used.
+            task: Whether the text is a translation or a transcript.
+
+        Raises:
+            ZooError: If the model does not write the language of the text.
+        """
+        if task is Task.TRANSCRIPTION:
+            return self.languages.opening(session.source_language)
+        return self.languages.opening(session.target_language)
+
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Encode the kept audio of streams.
+
+        Args:
+            sessions: The streams.
+            waves: Audio of each stream, (n,) samples at 16 kHz.
+
+        Returns:
+            Encoder output of each stream, (frames, width), in frames of 160 ms. A wave of n samples
+            has ``ceil(n / 2560)`` frames or one frame less. A wave shorter than 35 ms has no
+            frames.
+        """
+        return encode_waves(self.encoder, self.spectrogram, sessions, waves)
+
+
+class SeamlessM4T(SpeechToTextParts, EncoderDecoder):
     """An encoder-decoder that translates or transcribes speech, by a SeamlessM4T.
 
     Only the speech encoder and the text decoder of the model are loaded. The model does not receive
@@ -89,40 +154,4 @@ class SeamlessM4T(EncoderDecoder):
         self.spectrogram = load_spectrogram(self.name)
         self.tokenizer = load_part("tokenizer", SeamlessM4TTokenizer.from_pretrained, self.name)
         network = load_network(NETWORKS[version], self.name, self.dtype)
-        check_adaptor(network.config, self.name)
-        self.languages = WrittenLanguages.from_generation_config(
-            self.name, network.generation_config
-        )
-        scores = network.lm_head.out_features
-        check_tokenizer(self.tokenizer, self.name, scores=scores, tokens=self.languages.tokens)
-        self.end = self.languages.end
-        self.encoder = network.speech_encoder
-        self.decoder = Decoder(network.text_decoder, network.lm_head)
-
-    def opening(self, session: Session, task: Task) -> list[int]:
-        """Return the control ids before the text: start, and the language of the text.
-
-        Args:
-            session: Stream whose languages are used.
-            task: Whether the text is a translation or a transcript.
-
-        Raises:
-            ZooError: If the model does not write the language of the text.
-        """
-        if task is Task.TRANSCRIPTION:
-            return self.languages.opening(session.source_language)
-        return self.languages.opening(session.target_language)
-
-    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Encode the kept audio of streams.
-
-        Args:
-            sessions: The streams.
-            waves: Audio of each stream, (n,) samples at 16 kHz.
-
-        Returns:
-            Encoder output of each stream, (frames, width), in frames of 160 ms. A wave of n samples
-            has ``ceil(n / 2560)`` frames or one frame less. A wave shorter than 35 ms has no
-            frames.
-        """
-        return encode_waves(self.encoder, self.spectrogram, sessions, waves)
+        self.take_parts(network, name=self.name)

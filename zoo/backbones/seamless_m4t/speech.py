@@ -15,23 +15,26 @@ from zoo.backbones.base import TokenizerCorpus, Units, UnitSpeech
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import Filterbank
 from zoo.backbones.common.encoder_decoder.branches import Branch
-from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
-from zoo.backbones.common.pretrained.loading import check_tokenizer, load_network, load_part
+from zoo.backbones.common.pretrained.loading import load_network, load_part
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.common.teacher_forcing import token_losses
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
 from zoo.backbones.seamless_m4t.encoder import (
     STRIDE,
-    check_adaptor,
     encode_frames,
     encode_padded,
-    encode_waves,
     load_spectrogram,
 )
-from zoo.backbones.seamless_m4t.languages import CODES, SpokenLanguages, WrittenLanguages
+from zoo.backbones.seamless_m4t.languages import CODES, SpokenLanguages
 from zoo.backbones.seamless_m4t.network import random_network, save_network, train_pieces
-from zoo.backbones.seamless_m4t.seamless_m4t import ALIGNMENT, MAX_TOKENS, SEARCH, SeamlessM4T
+from zoo.backbones.seamless_m4t.seamless_m4t import (
+    ALIGNMENT,
+    MAX_TOKENS,
+    SEARCH,
+    SeamlessM4T,
+    SpeechToTextParts,
+)
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, take_vocoder
 from zoo.data.excerpts import ExcerptConfig
@@ -40,10 +43,10 @@ from zoo.data.units import Codebook
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.types import Capability, Hypothesis, Samples, Task
+from zoo.types import Capability, Hypothesis, Samples
 
 
-class SeamlessM4TSpeech(EncoderDecoder):
+class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
     """An encoder-decoder that translates speech into text and text into speech.
 
     The speech encoder and the text decoder are used as in ``SeamlessM4T``. A text-to-unit model
@@ -132,21 +135,13 @@ class SeamlessM4TSpeech(EncoderDecoder):
                 whose text-to-unit model has no cross-attention to the text.
         """
         network = self._network()
-        check_adaptor(network.config, self.title)
-        generation = network.generation_config
-        self.languages = WrittenLanguages.from_generation_config(self.title, generation)
-        scores = network.lm_head.out_features
-        check_tokenizer(self.tokenizer, self.title, scores=scores, tokens=self.languages.tokens)
-        self.end = self.languages.end
-        self.encoder = network.speech_encoder
-        self.decoder = Decoder(network.text_decoder, network.lm_head)
-
+        self.take_parts(network, name=self.title)
         if self.vocoder_source is not None:
             take_vocoder(network, self.vocoder_source, self.dtype)
         self.speaker = UnitSpeaker(
             network.t2u_model,
             network.vocoder,
-            languages=SpokenLanguages.from_generation_config(self.title, generation),
+            languages=SpokenLanguages.from_generation_config(self.title, network.generation_config),
             voice=self.voice,
             max_units=self.max_units,
         )
@@ -203,34 +198,6 @@ class SeamlessM4TSpeech(EncoderDecoder):
         save_network(self._whole[0], self.tokenizer, folder, dtype)
         if self.codebook is not None:
             self.codebook.save(folder)
-
-    def opening(self, session: Session, task: Task) -> list[int]:
-        """Return the control ids before the text: start, and the language of the text.
-
-        Args:
-            session: Stream whose languages are used.
-            task: Whether the text is a translation or a transcript.
-
-        Raises:
-            ZooError: If the model does not write the language of the text.
-        """
-        if task is Task.TRANSCRIPTION:
-            return self.languages.opening(session.source_language)
-        return self.languages.opening(session.target_language)
-
-    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        """Encode the kept audio of streams.
-
-        Args:
-            sessions: The streams.
-            waves: Audio of each stream, (n,) samples at 16 kHz.
-
-        Returns:
-            Encoder output of each stream, (frames, width), in frames of 160 ms. A wave of n samples
-            has ``ceil(n / 2560)`` frames or one frame less. A wave shorter than 35 ms has no
-            frames.
-        """
-        return encode_waves(self.encoder, self.spectrogram, sessions, waves)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
         """Return the parameters of each part, by the part's name.

@@ -7,7 +7,7 @@ and continues it. Concrete backbones implement ``build``, ``encode_audio`` and `
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ from zoo.backbones.common.encoder_memory import (
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.search import Answer, Context, SearchConfig
 from zoo.backbones.common.search import search as search_text
-from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise
+from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
 from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
 from zoo.types import Capability, Cut, Frames, Hypothesis, Request, Task, UnitKind
@@ -128,7 +128,7 @@ class EncoderDecoder(Backbone):
         self.build()
         self.eval()
         self._heads = self.alignment.chosen(layers=self.decoder.depth, heads=self.decoder.heads)
-        self._vocabularies = {unit: Vocabulary(self.tokenizer, unit) for unit in get_args(UnitKind)}
+        self._vocabularies = vocabularies(self.tokenizer)
         padding = {self.tokenizer.pad_token_id} - {self.end, None}
         self.never = [*self.never, *padding, *containing(self.tokenizer, self.search.suppress)]
 

@@ -7,6 +7,7 @@ space as "\u2581", and a single byte as in "<0xE4>".
 
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -87,6 +88,11 @@ class Vocabulary:
     def _known(self, token_ids: Tensor) -> Tensor:
         """Map ids that the tokenizer lacks to the last entry of ``_starts`` and ``_ends``."""
         return token_ids.clamp(max=len(self._starts) - 1)
+
+
+def vocabularies(tokenizer: PreTrainedTokenizerBase) -> dict[UnitKind, Vocabulary]:
+    """Return the vocabulary of a tokenizer for each kind of unit."""
+    return {unit: Vocabulary(tokenizer, unit) for unit in get_args(UnitKind)}
 
 
 def plain_pieces(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:

@@ -8,7 +8,6 @@ word times of the corpus, in training only; the streaming policies need no train
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import Tensor
@@ -16,7 +15,7 @@ from torch.nn import functional
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
-from zoo.backbones.common.text.vocabulary import Vocabulary
+from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.seamless_m4t.data import Collator, SpeechBatch
 from zoo.backbones.seamless_m4t.objectives.attention_guide import guide_loss
 from zoo.backbones.seamless_m4t.speech import SeamlessM4TSpeech
@@ -110,9 +109,7 @@ class GuidedTranslation(Objective):
 
         self._collate = backbone.collator()
         self._frame_samples = backbone.frame_samples
-        self._vocabularies = {
-            unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)
-        }
+        self._vocabularies = vocabularies(backbone.tokenizer)
         # Other attention implementations return no attention weights
         backbone.decoder.module.set_attn_implementation("eager")
 

@@ -9,7 +9,7 @@ cut units between words. The guide is used in training only; the streaming polic
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy
-from zoo.backbones.common.text.vocabulary import Vocabulary
+from zoo.backbones.common.text.vocabulary import Vocabulary, vocabularies
 from zoo.backbones.seamless_m4t.data import Collator
 from zoo.backbones.seamless_m4t.encoder import training_features
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
@@ -276,9 +276,7 @@ class UnitCollator:
         return cls(
             ids=TextIds.of(backbone),
             audio=backbone.collator(),
-            vocabularies={
-                unit: Vocabulary(backbone.tokenizer, unit) for unit in get_args(UnitKind)
-            },
+            vocabularies=vocabularies(backbone.tokenizer),
             codebook=backbone.codebook,
             languages=backbone.speaker.languages,
             end=config.t2u_eos_token_id,
