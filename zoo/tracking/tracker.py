@@ -178,7 +178,6 @@ class Tracker:
         *,
         x: tuple[str, Sequence[float]],
         ys: Mapping[str, Sequence[float]],
-        title: str = "",
     ) -> None:
         """Log a line plot to W&B, such as BLEU over StreamLAAL.
 
@@ -186,7 +185,6 @@ class Tracker:
             name: key of the plot in W&B.
             x: name and values of the horizontal axis.
             ys: values of each line by label.
-            title: title of the plot; empty: ``name``.
         """
 
         def log(wandb_run: "wandb.Run") -> None:
@@ -196,7 +194,7 @@ class Tracker:
                 xs=list(x[1]),
                 ys=[list(y) for y in ys.values()],
                 keys=list(ys),
-                title=title or name,
+                title=name,
                 xname=x[0],
             )
             wandb_run.log({name: lines})
