@@ -10,7 +10,7 @@ from zoo import audio
 from zoo.data.robust_segments import RobustSegments
 from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
-from zoo.data.trajectories import chunked_words, emission_times, merged
+from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE
 
@@ -59,7 +59,7 @@ def test_words_fall_into_the_chunk_in_which_their_source_ends() -> None:
 
 
 def test_merging_joins_consecutive_turns() -> None:
-    assert merged([["a"], [], ["b", "c"], ["d"], ["e"]], 2) == [["a"], ["b", "c", "d"], ["e"]]
+    assert merge_turns([["a"], [], ["b", "c"], ["d"], ["e"]], 2) == [["a"], ["b", "c", "d"], ["e"]]
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def test_an_error_is_one_sentence(given: str, evaluate: Evaluate, files: Path) -
 def test_a_system_needs_audio(evaluate: Evaluate, files: Path) -> None:
     done = evaluate(*LONG_FORM)
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "Talk 'ted_1' has no audio; data=recorded goes with system=replay only." in done.err
+    assert "Talk 'ted_1' has no audio; data=recorded needs system=replay." in done.err
 
 
 def test_references_alone_are_nothing_to_stream(evaluate: Evaluate, files: Path) -> None:

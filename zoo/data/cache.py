@@ -13,15 +13,18 @@ logger = logging.getLogger(__name__)
 
 
 def cache_root(cache: Path | None = None) -> Path:
-    """``cache``, or else ``$SIMULZOO_CACHE``, or else ``~/.cache/simulzoo``."""
+    """Return the root of the cache folders.
+
+    It is ``cache``, or else ``$SIMULZOO_CACHE``, or else ``~/.cache/simulzoo``.
+    """
     return Path(cache or os.environ.get("SIMULZOO_CACHE") or Path.home() / ".cache" / "simulzoo")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create ``folder`` and lock it; another process waits until it is free.
+    """Create a folder and lock it while the block runs; other processes wait for the lock.
 
-    Raises ZooError for a folder that cannot be written.
+    Raises ZooError if the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

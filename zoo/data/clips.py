@@ -29,7 +29,7 @@ class Clip:
         samples: (n,) float32 at 16 kHz, n a multiple of 320.
         words: words of the translation (``excerpt.target``) in seconds from the first sample.
         phonemes: phonemes of the translation in seconds from the first sample.
-        voice: espeak-ng's voice.
+        voice: name of the voice of espeak-ng.
     """
 
     excerpt: Excerpt
@@ -45,14 +45,14 @@ class ClipConfig(Sampling):
 
     Attributes:
         count: number of clips.
-        fragments: share of windows of 1 to ``longest`` target words anywhere, as streaming emits
-            them. The others are whole sentences.
-        longest: words of the longest window.
-        pairs: share of the sentence clips with two consecutive sentences.
+        fragments: share of clips with 1 to ``longest`` consecutive target words from any position,
+            like the text that is emitted in streaming. The other clips have whole sentences.
+        longest: maximum number of words of a fragment.
+        pairs: share of the clips of whole sentences that have two consecutive sentences.
         shuffled: share of clips with words in random order, so that a word can only be recognised
             by its sound.
-        margin: source audio before the first and after the last aligned source word, in seconds
-            and at most.
+        margin: maximum duration of the source audio before the first and after the last aligned
+            source word, in seconds.
         voices: voices of espeak-ng, drawn uniformly.
         rates: smallest and largest rate in words per minute.
         pitches: smallest and largest pitch on espeak-ng's scale of 0-99.
@@ -94,7 +94,9 @@ class ClipConfig(Sampling):
 
 
 class Clips(Sampler):
-    """All clips of a training in the order of drawing, synthesised into the cache folder.
+    """All clips of a training, in the order in which they were drawn.
+
+    The clips are synthesised into the cache folder.
 
     Args:
         talks: talks with translations.
@@ -138,11 +140,14 @@ class Clips(Sampler):
         return float(self._seconds.sum())
 
     def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Clip]:
-        """Clips of about equal lengths of target speech; each clip is drawn equally often."""
+        """Draw clips of about equal durations of target speech; see ``Sampler``.
+
+        A duration is drawn with a probability proportional to it, and a batch of long clips has
+        fewer clips. All clips are therefore drawn equally often.
+        """
         ends = np.cumsum(self._seconds)
-        length = self._seconds[
-            np.searchsorted(ends, random.uniform(0, ends[-1]), side="right").clip(0, len(self) - 1)
-        ]
+        place = np.searchsorted(ends, random.uniform(0, ends[-1]), side="right")
+        length = self._seconds[place.clip(0, len(self) - 1)]
         low, high = np.searchsorted(self._seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
         drawn = random.integers(low, max(high, low + 1), size=shape.count(length))
         return [self[int(self._order[index])] for index in drawn]
@@ -203,7 +208,7 @@ def _sentences(
     language: Language,
     config: ClipConfig,
 ) -> Excerpt:
-    """Whole segments of a talk from ``first`` on, with silence around them."""
+    """Return an excerpt of ``count`` whole segments of a talk, with silence around them."""
     segments = talk.segments[first : first + count]
     before = talk.segments[first - 1].end if first else 0.0
     follow = talk.segments[first + count : first + count + 1]
@@ -218,7 +223,7 @@ def _sentences(
 def _fragment(
     random: np.random.Generator, talk: Talk, first: int, language: Language, config: ClipConfig
 ) -> Excerpt:
-    """A window of target words that begins in segment ``first``, with the aligned source audio."""
+    """Return consecutive target words from segment ``first`` on, with their source audio."""
     skipped = int(random.integers(len(_words(talk.segments[first], language))))
     count = int(random.integers(1, config.longest, endpoint=True))
     taken: list[tuple[Segment, int]] = []
@@ -238,13 +243,20 @@ def _fragment(
 
 
 def _span(taken: Sequence[tuple[Segment, int]], language: Language) -> tuple[Seconds, Seconds]:
-    """From the first to the last aligned source word, or the segments' span without alignment."""
+    """Return start and end of the source audio of some target words.
+
+    They are those of the first and the last aligned source word, or of the segments if no word is
+    aligned.
+
+    Args:
+        taken: segment of each target word, and index of the word in the segment.
+        language: target language.
+    """
     sources: list[Word] = []
     for segment, index in taken:
         alignment = segment.targets[language.code].alignment
-        sources += [
-            segment.words[source] for source in (alignment[index] if index < len(alignment) else ())
-        ]
+        if index < len(alignment):
+            sources += [segment.words[source] for source in alignment[index]]
     if not sources:
         segments = [segment for segment, _ in taken]
         return segments[0].offset, segments[-1].end
@@ -273,13 +285,16 @@ def _excerpt(
 
 
 def _between(random: np.random.Generator, span: Sequence[int]) -> int:
+    """Draw a whole number from the first to the second number of ``span``."""
     return int(random.integers(span[0], span[1], endpoint=True))
 
 
 def _words(segment: Segment, language: Language) -> Sequence[str]:
+    """Return the target words of a segment."""
     target = segment.targets[language.code]
     return target.words or language.units(target.text)
 
 
 def _audible(word: str) -> bool:
+    """Return whether a word has a letter or a digit, so that espeak-ng speaks it."""
     return any(map(str.isalnum, word))

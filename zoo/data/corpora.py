@@ -19,7 +19,7 @@ from zoo.languages import language
 
 
 class Corpus(Protocol):
-    """A corpus.
+    """Interface of a corpus.
 
     Attributes:
         name: name of the corpus in ``results.json``.
@@ -32,10 +32,10 @@ class Corpus(Protocol):
 
         Args:
             split: name of the split.
-            limit: number of talks, the first ones (None: all).
+            limit: number of talks from the start of the split (None: all talks).
 
         Raises:
-            ZooError: unknown split, missing or damaged files.
+            ZooError: the split is unknown, or files are missing or damaged.
         """
 
 
@@ -45,7 +45,7 @@ class MiniTalks:
     name = "minitalks"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """Talks of train, dev or tst."""
+        """Return the talks of train, dev or tst; see ``Corpus``."""
         return minitalks.build(split, talks=limit)
 
 
@@ -56,8 +56,8 @@ class MustC:
     Args:
         root: folder that contains ``en-de``, or ``en-de`` itself; ``talks`` raises ZooError for
             None.
-        source_language: code.
-        target_language: code.
+        source_language: code of the source language.
+        target_language: code of the target language.
     """
 
     name = "mustc"
@@ -67,7 +67,7 @@ class MustC:
     target_language: str
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """Talks of train, dev, tst-COMMON or tst-HE."""
+        """Return the talks of train, dev, tst-COMMON or tst-HE; see ``Corpus``."""
         if self.root is None:
             raise ZooError(
                 "data=mustc needs data.root, the folder of your MuST-C download "
@@ -92,7 +92,7 @@ class Aligned:
     name: str = "aligned"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """The talks of ``<split>.jsonl``."""
+        """Return the talks of ``<split>.jsonl``; see ``Corpus``."""
         if self.folder is None:
             raise ZooError(
                 "data=aligned needs data.folder, the folder with train.jsonl, dev.jsonl and so on."
@@ -111,6 +111,7 @@ class Aligned:
 
 
 def _check_alignment(segment: Segment, *, where: str) -> None:
+    """Raise ZooError unless every target word is aligned to existing source words."""
     for code, target in segment.targets.items():
         if len(target.words) != len(target.alignment):
             raise ZooError(
@@ -135,8 +136,8 @@ class Recorded:
         references: path of a text file with one line per segment. Without it and ``segments``,
             the references in the log are used, as SimulEval does.
         log: path of the log.
-        source_language: code.
-        target_language: code.
+        source_language: code of the source language.
+        target_language: code of the target language.
         name: name of the corpus.
         format: format of the log.
     """
@@ -150,12 +151,15 @@ class Recorded:
     format: LogFormat = "simuleval"
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """Recordings of the segment list, or streams of the log; the split only names the rows."""
-        return (self._streams() if self.segments is None else self._recordings(self.segments))[
-            :limit
-        ]
+        """Return the recordings of the segment list, or the streams of the log.
+
+        The split only names the rows of results; see ``Corpus``.
+        """
+        talks = self._streams() if self.segments is None else self._recordings(self.segments)
+        return talks[:limit]
 
     def _recordings(self, segments: str) -> list[Talk]:
+        """Return one talk per recording of a segment list."""
         if self.references is None:
             raise ZooError(
                 "data.segments needs data.references, a text file with one line per segment."
@@ -164,6 +168,7 @@ class Recorded:
         return [self._talk(name, segments) for name, segments in found.items()]
 
     def _streams(self) -> list[Talk]:
+        """Return one talk of one segment per stream of the log."""
         if self.log is None:
             raise ZooError(
                 "data=recorded needs data.segments and data.references, or system=replay with "
@@ -189,5 +194,6 @@ class Recorded:
         ]
 
     def _talk(self, name: str, segments: Sequence[Segment]) -> Talk:
+        """Return a talk without audio that ends with its last segment."""
         end = max(segment.end for segment in segments)
         return Talk(name, None, end, self.source_language, tuple(segments))

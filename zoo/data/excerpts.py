@@ -19,9 +19,9 @@ from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Seconds
 
-SHORTEST: Seconds = 0.08
-GIVEN = 2  # words that are forced at a cut start
-ALIKE = 0.1  # sentence lengths of one batch differ by at most this share
+SHORTEST: Seconds = 0.08  # minimum duration of an excerpt
+GIVEN = 2  # number of target words in the forced prefix after a cut start
+ALIKE = 0.1  # maximum difference of the lengths in a batch, as a share of the length
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,15 @@ class Excerpt:
 
     Attributes:
         talk: the talk.
-        start: seconds from the start of the talk.
-        end: seconds from the start of the talk.
+        start: start of the excerpt in seconds from the start of the talk.
+        end: end of the excerpt in seconds from the start of the talk.
         source: source words that lie completely in the excerpt.
         target: words of the translation.
         language: target language.
         given: number of target words at the beginning that are a forced prefix without loss.
-        spans: per target word, start and end of the last source word aligned to it in seconds of
-            the talk (None: unaligned); empty where they are not known.
-        frames: (frames, hidden) output of a frozen encoder (None: the backbone encodes
-            ``samples``).
+        spans: for each target word, start and end of its last aligned source word in seconds from
+            the start of the talk (None: unaligned word). Empty if the spans are unknown.
+        frames: (frames, hidden) output of a frozen encoder. None: the backbone encodes ``samples``.
     """
 
     talk: Talk
@@ -74,23 +73,23 @@ class ExcerptConfig(Sampling):
     """How excerpts are drawn.
 
     Attributes:
-        max_seconds: longest run of consecutive sentences.
-        single: share of the batches with one sentence per excerpt. The others have consecutive
-            sentences, with lengths uniform up to ``max_seconds``.
-        margin: longest silence before the first and after the last sentence, in seconds.
-        tight: share of the starts and ends without silence, like reference segments.
+        max_seconds: maximum duration of consecutive sentences, in seconds.
+        single: share of the batches with one sentence per excerpt. The excerpts of the other
+            batches have consecutive sentences, with uniformly distributed durations.
+        margin: maximum silence before the first and after the last sentence, in seconds.
+        tight: share of the starts and ends without silence, like those of reference segments.
         cut_starts: share of excerpts that begin inside the first sentence. The target begins at a
-            random word, the audio between ``jitter`` before the first source word of the remaining
-            target and the end of that source word. The first GIVEN words are forced, as StreamAtt
-            keeps words; otherwise the model would confuse a cut sentence with one that starts at
-            once.
-        jitter: seconds, see ``cut_starts``.
-        cut_ends: share of excerpts that end anywhere between the begin of the last sentence and the
-            next sentence. The target has the words that may be emitted by then.
-        encoded: use the output of a frozen encoder that was run once over whole talks. This is
-            several times faster, but differs from ``decode``: the encoder has received the speech
-            before the start and, to the end of its block, after a cut end. The last training steps
-            should not use it.
+            random word. The audio begins between ``jitter`` before the first source word of the
+            remaining target and the end of that source word. The first ``GIVEN`` target words are a
+            forced prefix, like the words that StreamAtt keeps; without them the model could not
+            distinguish a cut sentence from a sentence that starts without silence.
+        jitter: maximum duration of the audio before that source word, in seconds.
+        cut_ends: share of excerpts that end anywhere between the start of the last sentence and the
+            start of the next sentence. The target has the words that can be emitted by then.
+        encoded: whether excerpts contain the output of a frozen encoder that was run once over
+            whole talks. Training is several times faster, but differs from ``decode``: the encoder
+            has received the speech before the start and, to the end of its block, after a cut end.
+            The last training steps should therefore not use it.
     """
 
     max_seconds: Seconds = 30.0
@@ -134,6 +133,7 @@ class Excerpts(Sampler):
         self.config = config
         self.talks = [talk for talk in talks if talk.segments]
         for segment in (segment for talk in self.talks for segment in talk.segments):
+            # raises ZooError for a segment without word times, alignment or translation
             emission_times(segment, language.code)
         self._singles = _spans(self.talks, 0.0)
         self._spans = _spans(self.talks, config.max_seconds)
@@ -142,11 +142,11 @@ class Excerpts(Sampler):
     def encode(
         self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
     ) -> None:
-        """Encode the talks; excerpts carry the encoder's frames that they touch from here on."""
+        """Encode the talks; later excerpts contain the encoder frames that they overlap."""
         self._encoded = encoder.encode_talks(self.talks, multipliers=multipliers, device=device)
 
     def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Excerpt]:
-        """Excerpts of about equal lengths."""
+        """Draw excerpts of about equal durations; see ``Sampler``."""
         if random.random() < self.config.single:
             spans, length = self._singles, random.choice(self._singles.seconds)
         else:
@@ -156,10 +156,12 @@ class Excerpts(Sampler):
         low, high = np.searchsorted(spans.seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
         drawn = random.integers(low, high, size=shape.count(length))
         excerpts = [self._excerpt(random, *spans.places[span].tolist()) for span in drawn]
-        return excerpts if self._encoded is None else list(map(self._with_frames, excerpts))
+        if self._encoded is None:
+            return excerpts
+        return [self._with_frames(excerpt) for excerpt in excerpts]
 
     def _with_frames(self, excerpt: Excerpt) -> Excerpt:
-        """The excerpt with the encoder's frames that it touches, at least one."""
+        """Return an excerpt with the encoder frames that it overlaps, at least one frame."""
         assert self._encoded is not None
         rate = SAMPLE_RATE / self._encoded.frame_samples
         first = int(excerpt.start * rate)
@@ -203,12 +205,24 @@ class Excerpts(Sampler):
         )
 
     def _margin(self, random: np.random.Generator) -> Seconds:
-        return 0.0 if random.random() < self.config.tight else random.uniform(0, self.config.margin)
+        """Draw the duration of the silence at a start or an end."""
+        if random.random() < self.config.tight:
+            return 0.0
+        return random.uniform(0, self.config.margin)
 
     def _start(
         self, random: np.random.Generator, segment: Segment, before: Seconds
     ) -> tuple[int, Seconds]:
-        """Number of skipped target words of ``segment``, and the start of the audio."""
+        """Draw the start of an excerpt.
+
+        Args:
+            random: source of randomness.
+            segment: first segment of the excerpt.
+            before: end of the previous segment in seconds from the start of the talk.
+
+        Returns:
+            The number of skipped target words, and the start in seconds from the start of the talk.
+        """
         translation = segment.targets[self.language.code]
         if random.random() >= self.config.cut_starts or len(translation.words) < 2:
             return 0, max(min(before, segment.offset), segment.offset - self._margin(random))
@@ -219,7 +233,10 @@ class Excerpts(Sampler):
 
 
 def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | None]:
-    """Start and end of the last source word of each target word."""
+    """Return start and end of the last aligned source word of each target word.
+
+    None for an unaligned word; times are seconds from the start of the talk.
+    """
     lasts = [max(sources, default=None) for sources in segment.targets[code].alignment]
     return [
         None if last is None else (segment.words[last].start, segment.words[last].end)
@@ -229,11 +246,11 @@ def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | Non
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """Runs of consecutive segments, shortest first.
+    """Runs of consecutive segments, sorted by duration.
 
     Attributes:
-        places: (n, 3) talk, first and last segment.
-        seconds: (n,) lengths.
+        places: (n, 3) index of the talk, of the first segment and of the last segment.
+        seconds: (n,) durations, in ascending order.
     """
 
     places: np.ndarray
@@ -241,7 +258,7 @@ class _Spans:
 
 
 def _spans(talks: Sequence[Talk], longest: Seconds) -> _Spans:
-    """All runs of segments of at most ``longest`` seconds, and all single segments."""
+    """Return all runs of segments of at most ``longest`` seconds, and all single segments."""
     found: list[tuple[float, int, int, int]] = []
     for index, talk in enumerate(talks):
         for first, begin in enumerate(talk.segments):

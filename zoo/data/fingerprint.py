@@ -9,17 +9,24 @@ from zoo.data.talks import Segment, Talk, Target
 
 
 def content_hash(talks: Sequence[Talk]) -> str:
-    """SHA-256 over names, voices, texts, translations, alignments and word times, without audio."""
+    """Return a SHA-256 of names, voices, texts, translations, alignments and word times.
+
+    The audio is not part of the hash.
+    """
     return hashlib.sha256("".join(map(talk_hash, talks)).encode()).hexdigest()
 
 
 def audio_hash(talk: Talk) -> str:
-    """SHA-256 of the audio file; the last bit of resampled values may differ between CPU models."""
+    """Return a SHA-256 of the audio file of a talk.
+
+    The file is hashed, not the samples: the last bit of resampled samples differs between CPU
+    models.
+    """
     return hashlib.sha256(talk.file.read_bytes()).hexdigest()
 
 
 def talk_hash(talk: Talk) -> str:
-    """SHA-256 of one talk without its audio; times in milliseconds."""
+    """Return a SHA-256 of a talk without its audio; times are rounded to milliseconds."""
     item = [
         talk.name,
         talk.voice,
@@ -31,7 +38,7 @@ def talk_hash(talk: Talk) -> str:
 
 
 def targets_content(targets: Mapping[str, Target]) -> dict[str, list[Any]]:
-    """Text, words, alignment and needed words of every translation, for JSON."""
+    """Return text, words, alignment and needed words of every translation, for JSON."""
     return {
         code: [target.text, target.words, target.alignment, target.needs]
         for code, target in targets.items()

@@ -10,16 +10,16 @@ from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.files import write_text
 
-VERSION = 1
+VERSION = 1  # version of the format
 
 
 def write(path: Path, talks: Iterable[Talk]) -> None:
-    """Write a manifest atomically: a reader sees the old file or the whole new one."""
+    """Write a manifest; a reader finds the old file or the complete new file."""
     write_text(path, "".join(f"{encode(talk, folder=path.parent)}\n" for talk in talks))
 
 
 def read(path: Path) -> list[Talk]:
-    """Read a manifest. Raises ZooError when it is missing, damaged or of another version."""
+    """Read a manifest. Raises ZooError if it is missing, damaged or of another version."""
     if not path.is_file():
         raise ZooError(
             f"Manifest {path} does not exist; it must be a JSON lines file written by "
@@ -37,7 +37,7 @@ def read(path: Path) -> list[Talk]:
 
 
 def encode(talk: Talk, *, folder: Path) -> str:
-    """One line without its end; the audio path is written relative to ``folder``."""
+    """Return a talk as one line without its end; the audio path is relative to ``folder``."""
     return json.dumps(
         {
             "version": VERSION,
@@ -55,7 +55,7 @@ def encode(talk: Talk, *, folder: Path) -> str:
 
 
 def decode(line: str, *, folder: Path) -> Talk:
-    """The inverse of :func:`encode`.
+    """Return the talk of one line, as written by :func:`encode`.
 
     Raises ValueError, KeyError or TypeError for another format.
     """

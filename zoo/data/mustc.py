@@ -14,7 +14,8 @@ from zoo.errors import ZooError
 from zoo.formats.references import Span, read_spans, read_texts
 from zoo.types import Seconds
 
-# A segment may end this much after its audio (rounding in the corpus); it is cut there.
+# Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
+# segment is cut at the end of its audio.
 OVERHANG: Seconds = 0.5
 
 
@@ -32,11 +33,10 @@ def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
             its audio.
     """
     folder = _split_folder(Path(root), split=split, pair=f"{source}-{target}")
-    listed = folder / "txt" / f"{split}.yaml"
-    spans = read_spans(listed)
-    sources, translations = (
-        read_texts(folder / "txt" / f"{split}.{code}", spans, listed) for code in (source, target)
-    )
+    segment_list = folder / "txt" / f"{split}.yaml"
+    spans = read_spans(segment_list)
+    sources = read_texts(folder / "txt" / f"{split}.{source}", spans, segment_list)
+    translations = read_texts(folder / "txt" / f"{split}.{target}", spans, segment_list)
     talks: dict[str, list[tuple[Span, Segment]]] = {}
     for span, transcript, translation in zip(spans, sources, translations, strict=True):
         segment = Segment(
@@ -50,10 +50,12 @@ def read(root: str | Path, split: str, source: str, target: str) -> list[Talk]:
 
 
 def _one_spaced(text: str) -> str:
+    """Return a text with single spaces between words."""
     return " ".join(text.split())
 
 
 def _split_folder(root: Path, *, split: str, pair: str) -> Path:
+    """Return the folder of a split. Raises ZooError if it does not exist."""
     base = root / pair if (root / pair).is_dir() else root
     if not (base / "data").is_dir():
         raise ZooError(
@@ -78,11 +80,13 @@ def _talk(path: Path, *, rows: Iterable[tuple[Span, Segment]], source: str) -> T
 
 
 def _inside(segment: Segment, *, path: Path, length: Seconds) -> Segment:
-    """The segment, cut at the end of its audio."""
-    inside = (
-        0 <= segment.offset < length and segment.duration > 0 and segment.end <= length + OVERHANG
-    )
-    if not inside:
+    """Return a segment that ends at the end of its audio at the latest.
+
+    Raises ZooError if the segment does not lie in its audio.
+    """
+    starts_inside = 0 <= segment.offset < length
+    ends_inside = segment.end <= length + OVERHANG
+    if not (starts_inside and ends_inside and segment.duration > 0):
         raise ZooError(
             f"MuST-C segment from {segment.offset:.2f} to {segment.end:.2f} s does not lie in "
             f"{path}, which lasts {length:.2f} s."

@@ -18,15 +18,15 @@ from zoo.types import Frames, Samples, Seconds
 class BatchShape:
     """Size of one batch; all ranks of a training step have the same shape.
 
-    A robust segment is an example of consecutive audio chunks of a whole talk, silence included
-    (InfiniSST, section 3.3).
+    A robust segment (section 3.3 of the InfiniSST paper) is an example of consecutive audio chunks
+    of a whole talk, silence included.
 
     Attributes:
         seconds: Total audio of the batch, in seconds.
         examples: Maximum number of examples in the batch. None sets no maximum.
         chunks: Length of each robust segment, in chunks of the system.
         multiplier: Latency multiplier m of the batch, a divisor of ``chunks``.
-        choice: Random number, uniform in [0, 1), that selects the kind of example.
+        choice: Random number, uniform in [0, 1), that selects the kind of the examples.
     """
 
     seconds: Seconds

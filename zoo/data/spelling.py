@@ -4,5 +4,5 @@ import string
 
 
 def spelling(word: str) -> str:
-    """The word in lower case, without punctuation at its ends."""
+    """Return a word in lower case, without punctuation at its ends."""
     return word.lower().strip(string.punctuation)

@@ -9,7 +9,13 @@ from zoo.types import Seconds
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A spoken word with its start and end in seconds from the start of the talk."""
+    """A spoken word.
+
+    Attributes:
+        text: the word.
+        start: start of the word in seconds from the start of the talk.
+        end: end of the word in seconds from the start of the talk.
+    """
 
     text: str
     start: Seconds
@@ -22,11 +28,12 @@ class Target:
 
     Attributes:
         text: the translation.
-        words: ``text`` split into alignable units (words; characters for zh); the language's rule
-            joins them to ``text`` again.
-        alignment: per word, indices of the source words that it translates (empty: unaligned).
-        needs: per word, indices of the source words that determine it, possibly more than
-            necessary (empty where unknown).
+        words: ``text`` split into the units of its language (words, or characters for example in
+            Chinese), which ``Language.join`` joins to ``text`` again.
+        alignment: for each of ``words``, the indices of the source words that it translates; empty
+            for an unaligned word.
+        needs: for each of ``words``, the indices of the source words without which it cannot be
+            determined. The indices may include words that are not necessary. Empty if unknown.
     """
 
     text: str
@@ -40,11 +47,11 @@ class Segment:
     """A segment of a talk, usually a sentence.
 
     Attributes:
-        offset: seconds from the start of the talk.
-        duration: seconds.
+        offset: start of the segment in seconds from the start of the talk.
+        duration: duration of the segment in seconds.
         source: transcript.
         words: source words with times.
-        targets: translation by language code.
+        targets: translations by language code.
     """
 
     offset: Seconds
@@ -55,7 +62,7 @@ class Segment:
 
     @property
     def end(self) -> Seconds:
-        """Seconds from the start of the talk."""
+        """End of the segment in seconds from the start of the talk."""
         return self.offset + self.duration
 
 
@@ -66,11 +73,11 @@ class Talk:
     Attributes:
         name: unique name in the corpus.
         audio: audio file, or None for talks with references only (recorded logs).
-        duration: seconds.
-        source_language: code.
+        duration: duration of the talk in seconds.
+        source_language: code of the source language.
         segments: segments in order of time.
-        offset: start of the talk in ``audio`` in seconds (sentence-level views have many talks in
-            one file).
+        offset: start of the talk in ``audio``, in seconds. If each segment is a talk of its own,
+            many talks are in one file.
         voice: name of the speaker.
         labels: further labels by name, such as ``phonemes``, as words with times.
     """
@@ -86,9 +93,7 @@ class Talk:
 
     @property
     def file(self) -> Path:
-        """The audio file. Raises ZooError for a talk that has none."""
+        """The audio file. Raises ZooError for a talk without audio."""
         if self.audio is None:
-            raise ZooError(
-                f"Talk {self.name!r} has no audio; data=recorded goes with system=replay only."
-            )
+            raise ZooError(f"Talk {self.name!r} has no audio; data=recorded needs system=replay.")
         return self.audio

@@ -1,6 +1,7 @@
 """Trajectories: the target words to emit after each chunk of speech (InfiniSST, section 3.3)."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from zoo.data.talks import Segment
 from zoo.errors import ZooError
@@ -8,10 +9,11 @@ from zoo.types import Seconds
 
 
 def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
-    """Earliest emission time of each target word: the end of the last source word aligned to it.
+    """Return the earliest time at which each target word can be emitted.
 
-    The times are made monotonic by a running maximum. An unaligned word has the time of the next
-    aligned word; unaligned words at the end have the time of the last source word.
+    This is the end of the last source word that is aligned to it. A word is never earlier than the
+    word before it. An unaligned word has the time of the next aligned word; unaligned words at the
+    end have the time of the last source word.
 
     Args:
         segment: segment with word times.
@@ -38,36 +40,37 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
             "align the corpus first."
         )
 
-    latest = [
-        max((segment.words[i].end for i in sources), default=None)
-        for sources in translation.alignment
-    ]
-    following: Seconds | None = None
-    for index in reversed(range(len(latest))):
-        following = latest[index] = latest[index] if latest[index] is not None else following
+    # from the last word to the first, so that an unaligned word takes the time of the next word
+    word_times: list[Seconds] = []
+    time = segment.words[-1].end
+    for sources in reversed(translation.alignment):
+        if sources:
+            time = max(segment.words[source].end for source in sources)
+        word_times.append(time)
+    word_times.reverse()
 
-    reached = segment.words[0].end
+    earliest = segment.words[0].end
     times: list[tuple[str, Seconds]] = []
-    for word, time in zip(translation.words, latest, strict=True):
-        reached = max(reached, time if time is not None else segment.words[-1].end)
-        times.append((word, reached))
+    for word, time in zip(translation.words, word_times, strict=True):
+        earliest = max(earliest, time)
+        times.append((word, earliest))
     return times
 
 
 def chunked_words(
     segments: Sequence[Segment], target: str, *, start: Seconds, chunks: int, chunk_seconds: Seconds
 ) -> list[list[str]]:
-    """Target words per chunk: a word belongs to the chunk in which its last source word ends.
+    """Return the target words of each chunk, in which the last aligned source word ends.
 
     Args:
         segments: segments that overlap the chunks.
         target: code of the target language.
-        start: start of the first chunk, seconds from the start of the talk.
+        start: start of the first chunk in seconds from the start of the talk.
         chunks: number of chunks.
-        chunk_seconds: length of a chunk.
+        chunk_seconds: duration of a chunk in seconds.
 
     Returns:
-        One list per chunk; it is empty for a READ.
+        One list per chunk; it is empty if no word is written after the chunk.
     """
     turns: list[list[str]] = [[] for _ in range(chunks)]
     for segment in segments:
@@ -78,9 +81,12 @@ def chunked_words(
     return turns
 
 
-def merged(turns: Sequence[Sequence[str]], multiplier: int) -> list[list[str]]:
-    """Merge every ``multiplier`` turns into one (multi-latency augmentation)."""
+def merge_turns(turns: Sequence[Sequence[str]], multiplier: int) -> list[list[str]]:
+    """Merge every ``multiplier`` consecutive turns into one turn.
+
+    InfiniSST trains with random multipliers (multi-latency augmentation).
+    """
     return [
-        [word for turn in turns[first : first + multiplier] for word in turn]
+        list(chain.from_iterable(turns[first : first + multiplier]))
         for first in range(0, len(turns), multiplier)
     ]

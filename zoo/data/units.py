@@ -22,12 +22,13 @@ from transformers.audio_utils import mel_filter_bank
 from zoo.errors import ZooError
 from zoo.types import SAMPLE_RATE, Frames, Samples
 
-FRAME: Samples = 320
-WINDOW: Samples = 480
-FFT: Samples = 512
-BANDS, COEFFICIENTS = 80, 16
-QUIET = 1e-4  # magnitudes below count as silence
-ENERGY = 0.4  # weight of the first coefficient: loudness hardly distinguishes phonemes
+FRAME: Samples = 320  # samples per unit
+WINDOW: Samples = 480  # length of the window of a spectrum
+FFT: Samples = 512  # length of the transform
+BANDS, COEFFICIENTS = 80, 16  # number of mel bands, and of coefficients of the cepstrum
+QUIET = 1e-4  # smaller magnitudes are silence
+# Weight of the first coefficient, the loudness, which hardly distinguishes phonemes.
+ENERGY = 0.4
 FILE = "units.safetensors"
 
 
@@ -36,7 +37,7 @@ class Codebook:
     """Centroids of the units.
 
     Attributes:
-        centroids: (K, 16).
+        centroids: (K, 16) mel cepstra.
         penalty: cost of a change of unit, added to the squared distances of the frames.
     """
 
@@ -52,18 +53,19 @@ class Codebook:
         steadiness: float = 2.0,
         seed: int = 0,
         iterations: int = 30,
-        most_frames: Frames = 60_000,
+        max_frames: Frames = 60_000,
     ) -> Self:
         """Run k-means on the frames of ``waves``.
 
         Args:
             waves: waveforms (n,) at 16 kHz.
             units: number of units K.
-            steadiness: penalty in mean squared distances. With a penalty units last longer, so that
-                fewer have to be predicted; 0 selects the nearest centroid of each frame.
+            steadiness: penalty as a multiple of the mean squared distance. With a penalty, units
+                last longer, so that fewer units have to be predicted; 0 selects the nearest
+                centroid of each frame.
             seed: seed of the initial centroids.
-            iterations: iterations of k-means.
-            most_frames: frames that k-means uses, at most.
+            iterations: number of iterations of k-means.
+            max_frames: maximum number of frames that k-means uses.
 
         Raises:
             ZooError: there are fewer frames than units.
@@ -74,7 +76,7 @@ class Codebook:
                 f"{units} units need at least as many frames of speech, not {len(frames)}."
             )
         random = torch.Generator().manual_seed(seed)
-        frames = frames[torch.randperm(len(frames), generator=random)[:most_frames]]
+        frames = frames[torch.randperm(len(frames), generator=random)[:max_frames]]
         centroids = _spread(frames, units, random)
         for _ in range(iterations):
             nearest = torch.cdist(frames, centroids).argmin(1)
@@ -90,16 +92,14 @@ class Codebook:
         return len(self.centroids)
 
     def encode(self, samples: Tensor) -> Tensor:
-        """Units (n,) int64 of samples (m,), n = m / 320 rounded up: one per frame.
+        """Return the units (n,) int64 of samples (m,), one per frame: n = m / 320, rounded up.
 
         The sequence minimises the sum of squared distances and penalties (Viterbi search).
         """
         distances = torch.cdist(features(samples), self.centroids).square().cpu().numpy()
-        cost, switched, best = (
-            distances[0],
-            np.zeros(distances.shape, dtype=bool),
-            np.zeros(len(distances), dtype=int),
-        )
+        cost = distances[0]  # cost of the best sequence that ends with each unit
+        switched = np.zeros(distances.shape, dtype=bool)  # whether the unit before differs
+        best = np.zeros(len(distances), dtype=int)  # unit before, if it differs
         for frame in range(1, len(distances)):
             best[frame] = cost.argmin()
             change = cost[best[frame]] + self.penalty
@@ -128,16 +128,16 @@ class Codebook:
 
 
 def collapsed(units: Tensor) -> tuple[Tensor, Tensor]:
-    """Units (m,) without repetitions and the duration of each in frames.
+    """Return units (m,) without repetitions, and the duration of each unit in frames.
 
-    ``repeat_interleave`` of both is the inverse.
+    ``repeat_interleave`` of both results returns ``units``.
     """
     distinct, durations = torch.unique_consecutive(units, return_counts=True)
     return distinct, durations
 
 
 def features(samples: Tensor) -> Tensor:
-    """Mel cepstrum (n, 16) of samples (m,), n = m / 320 rounded up.
+    """Return the mel cepstrum (n, 16) of samples (m,): n = m / 320, rounded up.
 
     Frame i is centred on sample 320 i + 160.
     """
@@ -156,7 +156,12 @@ def features(samples: Tensor) -> Tensor:
 
 @cache
 def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
-    """(bands, size / 2 + 1) triangular filters for the magnitudes of an FFT of ``size`` samples."""
+    """Return triangular filters for magnitudes of an FFT: (bands, size / 2 + 1).
+
+    Args:
+        size: length of the FFT.
+        bands: number of mel bands.
+    """
     filters = mel_filter_bank(
         size // 2 + 1, bands, 0.0, SAMPLE_RATE / 2, SAMPLE_RATE, norm=None, mel_scale="htk"
     )
@@ -165,7 +170,7 @@ def mel_filters(size: Samples, bands: int = BANDS) -> Tensor:
 
 @cache
 def _cosines() -> Tensor:
-    """(80, 16) cosine transform; the first coefficient (loudness) has a smaller weight."""
+    """Return the (80, 16) cosine transform; the first coefficient has the weight ``ENERGY``."""
     places = torch.arange(BANDS) + 0.5
     rows = torch.cos(
         math.pi / BANDS * places.unsqueeze(1) * torch.arange(COEFFICIENTS)
@@ -175,7 +180,7 @@ def _cosines() -> Tensor:
 
 
 def _spread(frames: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """Initial centroids (count, width): distant frames (k-means++)."""
+    """Draw initial centroids (count, width): frames with large distances (k-means++)."""
     chosen = [int(torch.randint(len(frames), (), generator=random))]
     distance = torch.full((len(frames),), torch.inf)
     for _ in range(count - 1):

@@ -8,7 +8,7 @@ from zoo.types import Seconds
 
 
 def sentences(talks: Iterable[Talk]) -> list[Talk]:
-    """Every segment as a talk of its own, with one segment at offset 0."""
+    """Return every segment as a talk with one segment, which starts at 0."""
     return [
         _sentence(talk, index, segment)
         for talk in talks
@@ -17,6 +17,7 @@ def sentences(talks: Iterable[Talk]) -> list[Talk]:
 
 
 def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
+    """Return segment number ``index`` of a talk as a talk."""
     begin, end = segment.offset, segment.end
     return replace(
         talk,
@@ -31,7 +32,10 @@ def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
 
 
 def _shifted(words: Sequence[Word], *, begin: Seconds, end: Seconds) -> tuple[Word, ...]:
-    """Words that start in [begin, end), with times from ``begin`` in whole milliseconds."""
+    """Return the words that start in [begin, end), with times from ``begin`` on.
+
+    Times are rounded to milliseconds.
+    """
     return tuple(
         Word(word.text, round(word.start - begin, 3), round(min(word.end, end) - begin, 3))
         for word in words

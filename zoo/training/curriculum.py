@@ -20,8 +20,8 @@ from zoo.types import Seconds
 class Stage:
     """One stage of a training: objective, number of steps, learning rate and batch shapes.
 
-    A robust segment is an example of consecutive audio chunks of a whole talk, silence included
-    (InfiniSST, section 3.3).
+    A robust segment (section 3.3 of the InfiniSST paper) is an example of consecutive audio chunks
+    of a whole talk, silence included.
 
     Attributes:
         objective: Name of the objective.

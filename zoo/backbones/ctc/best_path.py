@@ -12,9 +12,7 @@ from torch import Tensor
 
 from zoo.types import SAMPLE_RATE, Samples
 
-SHORTEST: Samples = (
-    1600  # 100 ms: shorter waves are zero-padded, since the convolutions need some input
-)
+SHORTEST: Samples = 1600  # 100 ms; shorter waves are zero-padded, as convolutions need some input
 
 
 def best_paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor]:
@@ -51,20 +49,23 @@ def _paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Tensor
     return [path[:length] for path, length in zip(paths, lengths.tolist(), strict=True)]
 
 
-def frames(network: Any, lengths: Tensor, most: int) -> Tensor:
+def frames(network: Any, lengths: Tensor, max_frames: int) -> Tensor:
     """Return the number of output frames of each row of a batch.
 
     Args:
         network: CTC model of Transformers.
         lengths: (batch,) number of inputs of each row, without padding.
-        most: Number of output frames of the longest row.
+        max_frames: Number of output frames of the longest row.
 
     Returns:
         (batch,) number of output frames of each row.
     """
+    # Models whose convolutions subsample the audio compute the exact numbers by this method.
     if hasattr(network, "_get_feat_extract_output_lengths"):
         return torch.as_tensor(network._get_feat_extract_output_lengths(lengths))
-    return (lengths * most / lengths.max()).ceil().long()
+    # The other models have one output frame per input frame or a constant ratio of the two, so the
+    # numbers are proportional to the lengths.
+    return (lengths * max_frames / lengths.max()).ceil().long()
 
 
 def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
@@ -81,6 +82,7 @@ def features(extractor: Any, waves: Sequence[Tensor], **options: Any) -> Any:
     """
     padded = [F.pad(wave, (0, max(0, SHORTEST - len(wave)))) for wave in waves]
     arrays = [wave.cpu().float().numpy() for wave in padded]
+    # Only Whisper's feature extractor has a fixed input length, ``n_samples``.
     padding = "max_length" if hasattr(extractor, "n_samples") else True
     return extractor(
         arrays, sampling_rate=SAMPLE_RATE, padding=padding, return_tensors="pt", **options

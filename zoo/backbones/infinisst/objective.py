@@ -12,7 +12,7 @@ from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
 from zoo.data.sampling import Sampler
 from zoo.data.talks import Talk
-from zoo.data.trajectories import emission_times, merged
+from zoo.data.trajectories import emission_times, merge_turns
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.objectives.base import Objective
@@ -91,7 +91,9 @@ class Trajectories(Objective):
     def _dialogue(self, prompt: Prompt, segment: RobustSegment) -> Trajectory:
         """Return the token ids and the labels of a robust segment's dialogue."""
         multiplier = segment.multiplier  # chunks per turn
-        turns = merged(segment.turns(self.target.code), multiplier)  # target words of each turn
+        turns = merge_turns(
+            segment.turns(self.target.code), multiplier
+        )  # target words of each turn
 
         chunk_counts = [  # the last turn may have fewer chunks
             min(multiplier, segment.chunks - first_chunk)
