@@ -24,9 +24,9 @@ from zoo.types import SAMPLE_RATE, Seconds
 
 Kind = Literal["streaming", "non_streaming", "partial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-GRID: Seconds = 0.08  # lengths are multiples: whole frames for all speech language models
+GRID: Seconds = 0.08  # durations are multiples of it, so that all speech LLMs have whole frames
 CLOSE: Seconds = 1e-6  # times that differ by less are equal
-PUNCTUATION = re.compile(r"\W+$")
+PUNCTUATION = re.compile(r"\W+$")  # punctuation at the end of a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class SpeechChainOfThought:
 
     Attributes:
         talk: the talk.
-        start: seconds from the start of the talk.
-        end: seconds from the start of the talk.
-        transcript: transcript.
-        translation: translation.
+        start: start of the part in seconds from the start of the talk.
+        end: end of the part in seconds from the start of the talk.
+        transcript: source text of the part.
+        translation: target text of the part.
         language: target language.
-        kind: see ``SpeechChainOfThoughtConfig``.
+        kind: kind of the example; see ``SpeechChainOfThoughtConfig``.
     """
 
     talk: Talk
@@ -64,23 +64,27 @@ class SpeechChainOfThought:
 class SpeechChainOfThoughtConfig(Sampling):
     """Sampling of chains of thought. By default single sentences from their start, as in the paper.
 
-    The kinds are ``non_streaming``, whole sentences; ``streaming``, which ends anywhere with equal
-    probability, has the transcript up to that time and the full translation of every sentence that
-    has begun; and ``partial``, like ``streaming`` with the translation up to that time only.
+    An example of the kind ``non_streaming`` has whole sentences. An example of the kind
+    ``streaming`` ends at any time with equal probability; it has the transcript up to that time and
+    the full translation of every sentence that has begun. The kind ``partial`` is like
+    ``streaming``, but has the translation only up to that time.
 
-    The attributes from ``silence`` to ``settled`` imitate the segments of a truncation policy.
+    In streaming, the policy truncates the audio at boundaries that it detects. The attributes
+    ``silence``, ``missing``, ``reach`` and ``settled`` imitate the errors of these boundaries.
 
     Attributes:
         mixture: share of the steps, and so of the audio, of each kind.
-        hours: hours of the corpus, from its first talk on, for each kind (absent or None: all).
-        sentences: shares of the steps with one, two, three ... consecutive sentences.
-        max_seconds: longest example.
-        silence: seconds before and after the sentences, at most, and never inside another one.
-        missing: part of the first word that may be cut off, as a share of its length.
-        reach: seconds of the next sentence before the end, at most.
-        settled: seconds after the last word from which on its punctuation is in the transcript.
-        off_grid: share of the steps with any multiple of 80 ms as length; the others have whole
-            chunks of the system.
+        hours: hours of the corpus, from its first talk on, that each kind uses (absent or None: the
+            whole corpus).
+        sentences: shares of the steps with one, two, three and more consecutive sentences.
+        max_seconds: maximum duration of an example.
+        silence: maximum seconds before and after the sentences. Other sentences are left out.
+        missing: maximum share of the first word that is cut off.
+        reach: maximum seconds of the next sentence at the end of an example.
+        settled: seconds between the end of a word and the time from which on the transcript has the
+            punctuation after the word.
+        off_grid: share of the steps whose duration is any multiple of 80 ms. The durations of the
+            other steps are whole chunks of the system.
     """
 
     mixture: Mapping[str, float] = field(
@@ -130,7 +134,7 @@ class SpeechChainsOfThought(Sampler):
         talks: talks with word times; the kind ``partial`` needs word alignments, too.
         target: target language.
         config: options of the examples.
-        chunk_seconds: length of the streaming system's chunk.
+        chunk_seconds: duration of one chunk of the streaming system, in seconds.
 
     Raises:
         ZooError: a talk has no word times or translation, or no sentence fits.
@@ -149,19 +153,22 @@ class SpeechChainsOfThought(Sampler):
         self.chunk_seconds = chunk_seconds
         self.talks = [talk for talk in talks if talk.segments]
         self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
-        for segment in (segment for talk in self.talks for segment in talk.segments):
-            if "partial" in self._kinds or target.code not in segment.targets:
-                emission_times(segment, target.code)  # raises with the reason
-            elif not segment.words:
-                raise ZooError(
-                    f"Segment {segment.source!r} lacks word times; align the corpus first."
-                )
-        self._windows = {
-            (kind, count): self._found(kind, count)
-            for kind in self._kinds
-            for count, share in enumerate(config.sentences, start=1)
-            if share
-        }
+        for talk in self.talks:
+            for segment in talk.segments:
+                self._check_segment(segment)
+
+        self._windows: dict[tuple[Kind, int], _Windows] = {}  # by kind and number of sentences
+        for kind in self._kinds:
+            for count, share in enumerate(config.sentences, start=1):
+                if share > 0:
+                    self._windows[kind, count] = self._find_windows(kind, count)
+
+    def _check_segment(self, segment: Segment) -> None:
+        """Raise ZooError if a segment lacks a translation, word times or a needed alignment."""
+        if "partial" in self._kinds or self.target.code not in segment.targets:
+            emission_times(segment, self.target.code)  # raises ZooError with the reason
+        elif not segment.words:
+            raise ZooError(f"Segment {segment.source!r} lacks word times; align the corpus first.")
 
     def batch(self, random: np.random.Generator, shape: BatchShape) -> list[SpeechChainOfThought]:
         """Return chains of thought of one kind and one length."""
@@ -183,11 +190,23 @@ class SpeechChainsOfThought(Sampler):
         bounds: np.ndarray,
         length: Seconds,
     ) -> SpeechChainOfThought:
-        talk, (first, last) = self.talks[place[0]], place[1:].tolist()
-        begin_low, begin_high, end_low, end_high = bounds.tolist()
-        low, high = max(begin_low, end_low - length), min(begin_high, end_high - length)
+        """Draw the start of an example.
+
+        Args:
+            random: source of randomness.
+            kind: kind of the example.
+            place: (3,) row of ``_Windows.places``.
+            bounds: (4,) row of ``_Windows.bounds``.
+            length: duration of the example in seconds.
+        """
+        talk = self.talks[place[0]]
+        first, last = place[1:].tolist()
+        earliest_start, latest_start, earliest_end, latest_end = bounds.tolist()
+        low = max(earliest_start, earliest_end - length)
+        high = min(latest_start, latest_end - length)
         start = max(0.0, random.uniform(low, max(low, high)))
         end = start + length
+
         if kind == "non_streaming":
             texts = self._whole(talk, talk.segments[first : last + 1])
         else:
@@ -195,7 +214,7 @@ class SpeechChainsOfThought(Sampler):
         return SpeechChainOfThought(talk, start, end, *texts, self.target, kind)
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
-        """Transcript and translation of whole segments."""
+        """Return transcript and translation of whole segments."""
         transcript = language_of(talk.source_language).join(
             word.text for segment in segments for word in segment.words
         )
@@ -206,7 +225,7 @@ class SpeechChainsOfThought(Sampler):
     def _cut(
         self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind
     ) -> tuple[str, str]:
-        """Transcript up to ``end``, and the translation that the kind has for it."""
+        """Return the transcript up to ``end``, and the translation of an example of this kind."""
         words: list[str] = []
         translations: list[str] = []
         for segment in segments:
@@ -226,15 +245,18 @@ class SpeechChainsOfThought(Sampler):
         transcript = language_of(talk.source_language).join(words)
         return transcript, self.target.separator.join(text for text in translations if text)
 
-    def _found(self, kind: Kind, count: int) -> "_Windows":
-        """Possible starts and ends of examples of ``count`` sentences."""
+    def _find_windows(self, kind: Kind, count: int) -> "_Windows":
+        """Return the possible starts and ends of examples of ``count`` sentences.
+
+        Raises ZooError if no example is possible.
+        """
         places: list[tuple[int, int, int]] = []
         bounds: list[tuple[float, ...]] = []
-        left = (self.config.hours.get(kind) or np.inf) * 3600
+        seconds_left = (self.config.hours.get(kind) or np.inf) * 3600
         for index, talk in enumerate(self.talks):
-            if left <= 0:
+            if seconds_left <= 0:
                 break
-            left -= talk.duration
+            seconds_left -= talk.duration
             for first in range(len(talk.segments) - count + 1):
                 places.append((index, first, first + count - 1))
                 bounds.append(
@@ -255,24 +277,36 @@ class SpeechChainsOfThought(Sampler):
     def _window(
         self, talk: Talk, first: int, last: int, *, whole: bool
     ) -> tuple[float, float, float, float]:
-        """Earliest and latest start and end of an example of segments ``first`` to ``last``."""
+        """Return the bounds of an example of the segments ``first`` to ``last`` of a talk.
+
+        Args:
+            talk: the talk.
+            first: index of the first segment.
+            last: index of the last segment.
+            whole: whether the example has whole sentences.
+
+        Returns:
+            Earliest and latest start, earliest and latest end, in seconds from the start of the
+            talk.
+        """
         segments, config = talk.segments, self.config
         begin, end = segments[first], segments[last]
         word = begin.words[0]
-        earliest = max(segments[first - 1].end if first else 0.0, begin.offset - config.silence)
-        latest = word.start + config.missing * (word.end - word.start)
+        previous_end = segments[first - 1].end if first else 0.0
+        latest_start = word.start + config.missing * (word.end - word.start)
+        earliest_start = min(max(previous_end, begin.offset - config.silence), latest_start)
 
         following = segments[last + 1] if last + 1 < len(segments) else None
         if whole:
-            until = following.words[0].end - 2 * CLOSE if following else talk.duration
-            opening = end.end + config.settled
-            closing = min(opening + max(config.silence, GRID), until)
-            return min(earliest, latest), latest, opening, max(closing, opening)
-
-        opening = segments[last - 1].end if last > first else min(earliest, latest) + GRID
-        until = following.offset + config.reach if following else talk.duration
-        closing = min(until, end.end + config.silence + config.reach, talk.duration)
-        return min(earliest, latest), latest, opening, max(closing, opening)
+            # the end precedes the end of the next sentence's first word, which is not transcribed
+            limit = following.words[0].end - 2 * CLOSE if following else talk.duration
+            earliest_end = end.end + config.settled
+            latest_end = min(earliest_end + max(config.silence, GRID), limit)
+        else:
+            earliest_end = segments[last - 1].end if last > first else earliest_start + GRID
+            limit = following.offset + config.reach if following else talk.duration
+            latest_end = min(limit, end.end + config.silence + config.reach, talk.duration)
+        return earliest_start, latest_start, earliest_end, max(latest_end, earliest_end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +314,10 @@ class _Windows:
     """Possible positions of examples.
 
     Attributes:
-        places: (n, 3) talk, first and last segment.
+        places: (n, 3) index of the talk, of the first segment and of the last segment.
         bounds: (n, 4) earliest and latest start, earliest and latest end, in seconds.
-        shortest: (n,) shortest length on the grid.
-        longest: (n,) longest length on the grid.
+        shortest: (n,) shortest possible duration, a multiple of ``GRID``.
+        longest: (n,) longest possible duration, a multiple of ``GRID``.
     """
 
     places: np.ndarray
@@ -293,7 +327,13 @@ class _Windows:
 
     @staticmethod
     def of(places: np.ndarray, bounds: np.ndarray, max_seconds: Seconds) -> "_Windows":
-        """The places for which some length on the grid is possible."""
+        """Return the positions with at least one possible duration.
+
+        Args:
+            places: (n, 3) see ``places`` of the class.
+            bounds: (n, 4) see ``bounds`` of the class.
+            max_seconds: maximum duration.
+        """
         shortest = np.ceil((np.maximum(bounds[:, 2] - bounds[:, 1], GRID) - CLOSE) / GRID) * GRID
         longest = (
             np.floor((np.minimum(bounds[:, 3] - bounds[:, 0], max_seconds) + CLOSE) / GRID) * GRID
@@ -302,21 +342,26 @@ class _Windows:
         return _Windows(places[kept], bounds[kept], shortest[kept], longest[kept])
 
     def length(self, random: np.random.Generator, unit: Seconds) -> Seconds:
-        """Draw a possible length: a multiple of ``unit``, or of the grid where no multiple fits."""
+        """Draw a possible duration: a multiple of ``unit``, or of ``GRID`` if no multiple fits."""
         row = random.integers(len(self.places))
         for size in (unit, GRID):
-            least = math.ceil((self.shortest[row] - CLOSE) / size)
-            most = math.floor((self.longest[row] + CLOSE) / size)
-            if least <= most:
+            min_count = math.ceil((self.shortest[row] - CLOSE) / size)
+            max_count = math.floor((self.longest[row] + CLOSE) / size)
+            if min_count <= max_count:
                 break
-        return float(size * random.integers(least, most + 1))
+        return float(size * random.integers(min_count, max_count + 1))
 
     def fitting(self, random: np.random.Generator, length: Seconds, count: int) -> np.ndarray:
-        """Draw (count,) rows with ``length``; rows with fewer lengths have a larger weight."""
+        """Draw (count,) rows that can have a duration.
+
+        A row with fewer possible durations has a larger weight, so that all rows are drawn about
+        equally often over all durations.
+        """
         rows = np.flatnonzero((self.shortest <= length + CLOSE) & (length <= self.longest + CLOSE))
         weights = 1 / (GRID + self.longest[rows] - self.shortest[rows])
         return random.choice(rows, size=count, p=weights / weights.sum())
 
 
 def _choice(random: np.random.Generator, shares: Sequence[float]) -> int:
+    """Draw an index with probabilities proportional to ``shares``."""
     return int(random.choice(len(shares), p=np.array(shares) / np.sum(shares)))

@@ -1,4 +1,4 @@
-"""Robust segments of whole talks to train on, non-speech included (InfiniSST, section 3.3)."""
+"""Robust segments (InfiniSST, section 3.3): parts of whole talks for training, pauses included."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,11 +26,11 @@ class RobustSegment:
 
     Attributes:
         talk: The talk.
-        start: Seconds in the talk.
-        chunks: How many chunks it has.
-        chunk_seconds: Audio of one chunk.
-        segments: The utterances of the talk that overlap it.
-        multiplier: Latency multiplier m of its batch: m chunks are one turn.
+        start: Start of the robust segment in seconds from the start of the talk.
+        chunks: Number of chunks.
+        chunk_seconds: Duration of one chunk in seconds.
+        segments: Utterances (segments of the talk) that overlap the robust segment.
+        multiplier: Latency multiplier m of the batch; m chunks are one turn.
         frames: (frames, hidden) outputs of a frozen encoder; None: the backbone encodes
             ``samples``.
     """
@@ -49,7 +49,7 @@ class RobustSegment:
         return round(self.chunk_seconds * SAMPLE_RATE)
 
     def samples(self) -> Tensor:
-        """Audio (chunks x chunk_samples,), zero-padded after the end of the talk."""
+        """Return the audio (chunks x chunk_samples,), zero-padded after the end of the talk."""
         length = self.chunks * self.chunk_samples
         samples = audio.load(
             self.talk.file,
@@ -64,7 +64,7 @@ class RobustSegment:
         return self.talk.duration - self.start
 
     def turns(self, target: str) -> list[list[str]]:
-        """Target words per chunk."""
+        """Return the target words of each chunk; ``target`` is the code of the target language."""
         return chunked_words(
             self.segments,
             target,
@@ -79,9 +79,11 @@ class RobustSegmentConfig(Sampling):
     """Options of robust segments.
 
     Attributes:
-        utterances: Share of the batches that have single utterances, which begin in speech,
-            instead of robust segments; 1: the paper's ablation (InfiniSST, Table 2).
-        encoded: Segments carry the outputs of a frozen encoder that streamed the whole talks once.
+        utterances: Share of the batches that have single utterances, which begin with speech,
+            instead of robust segments. With 1, all batches have single utterances, as in the
+            ablation of the InfiniSST paper (Table 2).
+        encoded: Whether segments contain the outputs of a frozen encoder, which has streamed the
+            whole talks once.
     """
 
     utterances: float = 0.0
@@ -94,37 +96,42 @@ class RobustSegmentConfig(Sampling):
     def sampler(
         self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
     ) -> "RobustSegmentSampler":
-        """A sampler of these talks' robust segments."""
+        """Return a sampler of the robust segments of talks; see ``Sampling``."""
         return RobustSegmentSampler(talks, self, chunk_seconds=chunk_seconds)
 
 
 class RobustSegmentSampler(Sampler):
-    """Draws batches of robust segments or of single utterances."""
+    """Draws batches of robust segments or of single utterances.
+
+    Args:
+        talks: Training talks.
+        config: Options of the sampler.
+        chunk_seconds: Duration of one chunk in seconds.
+    """
 
     def __init__(
         self, talks: Sequence[Talk], config: RobustSegmentConfig, *, chunk_seconds: Seconds
     ) -> None:
         self.share = 1 - config.utterances
-        self.kinds = {
-            robust: RobustSegments(
-                talks, chunk_seconds=chunk_seconds, robust=robust, on_grid=config.encoded
-            )
-            for robust, share in ((True, self.share), (False, config.utterances))
-            if share
-        }
+        self.kinds: dict[bool, RobustSegments] = {}  # by whether segments are robust
+        for robust, share in ((True, self.share), (False, config.utterances)):
+            if share > 0:
+                self.kinds[robust] = RobustSegments(
+                    talks, chunk_seconds=chunk_seconds, robust=robust, on_grid=config.encoded
+                )
         self._encoded: dict[bool, TalkFrames] = {}
 
     def encode(
         self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
     ) -> None:
-        """Encode the talks of each kind that has a share."""
+        """Encode the talks of each kind of segment that is drawn; see ``Sampler``."""
         self._encoded = {
             robust: encoder.encode_talks(kind.talks, multipliers=multipliers, device=device)
             for robust, kind in self.kinds.items()
         }
 
     def batch(self, random: np.random.Generator, shape: BatchShape) -> list[RobustSegment]:
-        """Segments of one kind; ``shape.choice`` chooses the kind for all ranks."""
+        """Draw segments of one kind; ``shape.choice`` selects the same kind on all ranks."""
         robust = shape.choice < self.share
         segments = self.kinds[robust].batch(random, shape)
         if not self._encoded:
@@ -133,7 +140,7 @@ class RobustSegmentSampler(Sampler):
 
 
 def _frames(segment: RobustSegment, encoded: TalkFrames) -> Tensor:
-    """(frames, hidden) of the segment's chunks, which lie on the talk's grid."""
+    """Return the encoder frames (frames, hidden) of a segment that starts at a whole chunk."""
     size = segment.chunk_samples // encoded.frame_samples
     first = size * round(segment.start / segment.chunk_seconds)
     last = first + size * segment.chunks
@@ -141,15 +148,18 @@ def _frames(segment: RobustSegment, encoded: TalkFrames) -> Tensor:
 
 
 class RobustSegments:
-    """Draws segments; one that would start inside an utterance starts just before that utterance.
+    """Draws segments of one kind.
+
+    If the drawn start lies inside an utterance, the segment starts just before that utterance.
 
     Attributes:
-        talks: The talks that have utterances; one talk per utterance where ``robust`` is false.
-        chunk_seconds: Audio of one chunk.
-        robust: False: each segment is a single utterance of its own length (InfiniSST, Table 2).
-        on_grid: Segments are whole blocks of the talk's own grid, so that a frozen encoder can run
-            over the talk once; the block in which an utterance begins may begin with the end of
-            the utterance before it.
+        talks: Talks with utterances. If ``robust`` is False, each utterance is a talk.
+        chunk_seconds: Duration of one chunk in seconds.
+        robust: Whether segments are robust segments. If False, each segment is a single utterance
+            with the duration of the utterance (InfiniSST, Table 2).
+        on_grid: Whether segments have whole encoder blocks, counted from the start of the talk, so
+            that a frozen encoder can run over the talk once. The block in which an utterance begins
+            may then begin with the end of the previous utterance.
     """
 
     def __init__(
@@ -166,12 +176,13 @@ class RobustSegments:
         self.on_grid = on_grid
 
     def batch(self, random: np.random.Generator, shape: BatchShape) -> list[RobustSegment]:
-        """Segments of ``shape.chunks`` chunks, or utterances that last as long together."""
+        """Draw segments of ``shape.chunks`` chunks, or utterances of the same total duration."""
         drawn: list[RobustSegment] = []
-        left = shape.chunks * shape.count(shape.chunks * self.chunk_seconds)
-        while left > 0:
+        chunks_left = shape.chunks * shape.count(shape.chunks * self.chunk_seconds)
+        while chunks_left > 0:
             drawn.append(self.draw(random, shape.chunks, shape.multiplier))
-            left -= shape.chunks if self.robust else drawn[-1].chunks
+            # a robust segment at the end of a talk may be shorter and counts in full
+            chunks_left -= shape.chunks if self.robust else drawn[-1].chunks
         return drawn
 
     def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> RobustSegment:
@@ -223,6 +234,7 @@ class RobustSegments:
     def _on_grid(
         self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int
     ) -> RobustSegment:
+        """Draw a segment of at most ``blocks`` whole encoder blocks of a talk."""
         block = multiplier * self.chunk_seconds
         first = int(
             random.integers(max(1, blocks_of(talk, round(block * SAMPLE_RATE)) - blocks + 1))
@@ -234,7 +246,7 @@ class RobustSegments:
         return self._blocks(talk, first, blocks, multiplier)
 
     def _blocks(self, talk: Talk, first: int, blocks: int, multiplier: int) -> RobustSegment:
-        """At most ``blocks`` blocks from block ``first``; the last one may be padded."""
+        """Return at most ``blocks`` encoder blocks from block ``first``; the last may be padded."""
         block = multiplier * self.chunk_seconds
         blocks = min(blocks, blocks_of(talk, round(block * SAMPLE_RATE)) - first)
         return self._segment(talk, first * block, blocks * multiplier, multiplier)
@@ -248,5 +260,5 @@ class RobustSegments:
 
 
 def blocks_of(talk: Talk, block: Samples) -> int:
-    """Number of blocks of ``block`` samples in a talk; the last one may be padded."""
+    """Return the number of blocks of ``block`` samples in a talk; the last may be padded."""
     return max(1, -(-round(talk.duration * SAMPLE_RATE) // block))

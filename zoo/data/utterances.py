@@ -19,23 +19,23 @@ from zoo.files import atomic_file
 from zoo.progress import tracked
 from zoo.types import Samples
 
-UNIT: Samples = 320  # the length of an utterance is a multiple of a unit frame
-TAIL: Samples = 320  # silence at the end, at least
-LEVEL = 0.8  # gain: espeak-ng exceeds full scale at times
-MAX_WORKERS = 2
+UNIT: Samples = 320  # samples of a unit frame; the length of an utterance is a multiple of it
+TAIL: Samples = 320  # minimum silence at the end
+LEVEL = 0.8  # gain below 1, because samples of espeak-ng sometimes exceed full scale
+MAX_WORKERS = 2  # maximum number of espeak-ng processes
 SPEECH, INDEX = "speech.pcm", "utterances.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text and how it is synthesised.
+    """A text with the settings of its synthesis.
 
     Attributes:
         words: words with punctuation.
-        voice: espeak-ng's voice.
-        rate: words per minute.
-        pitch: espeak-ng's scale of 0-99.
-        pitch_range: espeak-ng's scale of 0-99; 0 is monotone.
+        voice: name of the voice of espeak-ng.
+        rate: speaking rate in words per minute.
+        pitch: base pitch on espeak-ng's scale of 0 to 99.
+        pitch_range: intonation range on the same scale; 0 is monotonous.
         seed: seed of the synthesis.
     """
 
@@ -48,7 +48,7 @@ class Line:
 
 
 class Utterances:
-    """Synthesised lines in their order; samples are read from disk on access.
+    """Synthesised lines in their order; the samples of a line are read from disk when needed.
 
     Args:
         folder: cache folder of the utterances.
@@ -69,17 +69,17 @@ class Utterances:
         return len(self._index)
 
     def speech(self, index: int) -> NDArray[np.float32]:
-        """Waveform (n,) float32 at 16 kHz; n is a multiple of UNIT."""
+        """Return the waveform (n,) float32 at 16 kHz; n is a multiple of ``UNIT``."""
         end = self._ends[index]
-        return (self._pcm[end - self.samples[index] : end] / np.float32(32768)).astype(
-            np.float32, copy=False
-        )
+        pcm = self._pcm[end - self.samples[index] : end]
+        return (pcm / np.float32(32768)).astype(np.float32, copy=False)
 
     def times(self, index: int) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-        """Words and phonemes with times in seconds from the first sample."""
+        """Return words and phonemes with times in seconds from the first sample."""
         entry = json.loads(self._index[index])
-        words, phonemes = ([Word(*word) for word in entry[kind]] for kind in ("words", "phonemes"))
-        return tuple(words), tuple(phonemes)
+        words = tuple(Word(*word) for word in entry["words"])
+        phonemes = tuple(Word(*phoneme) for phoneme in entry["phonemes"])
+        return words, phonemes
 
 
 def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
@@ -103,7 +103,7 @@ def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
 
 
 def _fingerprint(lines: Sequence[Line]) -> str:
-    """Hash of all lines and of the version of the synthetic speech."""
+    """Return a hash of all lines and of the version of the synthetic speech."""
     items = [version_name(), UNIT, TAIL, LEVEL, [astuple(line) for line in lines]]
     return hashlib.sha256(json.dumps(items).encode()).hexdigest()[:12]
 

@@ -29,7 +29,7 @@ def best_paths(network: Any, extractor: Any, waves: Sequence[Tensor]) -> list[Te
     Returns:
         Best path of each wave, (frames,) int64.
     """
-    batch_size = len(waves) if extractor.return_attention_mask else 1
+    batch_size = max(1, len(waves)) if extractor.return_attention_mask else 1
     paths: list[Tensor] = []
     for start in range(0, len(waves), batch_size):
         paths += _paths(network, extractor, waves[start : start + batch_size])

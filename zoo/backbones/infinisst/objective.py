@@ -91,9 +91,8 @@ class Trajectories(Objective):
     def _dialogue(self, prompt: Prompt, segment: RobustSegment) -> Trajectory:
         """Return the token ids and the labels of a robust segment's dialogue."""
         multiplier = segment.multiplier  # chunks per turn
-        turns = merge_turns(
-            segment.turns(self.target.code), multiplier
-        )  # target words of each turn
+        # target words of each turn
+        turns = merge_turns(segment.turns(self.target.code), multiplier)
 
         chunk_counts = [  # the last turn may have fewer chunks
             min(multiplier, segment.chunks - first_chunk)
