@@ -160,7 +160,7 @@ def build_decoder(
             "Llama, Mistral, Qwen2 and Qwen3 are."
         )
     decoder.model.rotary_emb = Rotary(decoder.model.rotary_emb)
-    return decoder
+    return cast("PreTrainedModel", decoder)
 
 
 def _llama_style(decoder: PreTrainedModel) -> bool:
