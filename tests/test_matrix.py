@@ -120,8 +120,8 @@ def bound() -> list[Triple]:
         (backbone, policy, history)
         for backbone, policies in verdicts().items()
         for policy, histories in policies.items()
-        for history, said in histories.items()
-        if said == BOUND and backbone not in AT_REAL_SIZE
+        for history, outcome in histories.items()
+        if outcome == BOUND and backbone not in AT_REAL_SIZE
     ]
 
 
@@ -148,11 +148,11 @@ COVERING = covering(bound())
 def refusals() -> dict[str, Triple]:
     """One triple for each way in which each backbone does not fit."""
     return {
-        f"{backbone}: {said}": (backbone, policy, history)
+        f"{backbone}: {outcome}": (backbone, policy, history)
         for backbone, policies in verdicts().items()
         for policy, histories in policies.items()
-        for history, said in histories.items()
-        if said != BOUND
+        for history, outcome in histories.items()
+        if outcome != BOUND
     }
 
 

@@ -95,8 +95,12 @@ def test_the_recogniser_understands_clean_target_speech(talks: list[Talk]) -> No
     recogniser.load()
     german = language("de")
     texts = [segment.targets["de"].text for talk in talks for segment in talk.segments]
-    heard = recogniser.transcribe([wave for talk in talks for wave in clean_speech(talk, german)])
-    [score] = recogniser_errors(heard, texts, language=german, recogniser=recogniser.name).values()
+    transcripts = recogniser.transcribe(
+        [wave for talk in talks for wave in clean_speech(talk, german)]
+    )
+    [score] = recogniser_errors(
+        transcripts, texts, language=german, recogniser=recogniser.name
+    ).values()
     assert (score.value if score.value is not None else 100.0) <= 3.0
 
 

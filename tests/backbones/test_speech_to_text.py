@@ -60,8 +60,8 @@ def test_a_multilingual_model_receives_the_target_language(folders: Folders) -> 
             no_repeat_ngram_size=2,
             suppress_tokens=[model.config.pad_token_id],
         )[0].tolist()
-        said = backbone.opening(session, Task.TRANSLATION) + hypothesis.token_ids.tolist()
-        assert ids[: len(said)] == said
+        decoder_ids = backbone.opening(session, Task.TRANSLATION) + hypothesis.token_ids.tolist()
+        assert ids[: len(decoder_ids)] == decoder_ids
         assert hypothesis.num_new_tokens
     with pytest.raises(
         ZooError,

@@ -138,12 +138,12 @@ def test_alignment_heads_are_the_models_own_then_the_upper_half_of_its_layers(
     chosen = AlignmentConfig(heads=[[0, 0]])
     assert load(folders("whisper"), alignment=chosen).alignment == chosen
     folder = Path(shutil.copytree(folders("whisper"), tmp_path / "none"))
-    told = json.loads((folder / "generation_config.json").read_text())
-    del told["alignment_heads"]
-    (folder / "generation_config.json").write_text(json.dumps(told))
+    settings = json.loads((folder / "generation_config.json").read_text())
+    del settings["alignment_heads"]
+    (folder / "generation_config.json").write_text(json.dumps(settings))
     assert load(folder).alignment.heads == [[1, 0], [1, 1]]
-    del told["lang_to_id"]
-    (folder / "generation_config.json").write_text(json.dumps(told))
+    del settings["lang_to_id"]
+    (folder / "generation_config.json").write_text(json.dumps(settings))
     with pytest.raises(ZooError, match="lists no languages and tasks"):
         load(folder)
 

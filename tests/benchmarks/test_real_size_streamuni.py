@@ -81,20 +81,22 @@ def test_random_weights_generate_the_dictated_tokens(script: ModuleType, tmp_pat
             (4, "We walked to the old harbour because the morning was warm and"),
         ):
             session.receive(SpeechChunk(torch.randn(seconds * 16_000 - session.audio.numel())))
-            [heard] = thinker.decode([session], [Request(task=Task.TRANSCRIPTION)], frozenset())
-            [said] = thinker.decode(
-                [session], [Request(transcript_ids=heard.token_ids)], frozenset()
+            [transcription] = thinker.decode(
+                [session], [Request(task=Task.TRANSCRIPTION)], frozenset()
             )
-            assert heard.transcript == words
-            assert (said.finished, said.truncated) == (True, False)
-            assert thinker.text(said.token_ids.tolist()) == f" {words}"
-        session.prefix_ids = said.token_ids[:5]
+            [translation] = thinker.decode(
+                [session], [Request(transcript_ids=transcription.token_ids)], frozenset()
+            )
+            assert transcription.transcript == words
+            assert (translation.finished, translation.truncated) == (True, False)
+            assert thinker.text(translation.token_ids.tolist()) == f" {words}"
+        session.prefix_ids = translation.token_ids[:5]
         [rest] = thinker.decode(
-            [session], [Request(transcript_ids=heard.token_ids, max_words=2)], frozenset()
+            [session], [Request(transcript_ids=transcription.token_ids, max_words=2)], frozenset()
         )
         assert thinker.text(rest.token_ids.tolist()).startswith(" harbour because")
     [free] = thinker.decode(
-        [session], [Request(transcript_ids=heard.token_ids, max_words=2)], frozenset()
+        [session], [Request(transcript_ids=transcription.token_ids, max_words=2)], frozenset()
     )
     assert not thinker.text(free.token_ids.tolist()).startswith(" harbour")
 

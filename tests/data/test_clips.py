@@ -17,7 +17,7 @@ from zoo.languages import language
 
 GERMAN = language("de")
 WORDS = ("Das", "Haus", "hier", "ist", "-", "gut.")
-# The second source word is told last, the dash is told by none.
+# The second source word is aligned with the last target word, the dash with no source word.
 ALIGNMENT = ((0,), (2,), (3,), (1,), (), (1, 3))
 
 
@@ -42,10 +42,10 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture
 def mute(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Synthesises a tenth of a second per word without a process and records the texts."""
-    said: list[tuple[str, ...]] = []
+    texts: list[tuple[str, ...]] = []
 
     def speak(self: Speaker, words: tuple[str, ...], **how: object) -> Utterance:
-        said.append(words)
+        texts.append(words)
         timed = tuple(
             Word(word, 0.1 * place, 0.1 * place + 0.1) for place, word in enumerate(words)
         )
@@ -54,7 +54,7 @@ def mute(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     monkeypatch.setattr(Speaker, "speak", speak)
     monkeypatch.setattr(Speaker, "__enter__", lambda self: self)
     monkeypatch.setattr(Speaker, "__exit__", lambda self, *error: None)
-    return said
+    return texts
 
 
 def drawn(cache: Path, talk: Talk = TALK, **options: object) -> Clips:
@@ -147,11 +147,11 @@ def test_shuffled_words_are_the_same_words(cache: Path, mute: list[tuple[str, ..
 def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Line] = []
 
-    def listen(lines: list[Line], *, cache: Path) -> utterances.Utterances:
+    def record_lines(lines: list[Line], *, cache: Path) -> utterances.Utterances:
         asked.extend(lines)
         return spoken(lines[:1], cache=cache)
 
-    monkeypatch.setattr("zoo.data.clips.spoken", listen)
+    monkeypatch.setattr("zoo.data.clips.spoken", record_lines)
     drawn(
         cache, voices=["de", "de+f2"], rates=[150, 152], pitches=[40, 60], ranges=[0, 30], count=200
     )

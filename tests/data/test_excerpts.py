@@ -104,10 +104,10 @@ def test_a_cut_end_leaves_what_may_be_written_by_then() -> None:
         excerpt for batch in drawn(single=1.0, cut_starts=0.0, cut_ends=1.0) for excerpt in batch
     ):
         whole = next(s for s in TALK.segments if s.end > excerpt.start)
-        heard = sum(
+        num_words = sum(
             time <= excerpt.end for time in (whole.offset + 1, whole.end, whole.end, whole.end)
         )
-        assert excerpt.target == whole.targets["de"].words[:heard]
+        assert excerpt.target == whole.targets["de"].words[:num_words]
         assert excerpt.source == tuple(word.text for word in whole.words if word.end <= excerpt.end)
         lengths.add(len(excerpt.target))
     assert lengths == {0, 1, 4}

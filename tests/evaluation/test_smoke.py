@@ -49,7 +49,7 @@ def instance(text: str, *, first: float = 1.0, code: str = "de") -> Instance:
     return Instance(0, "talk", 5.0, text, units, delays, delays, unit=spoken.unit)
 
 
-def heard(*texts: str, truncated: int = 0, **options: object) -> list[Output]:
+def outputs_of(*texts: str, truncated: int = 0, **options: object) -> list[Output]:
     """Hypotheses for SOURCES; by default their references."""
     written = texts or REFERENCES
     return [
@@ -65,29 +65,32 @@ def wrong(found: Sequence[Output], code: str = "de", step: float = 1.0) -> set[s
 
 
 def test_a_correct_run_passes_the_health_checks() -> None:
-    assert wrong(heard()) == set()
+    assert wrong(outputs_of()) == set()
 
 
 @pytest.mark.parametrize(
     ("found", "names"),
     [
-        (heard(truncated=1), {ENDED}),
-        (heard(REFERENCES[0], REFERENCES[1], ""), {SILENT, DEAF}),
-        (heard("Das", "Wir", "Meine"), {PACE}),
-        (heard(*(f"{text} Nun folgt noch viel anderes Zeug." for text in REFERENCES)), {PACE}),
-        (heard(REFERENCES[1], REFERENCES[0], REFERENCES[2]), {DEAF}),
-        (heard(REFERENCES[0], REFERENCES[1], "Meine Schwester ja ja ja ja ja"), {AGAIN}),
-        (heard(REFERENCES[0], REFERENCES[1], "Meine сестра не спит."), {FOREIGN}),
+        (outputs_of(truncated=1), {ENDED}),
+        (outputs_of(REFERENCES[0], REFERENCES[1], ""), {SILENT, DEAF}),
+        (outputs_of("Das", "Wir", "Meine"), {PACE}),
+        (outputs_of(*(f"{text} Nun folgt noch viel anderes Zeug." for text in REFERENCES)), {PACE}),
+        (outputs_of(REFERENCES[1], REFERENCES[0], REFERENCES[2]), {DEAF}),
+        (outputs_of(REFERENCES[0], REFERENCES[1], "Meine Schwester ja ja ja ja ja"), {AGAIN}),
+        (outputs_of(REFERENCES[0], REFERENCES[1], "Meine сестра не спит."), {FOREIGN}),
         (
-            heard(
+            outputs_of(
                 REFERENCES[0],
                 REFERENCES[1],
                 "Meine \ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd schläft nie.",
             ),
             {FOREIGN},
         ),
-        (heard("Das small house is old.", "We read the langen Brief.", REFERENCES[2]), {COPIED}),
-        (heard(first=5.0), {LATE}),
+        (
+            outputs_of("Das small house is old.", "We read the langen Brief.", REFERENCES[2]),
+            {COPIED},
+        ),
+        (outputs_of(first=5.0), {LATE}),
     ],
 )
 def test_each_check_sees_its_own(found: list[Output], names: set[str]) -> None:
@@ -95,24 +98,24 @@ def test_each_check_sees_its_own(found: list[Output], names: set[str]) -> None:
 
 
 def test_short_sentences_cannot_be_begun_early() -> None:
-    assert wrong(heard(first=5.0), step=2.5) == set()
+    assert wrong(outputs_of(first=5.0), step=2.5) == set()
 
 
 def test_synthesised_speech_is_transcribed_and_scored() -> None:
-    def said(seconds: float) -> list[Output]:
+    def outputs_with_speech(seconds: float) -> list[Output]:
         speech = (SpeechOutput(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
-        return [replace(one, instance=replace(one.instance, speech=speech)) for one in heard()]
+        return [replace(one, instance=replace(one.instance, speech=speech)) for one in outputs_of()]
 
     for found, healthy in (
-        (said(2.0), True),
-        (said(30.0), False),
-        (said(0.0), False),
-        (heard(), False),
+        (outputs_with_speech(2.0), True),
+        (outputs_with_speech(30.0), False),
+        (outputs_with_speech(0.0), False),
+        (outputs_of(), False),
     ):
         assert [
             check.ok for check in smoke.check_outputs(found, language("de"), 1.0, with_speech=True)
         ] == [True] * 8 + [healthy]
-    assert len(smoke.check_outputs(heard(), language("de"), 1.0)) == 8
+    assert len(smoke.check_outputs(outputs_of(), language("de"), 1.0)) == 8
 
 
 def test_characters_count_and_names_may_keep_their_letters() -> None:

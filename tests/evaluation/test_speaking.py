@@ -140,7 +140,7 @@ def test_the_recognisers_own_error_is_measured_once(talks: list[Talk], tmp_path:
     assert [row.scores["ASR_WER"] for row in rows] == pytest.approx([100 / 11] * 3)
     assert [row.scores["SpeechWER"] for row in rows] == pytest.approx([100 / 11] * 3)
     assert [row.flags for row in rows] == [()] * 3
-    asked_by_rows = 2 + 2 + 4  # a talk at a time; the ceiling hears segments
+    asked_by_rows = 2 + 2 + 4  # a talk at a time; the ceiling recognises segments
     assert ear.asked == asked_by_rows + len(talks)
 
 
@@ -363,8 +363,8 @@ def test_scores_that_are_left_out_are_reported(
     ("given", "sentence"),
     [
         (
-            ("recogniser=named", "recogniser.name=/nowhere/ears"),
-            "No recogniser could be loaded from /nowhere/ears",
+            ("recogniser=named", "recogniser.name=/nowhere/recogniser"),
+            "No recogniser could be loaded from /nowhere/recogniser",
         ),
         (
             ("evaluation.utmos=/nowhere.pt",),
@@ -384,7 +384,11 @@ def test_missing_recognisers_are_an_error_before_weights_load(
 def test_no_recogniser_is_loaded_without_speech_output(
     evaluate: Evaluate, mustc: list[str]
 ) -> None:
-    missing = ("recogniser=named", "recogniser.name=/nowhere/ears", "evaluation.utmos=/nowhere.pt")
+    missing = (
+        "recogniser=named",
+        "recogniser.name=/nowhere/recogniser",
+        "evaluation.utmos=/nowhere.pt",
+    )
     assert evaluate(*mustc, *SPEAKING[1:], *missing).code == 0
 
 
@@ -394,8 +398,8 @@ def test_each_synthesizer_has_its_own_upper_bound() -> None:
         "source_language": "en",
         "target_language": "de",
     }
-    written_only, again, said = (
+    text_only, again, with_speech = (
         {**config, "synthesizer": part} for part in (None, None, {"rate": 165})
     )
-    assert network_of(written_only) == network_of(again)
-    assert network_of(written_only) != network_of(said)
+    assert network_of(text_only) == network_of(again)
+    assert network_of(text_only) != network_of(with_speech)

@@ -134,7 +134,7 @@ def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, ta
     written(tmp_path, silent, talk)
     assert [
         path.name for path in tmp_path.iterdir() if path.is_dir()
-    ] == []  # nothing was said in any talk
+    ] == []  # no talk has target speech
     other = replace(silent, index=1, talk="x")
     write_speech(tmp_path, [instance, other], [replace(talk, audio=None), replace(talk, name="x")])
     names = sorted(path.name for path in (tmp_path / "speech").iterdir())

@@ -46,7 +46,7 @@ def activity(**settings: Any) -> VoiceActivity:
     return VoiceActivity(**{**defaults, **settings})
 
 
-def listening(
+def stream_of(
     history: VoiceActivity, chances: Sequence[float], frame_samples: int = WINDOW
 ) -> Session:
     """A stream of one window per probability."""
@@ -72,7 +72,7 @@ def listening(
 )
 def test_segment_ends(chances: list[float], end: int | None) -> None:
     history = activity()
-    assert history.boundary(listening(history, chances)) == end
+    assert history.boundary(stream_of(history, chances)) == end
 
 
 @pytest.mark.parametrize(("windows", "end"), [(1, 5), (2, 8), (2.5, 12), (3, 12), (4, None)])
@@ -81,7 +81,7 @@ def test_a_pause_must_last(windows: float, end: int | None) -> None:
     pauses = (
         [0.9] * 4 + [0.0] + [0.9] + [0.0] * 2 + [0.9] + [0.0] * 3 + [0.9]
     )  # of one, two and three windows
-    assert history.boundary(listening(history, pauses)) == end
+    assert history.boundary(stream_of(history, pauses)) == end
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_a_segment_begins_with_the_first_voice(
     chances: list[float], pad: int, onset: int | None
 ) -> None:
     history = activity(pad_seconds=window_seconds(pad))
-    assert history.onset(listening(history, chances)) == onset
+    assert history.onset(stream_of(history, chances)) == onset
 
 
 @pytest.mark.parametrize("frame_samples", [160, 640, 1600])
 def test_an_onset_is_rounded_down_to_a_frame(frame_samples: int) -> None:
     history = activity()
-    onset = history.onset(listening(history, [0.0] * 5 + [0.9], frame_samples))
+    onset = history.onset(stream_of(history, [0.0] * 5 + [0.9], frame_samples))
     assert onset == 5 * WINDOW // frame_samples
 
 
 def test_within_a_segment_silence_is_kept() -> None:
     history = activity()
-    stream = listening(history, [0.9, 0.0, 0.0])
+    stream = stream_of(history, [0.9, 0.0, 0.0])
     assert history.onset(stream) == 0
     stream.forget(Cut(frames=1))  # a policy has dropped all speech
     assert history.onset(stream) == 0
@@ -121,7 +121,7 @@ def test_within_a_segment_silence_is_kept() -> None:
 
 def test_silence_between_segments_leaves_only_the_padding() -> None:
     history = activity(pad_seconds=window_seconds(2))
-    stream = listening(history, [])
+    stream = stream_of(history, [])
     for _ in range(40):
         stream.receive(SpeechChunk(torch.zeros(1000)))
         assert history.onset(stream) is None
@@ -138,7 +138,7 @@ def test_silence_between_segments_leaves_only_the_padding() -> None:
 
 def test_a_segment_is_not_closed_within_the_audio_already_scored() -> None:
     history = activity()
-    stream = listening(history, [0.9] * 4 + [0.1, 0.9])
+    stream = stream_of(history, [0.9] * 4 + [0.1, 0.9])
     assert history.boundary(stream) is None
     stream.receive(SpeechChunk(torch.tensor([0.5, 0.9]).repeat_interleave(WINDOW)))
     assert (
@@ -148,7 +148,7 @@ def test_a_segment_is_not_closed_within_the_audio_already_scored() -> None:
 
 def test_a_segment_is_closed_when_no_other_length_is_allowed() -> None:
     history = activity(max_seconds=window_seconds(4))
-    assert history.boundary(listening(history, [0.9] * 5)) == 4
+    assert history.boundary(stream_of(history, [0.9] * 5)) == 4
 
 
 def test_windows_are_scored_once_whatever_the_chunks() -> None:
@@ -165,7 +165,7 @@ def test_windows_are_scored_once_whatever_the_chunks() -> None:
 
 def test_after_a_flush_windows_count_from_what_is_kept() -> None:
     history = activity()
-    stream = listening(history, [0.9] * 4 + [0.0] + [0.9] * 4 + [0.0] + [0.9])
+    stream = stream_of(history, [0.9] * 4 + [0.0] + [0.9] * 4 + [0.0] + [0.9])
     ends = []
     while (end := history.boundary(stream)) is not None:
         ends.append(end)
@@ -179,7 +179,7 @@ def test_a_boundary_is_rounded_up_to_a_frame_and_the_next_segment_still_ends(
     frame_samples: int,
 ) -> None:
     history = activity()
-    stream = listening(history, [0.9] * 4 + [0.0] + [0.9] * 6 + [0.0], frame_samples)
+    stream = stream_of(history, [0.9] * 4 + [0.0] + [0.9] * 6 + [0.0], frame_samples)
     end = history.boundary(stream)
     assert end == -(-5 * WINDOW // frame_samples)
     stream.forget(Cut(frames=end))
@@ -190,7 +190,7 @@ def test_a_boundary_is_rounded_up_to_a_frame_and_the_next_segment_still_ends(
 
 def test_speech_of_a_flushed_segment_does_not_count_for_the_next() -> None:
     history = activity()
-    stream = listening(history, [0.9] * 4 + [0.0] * 5)
+    stream = stream_of(history, [0.9] * 4 + [0.0] * 5)
     assert history.onset(stream) == 0
     assert history.boundary(stream) == 5
     stream.forget(Cut(frames=5))
@@ -256,6 +256,6 @@ def test_silero_finds_the_pause_between_two_spoken_sentences() -> None:
 def test_no_segment_is_longer_than_the_longest_allowed_where_windows_do_not_fit_it() -> None:
     """Whisper's input of 30 s is not a whole number of windows."""
     history = activity(max_seconds=window_seconds(8) - 0.01)
-    stream = listening(history, [0.9] * 7)
+    stream = stream_of(history, [0.9] * 7)
     assert history.onset(stream) == 0
     assert history.boundary(stream) in (4, 5, 6, 7)

@@ -75,18 +75,18 @@ def test_our_decoder_gives_the_same_tokens_in_a_batch(backbone: Phi4Multimodal, 
     needs = frozenset({Capability.ALIGNMENT})
     lengths, request = (20_480, 30_720, 20_480, 41_000), Request(task=task)
     batch = backbone.decode(
-        [hearing(backbone, n) for n in lengths], [request] * len(lengths), needs
+        [session_of(backbone, n) for n in lengths], [request] * len(lengths), needs
     )
-    said = [hypothesis.token_ids.tolist() for hypothesis in batch]
-    assert len({tuple(ids) for ids in said}) > 1
-    for n, ids, hypothesis in zip(lengths, said, batch, strict=True):
-        [alone] = backbone.decode([hearing(backbone, n)], [request], needs)
+    batch_ids = [hypothesis.token_ids.tolist() for hypothesis in batch]
+    assert len({tuple(ids) for ids in batch_ids}) > 1
+    for n, ids, hypothesis in zip(lengths, batch_ids, batch, strict=True):
+        [alone] = backbone.decode([session_of(backbone, n)], [request], needs)
         assert alone.token_ids.tolist() == ids
         if task is Task.TRANSLATION:
             assert alone.alignment is not None
             torch.testing.assert_close(alone.alignment, hypothesis.alignment)
 
 
-def hearing(backbone: Phi4Multimodal, samples: int) -> Session:
+def session_of(backbone: Phi4Multimodal, samples: int) -> Session:
     """A stream that has received noise, other noise for each length."""
     return new_session(backbone, white_noise(samples, seed=samples, scale=0.3))

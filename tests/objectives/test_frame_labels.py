@@ -23,7 +23,7 @@ TALK = Talk(
 )
 
 
-class Told(Backbone):
+class GivenStates(Backbone):
     """Its frames are set by the test."""
 
     hidden: Tensor
@@ -44,7 +44,10 @@ def test_every_label_has_its_own_prediction(
 ) -> None:
     monkeypatch.setattr(RobustSegment, "samples", lambda segment: torch.zeros(5120))
     frames = 16 // labels_per_frame
-    objective, backbone = FrameLabels(hidden_size=frames, labels_per_frame=labels_per_frame), Told()
+    objective, backbone = (
+        FrameLabels(hidden_size=frames, labels_per_frame=labels_per_frame),
+        GivenStates(),
+    )
     objective.prepare([TALK], backbone)
     segment = RobustSegment(TALK, 0.0, 1, 0.32, TALK.segments)
     batch = objective.batch([segment, segment])
@@ -71,7 +74,7 @@ def test_the_top_layer_predicts_the_time_of_each_frame(monkeypatch: pytest.Monke
     monkeypatch.setattr(RobustSegment, "samples", lambda segment: torch.zeros(5120))
     objective, backbone = (
         FrameLabels(hidden_size=8, labels_per_frame=2, places=[0.32, 4.0], place_weight=3.0),
-        Told(),
+        GivenStates(),
     )
     objective.prepare([TALK], backbone)
     batch = objective.batch([RobustSegment(TALK, 0.0, 1, 0.32, TALK.segments)] * 2)

@@ -45,8 +45,8 @@ def collapsed(folder: Path, samples: Tensor) -> str:
     pieces = {
         number: piece for piece, number in json.loads((folder / "vocab.json").read_text()).items()
     }
-    said = [pieces[label] for label, _ in groupby(labels)]
-    return "".join(" " if piece == "|" else piece for piece in said if piece != "<pad>").strip()
+    found = [pieces[label] for label, _ in groupby(labels)]
+    return "".join(" " if piece == "|" else piece for piece in found if piece != "<pad>").strip()
 
 
 @pytest.mark.parametrize("kind", ["masked", "unmasked"])
@@ -67,7 +67,7 @@ def test_a_wav2vec2_bert_receives_its_filterbanks(bert: Path) -> None:
         labels = Wav2Vec2BertForCTC.from_pretrained(bert).eval()(**given).logits.argmax(-1)
     [text] = loaded(bert).transcribe([samples])
     assert len(text) > 5
-    assert [text] == [said.strip() for said in processor.batch_decode(labels[:, :frames])]
+    assert [text] == [line.strip() for line in processor.batch_decode(labels[:, :frames])]
 
 
 @pytest.mark.parametrize("kind", ["masked", "unmasked", "bert", "whisper"])
@@ -87,15 +87,15 @@ def test_whisper_receives_its_language(whisper: Path) -> None:
     given = processor(
         samples.numpy(), sampling_rate=SAMPLE_RATE, return_tensors="pt", return_attention_mask=True
     )
-    said = {}
+    transcripts = {}
     for language in ("de", "es"):
         ids = network.generate(
             **given, language=language, task="transcribe", do_sample=False, num_beams=1
         )
         [text] = processor.batch_decode(ids, skip_special_tokens=True)
-        said[language] = text.strip()
+        transcripts[language] = text.strip()
         assert loaded(whisper, language=language).transcribe([samples]) == [text.strip()]
-    assert said["de"] != said["es"]
+    assert transcripts["de"] != transcripts["es"]
 
 
 @pytest.mark.parametrize(("language", "separator"), [(None, " "), ("de", " "), ("zh", "")])
@@ -120,9 +120,9 @@ def test_silence_gives_an_empty_transcript(masked: Path) -> None:
 
 def test_an_optional_recogniser_that_is_missing_is_reported(tmp_path: Path) -> None:
     name = str(tmp_path / "recogniser_minitalks_es")
-    told = NamedRecogniser(name=name, optional=True).unavailable_reason()
-    assert told is not None
-    assert name in told
+    reason = NamedRecogniser(name=name, optional=True).unavailable_reason()
+    assert reason is not None
+    assert name in reason
     with pytest.raises(ZooError, match="No recogniser could be loaded"):
         NamedRecogniser(name=name).unavailable_reason()
 

@@ -352,16 +352,16 @@ addEventListener("error", (event) => document.body.setAttribute("data-failed", e
 addEventListener("securitypolicyviolation", (event) =>
   document.body.setAttribute("data-refused", event.blockedURI));
 addEventListener("load", async () => {
-  const heard = [];
+  const played = [];
   const note = () => document.querySelector("#sound-note").textContent;
   document.querySelector("#timeline .voice").click();
   for (const side of ["source", "target", "both"]) {
     document.querySelector(`input[name="sound"][value="${side}"]`).click();
     await new Promise((done) => setTimeout(done, 300));
     const time = document.querySelector("#time").textContent;
-    heard.push(`${side} ${time} ${note() ? "missing" : "there"}`);
+    played.push(`${side} ${time} ${note() ? "missing" : "there"}`);
   }
-  document.body.setAttribute("data-heard", heard.join(", "));
+  document.body.setAttribute("data-played", played.join(", "));
 });
 </script></head>"""
 
@@ -396,7 +396,7 @@ def test_speech_is_played_and_drawn_in_a_browser(tmp_path: Path, speaking: Repor
     # A click on the first piece goes to 2 s, and the position stays there; the mix is the deleted
     # file.
     assert (
-        'data-heard="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"'
+        'data-played="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"'
         in dom
     )
     assert len(re.findall('<span class="voice', dom)) == 2

@@ -136,7 +136,7 @@ def test_the_cut_is_exact_where_durations_are_not_one() -> None:
     durations = torch.tensor([2, 1, 3, 1])
     keep = torch.tensor([False, False, True, True])
     assert select_samples(wave, keep, durations, unit_samples=4).tolist() == wave[3 * 4 :].tolist()
-    # "discarded units x 320" cuts a frame less here: some of the history is heard again
+    # "discarded units x 320" cuts a frame less here: some of the history is played again
     assert (
         select_samples(wave, keep, torch.ones(4).long(), unit_samples=4).tolist()
         == wave[2 * 4 :].tolist()

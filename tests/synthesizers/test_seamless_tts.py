@@ -26,9 +26,7 @@ def speaker(folder: str) -> SeamlessTTS:
     made.check(language("de"))
     made.load(Scripted())
     t2u = made.network.speaker.t2u
-    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = (
-        0  # random weights have no more to say at once
-    )
+    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = 0  # random weights end the speech there
     return made
 
 

@@ -227,8 +227,8 @@ def test_a_talk_is_spoken_once_and_its_end_is_not_lost(
     tokens = [token for word in TALK for token in (2 * word, 2 * word + 1)]
     for index in range(streams):
         waves = [step[index].speech for step in steps]
-        heard = torch.cat([wave for wave in waves if wave is not None])
-        assert heard.tolist() == spoken(tokens)
+        waveform = torch.cat([wave for wave in waves if wave is not None])
+        assert waveform.tolist() == spoken(tokens)
         assert sum(wave is not None for wave in waves) > 3, "spoken as it is written"
         last = steps[-1][index].speech
         assert last is not None

@@ -57,9 +57,7 @@ def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action
     )
     system.configure_model()
     t2u = backbone.speaker.t2u
-    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = (
-        0  # random weights have no more to say at once
-    )
+    t2u.lm_head.weight.data[t2u.config.t2u_eos_token_id] = 0  # random weights end the speech there
     sessions = [system.open(f"talk {seed}") for seed in seeds]
     waves = [
         0.1 * torch.randn(4, 16_000, generator=torch.Generator().manual_seed(seed))

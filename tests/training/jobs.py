@@ -22,8 +22,8 @@ def train(folder: Path, given: Sequence[str]) -> None:
 
 def train_and_kill(folder: Path, given: Sequence[str], *, stages: Iterable[str], step: int) -> None:
     """Train into ``folder`` and kill all processes when ``step`` is logged."""
-    said = folder.with_suffix(".txt")
-    with said.open("w") as file:
+    output = folder.with_suffix(".txt")
+    with output.open("w") as file:
         started = subprocess.Popen(
             _command(folder, given),
             cwd=folder.parent,
@@ -37,7 +37,7 @@ def train_and_kill(folder: Path, given: Sequence[str], *, stages: Iterable[str],
             started.wait()
         time.sleep(0.02)
     assert started.returncode == -signal.SIGKILL, (
-        f"it ended before it could be killed: {said.read_text()[-2000:]}"
+        f"it ended before it could be killed: {output.read_text()[-2000:]}"
     )
 
 

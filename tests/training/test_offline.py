@@ -52,9 +52,9 @@ def run(program: str, *arguments: str, folder: Path) -> str:
 
 
 def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
-    said = run("train.py", *TRAINING, f"hydra.run.dir={tmp_path / 'run'}", folder=tmp_path)
+    output = run("train.py", *TRAINING, f"hydra.run.dir={tmp_path / 'run'}", folder=tmp_path)
     export = tmp_path / "run" / "export"
-    assert f"backbone.checkpoint={export}" in said
+    assert f"backbone.checkpoint={export}" in output
     assert "step 4: BLEU" in (tmp_path / "run" / "train.log").read_text()
     assert {"the", "a"} < set(json.loads((export / "source_words.json").read_text()))
     results = run(

@@ -39,7 +39,7 @@ SHAPE = {
 }
 
 
-class Ears(Backbone):
+class LoudnessTranscriber(Backbone):
     """Transcribes a word per 100 ms by its loudness and records its requests in ``looks``."""
 
     exposes: ClassVar[frozenset[Capability]] = frozenset(
@@ -106,12 +106,15 @@ Make = Callable[..., Cascade]
 
 @pytest.fixture(scope="session")
 def make(tokenizer_folder: Path) -> Make:
-    """Builds a cascade on ``Ears``; ``end_scale`` is large enough that hypotheses end early."""
+    """Builds a cascade on ``LoudnessTranscriber``.
+
+    With a large ``end_scale`` hypotheses end early.
+    """
 
     def build(*, seed: int = 0, end_scale: float = 3.0, **options: object) -> Cascade:
         torch.manual_seed(seed)
         settings: dict[str, object] = {
-            "transcriber": Ears(),
+            "transcriber": LoudnessTranscriber(),
             "name": None,
             "config": {"model_type": "phi3", **SHAPE},
             "tokenizer": str(tokenizer_folder),
@@ -130,13 +133,16 @@ def make(tokenizer_folder: Path) -> Make:
 
 @pytest.fixture(scope="session")
 def live() -> Callable[..., Session]:
-    """A session that has received levels of loudness (words of ``Ears``) and has written text."""
+    """Builds a session with text that has received levels of loudness.
 
-    def hear(
+    ``LoudnessTranscriber`` maps each level to a word.
+    """
+
+    def open_session(
         backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk"
     ) -> Session:
         frames = [torch.full((backbone.frame_samples,), level / 10 + 0.05) for level in levels]
         prefix = backbone.prompt.ids(written)
         return new_session(backbone, torch.cat(frames), prefix=prefix, talk=talk)
 
-    return hear
+    return open_session

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from tests.backbones.cascade.conftest import SHAPE, Ears, Make
+from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import Template
 from zoo.streaming.session import Session
@@ -126,7 +126,7 @@ def test_audio_is_transcribed_once_per_chunk_and_only_up_to_its_limit(
         Request(audio_end=2),
     ):
         backbone.decode([session], [request], PLAIN)
-    assert isinstance(backbone.transcriber, Ears)
+    assert isinstance(backbone.transcriber, LoudnessTranscriber)
     assert backbone.transcriber.looks == [("talk", 4800), ("talk", 3200)]
 
 
@@ -162,7 +162,7 @@ def test_audio_that_goes_is_forgotten_by_both(make: Make, live: Live) -> None:
     cut = Cut(tokens=0, frames=2)
     backbone.forget(session, cut)
     session.forget(cut)
-    assert isinstance(backbone.transcriber, Ears)
+    assert isinstance(backbone.transcriber, LoudnessTranscriber)
     assert backbone.transcriber.cuts == [cut]
     assert translated(backbone, [session], task=Task.TRANSCRIPTION)[0].transcript == "the"
     with pytest.raises(ValueError, match="not answered"):
@@ -183,16 +183,16 @@ def forcing(backbone: Cascade, answer: str) -> None:
     """Makes the translator generate ``answer`` for any prompt."""
     ids = [*backbone.prompt.ids(answer), backbone.prompt.end]
 
-    def said(hidden: torch.Tensor) -> torch.Tensor:
+    def next_scores(hidden: torch.Tensor) -> torch.Tensor:
         scores = torch.zeros(
             *hidden.shape[:-1], backbone.translator.config.vocab_size, dtype=hidden.dtype
         )
-        scores[..., ids[said.place]] = 9.0  # type: ignore[attr-defined]
-        said.place += 1  # type: ignore[attr-defined]
+        scores[..., ids[next_scores.place]] = 9.0  # type: ignore[attr-defined]
+        next_scores.place += 1  # type: ignore[attr-defined]
         return scores
 
-    said.place = 0  # type: ignore[attr-defined]
-    backbone.translator.get_output_embeddings = lambda: said  # type: ignore[method-assign]
+    next_scores.place = 0  # type: ignore[attr-defined]
+    backbone.translator.get_output_embeddings = lambda: next_scores  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from tests.backbones.cascade.conftest import SHAPE, Ears, Make
+from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make
 from tests.test_matrix import choices
 from zoo.backbones.cascade.cascade import NEEDED, Cascade
 from zoo.backbones.cascade.prompt import Template
@@ -41,7 +41,7 @@ def test_the_choices_are_all_that_transcribe() -> None:
 
 
 def test_no_alignment_is_returned() -> None:
-    backbone = Cascade(transcriber=Ears(), name="somewhere")
+    backbone = Cascade(transcriber=LoudnessTranscriber(), name="somewhere")
     with pytest.raises(ZooError, match="needs alignment, which backbone Cascade does not expose"):
         bind(backbone, AlignAtt(frames=1), KeepAll())
 
@@ -59,7 +59,7 @@ def test_no_alignment_is_returned() -> None:
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(ZooError, match=message):
-        Cascade(**({"transcriber": Ears(), "name": ("somewhere")} | options))  # type: ignore[arg-type]
+        Cascade(**({"transcriber": LoudnessTranscriber(), "name": ("somewhere")} | options))  # type: ignore[arg-type]
 
 
 def test_another_kind_of_model_is_refused(make: Make, tmp_path: Path) -> None:

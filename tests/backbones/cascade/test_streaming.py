@@ -52,7 +52,7 @@ def sources(waves: list[Tensor], chunk: int) -> list[Source]:
     return [Source(f"talk {place}", list(wave.split(chunk))) for place, wave in enumerate(waves)]
 
 
-def said(instances: list[Instance]) -> list[tuple[str, tuple[float, ...]]]:
+def units_and_delays(instances: list[Instance]) -> list[tuple[str, tuple[float, ...]]]:
     return [(one.text, one.delays) for one in sorted(instances, key=lambda one: one.talk)]
 
 
@@ -65,7 +65,7 @@ def test_a_batch_of_talks_equals_its_talks_alone(policy: str, make: Make) -> Non
     ]
     alone = list(simulate(streaming, sources(waves, streaming.chunk_samples)))
     batch = list(simulate(streaming, sources(waves, streaming.chunk_samples), batch_size=2))
-    assert said(alone) == said(batch)
+    assert units_and_delays(alone) == units_and_delays(batch)
     assert any(one.units for one in alone)
 
 
@@ -92,5 +92,5 @@ def test_a_whisper_transcribes_english_for_german(make: Make, tmp_path: Path) ->
     waves = [torch.randn(length, generator=generator) for length in (40_000, 24_000)]
     alone = list(simulate(streaming, sources(waves, streaming.chunk_samples)))
     batch = list(simulate(streaming, sources(waves, streaming.chunk_samples), batch_size=2))
-    assert said(alone) == said(batch)
+    assert units_and_delays(alone) == units_and_delays(batch)
     assert any(one.units for one in alone)

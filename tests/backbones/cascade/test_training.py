@@ -38,20 +38,20 @@ def turns(backbone: Cascade, pieces: Sequence[Excerpt]) -> list[tuple[str, str]]
     batch = backbone.collator()(pieces)
     found = []
     for ids, labels in zip(batch.input_ids, batch.labels, strict=True):
-        learned = labels != IGNORED
-        assert torch.equal(ids[learned], labels[learned])
-        last = int(learned.nonzero().max())
+        labelled = labels != IGNORED
+        assert torch.equal(ids[labelled], labels[labelled])
+        last = int(labelled.nonzero().max())
         assert bool((ids[last:] == backbone.prompt.end).all())
-        text, told = (
-            str(backbone.tokenizer.decode(some)) for some in (ids[: last + 1], ids[learned])
+        text, labelled_text = (
+            str(backbone.tokenizer.decode(some)) for some in (ids[: last + 1], ids[labelled])
         )
-        found.append((text, told.lstrip()))
+        found.append((text, labelled_text.lstrip()))
     return found
 
 
 def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
-    told = turns(make(), excerpts(40))
-    assert set(told) == {
+    rows = turns(make(), excerpts(40))
+    assert set(rows) == {
         (
             (
                 "<|user|>Translate the English text to German "
@@ -68,14 +68,14 @@ def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
 
 
 def test_forced_words_have_no_label(make: Make) -> None:
-    told = turns(make(written="both"), excerpts(40))
+    rows = turns(make(written="both"), excerpts(40))
     written = [
-        text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in told
+        text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in rows
     ]
     assert set(written) == {" ".join(TARGET[:given]) for given in range(len(TARGET) + 1)}
-    for (text, learned), given in zip(told, written, strict=True):
+    for (text, labelled), given in zip(rows, written, strict=True):
         assert text.endswith(f"<|assistant|>{' '.join(TARGET)}<|end|>")
-        assert f"{given} {learned}".strip() in (
+        assert f"{given} {labelled}".strip() in (
             f"{' '.join(TARGET)}<|end|>",
             f"{' '.join(TARGET)} <|end|>",
         )
@@ -83,18 +83,18 @@ def test_forced_words_have_no_label(make: Make) -> None:
 
 @pytest.mark.parametrize("written", ["prompt", "both"])
 def test_forced_words_are_in_the_prompt_without_labels(written: str, make: Make) -> None:
-    told = turns(make(written=written), excerpts(20, given=2))
-    assert all("German translation: Julia hat" in text for text, _ in told)
-    assert not any("Julia" in learned for _, learned in told)
+    rows = turns(make(written=written), excerpts(20, given=2))
+    assert all("German translation: Julia hat" in text for text, _ in rows)
+    assert not any("Julia" in labelled for _, labelled in rows)
 
 
 @pytest.mark.parametrize(("plain", "shares"), [(0.0, {0}), (1.0, {40}), (0.5, set(range(10, 31)))])
 def test_some_transcripts_have_no_case_and_punctuation(
     plain: float, shares: set[int], make: Make
 ) -> None:
-    told = turns(make(plain=plain), excerpts(40))
+    rows = turns(make(plain=plain), excerpts(40))
     assert (
-        sum("English text: julia spent the money. German" in prompt for prompt, _ in told) in shares
+        sum("English text: julia spent the money. German" in prompt for prompt, _ in rows) in shares
     )
 
 
@@ -116,9 +116,11 @@ def test_forward_is_what_decode_runs(make: Make) -> None:
             for place, label in enumerate(labels.tolist())
             if label != IGNORED
         ]
-    told = backbone(batch)
-    assert told["loss"].item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-9)
-    assert 0 <= told["token_accuracy"].item() <= 1
+    losses_of_batch = backbone(batch)
+    assert losses_of_batch["loss"].item() == pytest.approx(
+        torch.stack(losses).mean().item(), abs=1e-9
+    )
+    assert 0 <= losses_of_batch["token_accuracy"].item() <= 1
 
 
 def test_the_loss_falls_along_its_gradient(make: Make) -> None:
@@ -141,13 +143,13 @@ def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Pa
         source_language=language("en"),
         target_language=language("de"),
     )
-    said = {
+    settings = {
         "name": None,
         "tokenizer": "/here",
         "transcriber": {"checkpoint": "/there", "block_chunks": 4},
     }
     config = {
-        "backbone": said,
+        "backbone": settings,
         "training": {},
         "source_language": "en",
         "target_language": "de",

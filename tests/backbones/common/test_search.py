@@ -72,7 +72,7 @@ def test_greedy_search_ends_at_the_end_at_a_limit_or_when_it_is_enough() -> None
         counting(6),
         SearchConfig(),
         limits=[9, 9, 4, 9],
-        stops=[None, lambda said: len(said) == 2, None, None],
+        stops=[None, lambda ids: len(ids) == 2, None, None],
     )
     assert [answer.tokens for answer in answers] == [
         [1, 2, 3, 4, 5, 6],
@@ -91,13 +91,13 @@ def test_greedy_search_ends_at_the_end_at_a_limit_or_when_it_is_enough() -> None
 
 def test_nothing_is_computed_beyond_what_is_enough() -> None:
     table, _ = run(
-        counting(6), SearchConfig(), limits=[9, 9], stops=[lambda said: len(said) == 2] * 2
+        counting(6), SearchConfig(), limits=[9, 9], stops=[lambda ids: len(ids) == 2] * 2
     )
     assert table.steps == 1
 
 
 def test_beams_go_on_and_keep_the_rows_of_the_winner() -> None:
-    _, (answer,) = run(counting(5), SearchConfig(beams=2), limits=[9], stops=[lambda said: True])
+    _, (answer,) = run(counting(5), SearchConfig(beams=2), limits=[9], stops=[lambda ids: True])
     assert (answer.tokens, answer.finished) == ([1, 2, 3, 4, 5], True)
     assert answer.generated.tolist() == [1, 2, 3, 4, 5]
 

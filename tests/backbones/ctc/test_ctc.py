@@ -103,11 +103,11 @@ def test_weights_there_and_back(make: Make, tmp_path: Path) -> None:
     backbone.save(tmp_path)
     again = make(seed=1, name=str(tmp_path), config=None)
     samples = white_noise(16_000)
-    said = [
+    transcripts = [
         model.decode([session(model, samples)], [Request()], frozenset())[0].transcript
         for model in (backbone, again)
     ]
-    assert said[0] == said[1]
+    assert transcripts[0] == transcripts[1]
     halved = tmp_path / "halved"
     backbone.save(halved, torch.bfloat16)
     assert {tensor.dtype for tensor in load_file(halved / "model.safetensors").values()} == {
@@ -123,28 +123,28 @@ def test_forward_and_decode_encode_the_same_frames(make: Make) -> None:
         [one.numpy() for one in waves], sampling_rate=16_000, return_tensors="pt"
     )
     with torch.no_grad():
-        heard = backbone(given["input_features"].double(), given["attention_mask"])
+        output = backbone(given["input_features"].double(), given["attention_mask"])
     for row, samples in enumerate(waves):
-        ids = backbone.spelling.collapsed(heard.logits[row, : heard.lengths[row]].argmax(-1))
+        ids = backbone.spelling.collapsed(output.logits[row, : output.lengths[row]].argmax(-1))
         [answer] = backbone.decode([session(backbone, samples)], [Request()], frozenset())
         assert ids.tolist() == answer.token_ids.tolist()
-    assert len(heard.hidden) == 3  # before the first layer, and after each of two
+    assert len(output.hidden) == 3  # before the first layer, and after each of two
 
 
 def test_the_loss_is_that_of_all_paths_per_letter(make: Make) -> None:
     """Two frames, one letter: the paths are a blank, blank a and a a."""
     backbone = make()
     scores = torch.tensor([[0.5, 0.1, 0.1, 0.3], [0.2, 0.1, 0.1, 0.6]]).log()
-    heard = CTCOutput(torch.tensor([2]), scores[None], ())
-    loss = backbone.loss(heard, torch.tensor([3]), torch.tensor([1]))
+    output = CTCOutput(torch.tensor([2]), scores[None], ())
+    loss = backbone.loss(output, torch.tensor([3]), torch.tensor([1]))
     assert float(loss) == pytest.approx(-math.log(0.3 * 0.2 + 0.5 * 0.6 + 0.3 * 0.6))
 
 
 def test_the_receptive_field_of_a_frame(make: Make) -> None:
     """Two spectra: that many frames fit into a wave, and a sample less has one less."""
     backbone = make()
-    heard, hop = backbone.span
-    for samples, frames in ((heard + 4 * hop, 5), (heard + 4 * hop - 1, 4)):
+    length, hop = backbone.span
+    for samples, frames in ((length + 4 * hop, 5), (length + 4 * hop - 1, 4)):
         given = backbone.extractor(
             white_noise(samples).numpy(), sampling_rate=16_000, return_tensors="pt"
         )
@@ -154,11 +154,11 @@ def test_the_receptive_field_of_a_frame(make: Make) -> None:
 def test_phases_of_the_recording_do_not_matter(make: Make) -> None:
     backbone = make()
     samples = white_noise(16_000)
-    said = [
+    hypotheses = [
         backbone.decode([session(backbone, one)], [Request()], frozenset())[0]
         for one in (samples, -samples)
     ]
-    assert said[0].transcript == said[1].transcript
+    assert hypotheses[0].transcript == hypotheses[1].transcript
 
 
 def test_errors(make: Make, tmp_path: Path) -> None:

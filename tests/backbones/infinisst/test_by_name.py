@@ -197,7 +197,7 @@ def test_the_window_equals_the_plain_computation(
     )
     for index in range(12):
         prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
-        said = ids(index % 3 + 1, seed=100 + index)
+        answer_ids = ids(index % 3 + 1, seed=100 + index)
         slide(state, WindowConfig(size=size), backbone.decoder)
         turn = CausalBranches(
             backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))]
@@ -205,14 +205,14 @@ def test_the_window_equals_the_plain_computation(
         plain.slide(size)
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))
-        for token in said:
+        for token in answer_ids:
             torch.testing.assert_close(
                 turn.log_probs[0], expected, rtol=0, atol=2e-6
             )  # norms and angles are float32
             expected = plain.feed(embed(torch.tensor(token)))
             turn.step([token])
         torch.testing.assert_close(turn.log_probs[0], expected, rtol=0, atol=2e-6)
-        append_turn(state, turn.prefilled(0), Answer(said, True, turn.generated(0)), end=END)
+        append_turn(state, turn.prefilled(0), Answer(answer_ids, True, turn.generated(0)), end=END)
         pending = [END]
     assert (state.dropped > 0) == (size < 1000)
 

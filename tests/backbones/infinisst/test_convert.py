@@ -117,7 +117,7 @@ class Network:
     def __init__(self, weights: Weights, angles: torch.dtype) -> None:
         self.weights = {name: tensor.double() for name, tensor in weights.items()}
         self.angles = angles
-        self.heard = torch.zeros(399, dtype=torch.float64)
+        self.samples_so_far = torch.zeros(399, dtype=torch.float64)
         self.frames = 0
         self.cache: list[tuple[Tensor, Tensor]] = [
             (torch.zeros(HEADS, 0, HIDDEN // HEADS).double(),) * 2
@@ -138,8 +138,8 @@ class Network:
 
     def speech(self, samples: Tensor, block: int) -> Tensor:
         """Embeddings of what is new in the stream, (12 per chunk, width); block: in frames."""
-        self.heard = torch.cat([self.heard, samples.double()])
-        x = self.heard[:, None]
+        self.samples_so_far = torch.cat([self.samples_so_far, samples.double()])
+        x = self.samples_so_far[:, None]
         for layer, (_, stride) in enumerate(CONVOLUTIONS):
             x = self.convolved(f"{W2V}feature_extractor.conv_layers.{layer}", x, stride)
         x = self.linear(f"{W2V}post_extract_proj", self.norm(f"{W2V}layer_norm", x[self.frames :]))

@@ -137,7 +137,7 @@ def test_talks_in_lockstep_equal_plain_streams(
     system, turns = make_system(backbone, multiplier), 10
     sessions = [system.open(f"talk {index}") for index in range(3)]
     signals = [noise(0.96 * multiplier * turns, seed) for seed in range(3)]
-    said: list[list[list[int]]] = [[] for _ in sessions]
+    turns_of_streams: list[list[list[int]]] = [[] for _ in sessions]
     for begin in range(0, turns * multiplier * CHUNK_SAMPLES, multiplier * CHUNK_SAMPLES):
         live = (
             sessions if begin else sessions[:2]
@@ -146,12 +146,12 @@ def test_talks_in_lockstep_equal_plain_streams(
             late = begin - multiplier * CHUNK_SAMPLES * (index == 2)
             session.receive(SpeechChunk(signals[index][late : late + multiplier * CHUNK_SAMPLES]))
         hypotheses = backbone.decode(live, [Request()] * len(live), frozenset())
-        for answers, hypothesis in zip(said, hypotheses, strict=False):
+        for answers, hypothesis in zip(turns_of_streams, hypotheses, strict=False):
             answers.append(hypothesis.token_ids.tolist())
     lengths = set()
-    for session, signal, answers in zip(sessions, signals, said, strict=True):
-        heard = signal[: len(answers) * multiplier * CHUNK_SAMPLES]
-        expected, stream = plainly(plain, backbone, session, heard, multiplier)
+    for session, signal, answers in zip(sessions, signals, turns_of_streams, strict=True):
+        audio = signal[: len(answers) * multiplier * CHUNK_SAMPLES]
+        expected, stream = plainly(plain, backbone, session, audio, multiplier)
         assert answers == expected
         assert session.backbone_state.dropped > 45
         assert_same_cache(plain, session.backbone_state, stream.decoder)

@@ -44,16 +44,16 @@ def test_an_instruction_that_is_not_kept_goes_first(
         for keep in (True, False)
     )
     streams = [make_system(backbone).open("talk") for backbone in (kept, lost)]
-    said: list[list[list[int]]] = [[], []]
+    outputs: list[list[list[int]]] = [[], []]
     for index in range(7):
-        for backbone, session, words in zip((kept, lost), streams, said, strict=True):
+        for backbone, session, words in zip((kept, lost), streams, outputs, strict=True):
             words.append(turn(backbone, session, noise(0.96, seed=index)).token_ids.tolist())
     instruction = len(kept._instruction(streams[0]))
     first, second = (session.backbone_state for session in streams)
     assert (first.instruction, second.instruction) == (instruction, 0)
     assert min(first.dropped, second.dropped) > instruction
-    assert said[0][0] == said[1][0]  # nothing has been dropped yet
-    assert said[0] != said[1]
+    assert outputs[0][0] == outputs[1][0]  # nothing has been dropped yet
+    assert outputs[0] != outputs[1]
     assert sum(first.turns) == first.kept - instruction
     assert sum(second.turns) == second.kept
 
@@ -132,10 +132,10 @@ def test_suppressed_tokens_and_the_speech_token_are_never_generated(
     make: Make, make_system: MakeSystem, noise: Noise, beams: int
 ) -> None:
     plain = make(search=Speech(beams=beams))
-    said = turn(plain, make_system(plain).open("talk"), noise(0.96)).token_ids.tolist()
-    assert said
-    assert SPEECH not in said
-    printable = [chr(token - 8 + ord("!")) for token in said if token < 8 + 94]
+    outputs = turn(plain, make_system(plain).open("talk"), noise(0.96)).token_ids.tolist()
+    assert outputs
+    assert SPEECH not in outputs
+    printable = [chr(token - 8 + ord("!")) for token in outputs if token < 8 + 94]
     assert printable
     muted = make(search=Speech(beams=beams, suppress=printable))
     assert not set(

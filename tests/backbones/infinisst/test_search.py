@@ -71,7 +71,7 @@ def theirs(
     return ids
 
 
-def said(answer: Answer) -> list[int]:
+def answer_ids(answer: Answer) -> list[int]:
     return [*answer.tokens, END] if answer.finished else answer.tokens
 
 
@@ -82,8 +82,8 @@ def test_greedy_is_hugging_faces(make: Callable[..., InfiniSST], limit: int) -> 
     for seed in range(12):
         embeddings = prompt(backbone, seed)
         (answer,) = ours(backbone, [embeddings], PLAIN, [limit])
-        assert said(answer) == theirs(backbone, embeddings, PLAIN, limit)
-        assert answer.generated.shape[3] == len(said(answer)) - 1
+        assert answer_ids(answer) == theirs(backbone, embeddings, PLAIN, limit)
+        assert answer.generated.shape[3] == len(answer_ids(answer)) - 1
         lengths.add((len(answer.tokens), answer.finished))
     assert len(lengths) > (2 if limit > 4 else 1)
 
@@ -108,8 +108,8 @@ def test_beam_search_is_hugging_faces(
     for seed in range(10):
         embeddings = prompt(backbone, seed)
         (answer,) = ours(backbone, [embeddings], config, [12])
-        assert said(answer) == theirs(backbone, embeddings, config, 12), seed
-        assert answer.generated.shape[3] == len(said(answer)) - 1
+        assert answer_ids(answer) == theirs(backbone, embeddings, config, 12), seed
+        assert answer.generated.shape[3] == len(answer_ids(answer)) - 1
         lengths.add((len(answer.tokens), answer.finished))
     assert len(lengths) > 1
 
@@ -130,7 +130,7 @@ def test_a_wide_beam_finds_the_best_of_all_answers(make: Callable[..., InfiniSST
         best = totals.argmax()
         expected = [END] if first[END] >= totals.max() else [int(best) // 264, int(best) % 264]
         (answer,) = ours(backbone, [embeddings], config, [2])
-        assert said(answer) == expected
+        assert answer_ids(answer) == expected
 
 
 @torch.inference_mode()
@@ -142,7 +142,7 @@ def test_kept_keys_are_those_of_the_answer(make: Callable[..., InfiniSST], beams
     for seed in range(8):
         embeddings = prompt(backbone, seed)
         (answer,) = ours(backbone, [embeddings], dataclasses.replace(PLAIN, beams=beams), [12])
-        cached = said(answer)[:-1]
+        cached = answer_ids(answer)[:-1]
         state = StreamState(
             encoder=EncoderState(torch.zeros(0), torch.zeros(0)),
             cache=empty_cache(backbone.decoder),
@@ -214,8 +214,8 @@ def test_search_under_controls_is_hugging_faces(
         expected = theirs(
             backbone, embeddings, plain, 12, logits_processor=[Controls(config, context)]
         )
-        assert said(answer) == expected, seed
-        changed += said(answer) != said(first)
+        assert answer_ids(answer) == expected, seed
+        changed += answer_ids(answer) != answer_ids(first)
     assert changed > 4
 
 
@@ -231,7 +231,7 @@ def test_suppressed_tokens_equal_those_of_transformers(
         (first,) = ours(backbone, [embeddings], config, [8])
         never = sorted(set(first.tokens[1:]))
         (answer,) = ours(backbone, [embeddings], config, [8], never=never)
-        assert said(answer) == theirs(
+        assert answer_ids(answer) == theirs(
             backbone, embeddings, config, 8, suppress_tokens=never or None
         ), seed
         assert not set(answer.tokens) & set(never)

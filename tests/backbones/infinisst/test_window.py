@@ -58,11 +58,11 @@ def our_turn(
     backbone: InfiniSST,
     state: StreamState,
     prompt: list[int],
-    said: list[int],
+    answer_ids: list[int],
     window: WindowConfig,
 ) -> list[Tensor]:
-    """Log-probabilities before each id in ``said``, the end included."""
-    STEPS[:], FORCED[:] = [], said
+    """Log-probabilities before each id in ``answer_ids``, the end included."""
+    STEPS[:], FORCED[:] = [], answer_ids
     slide(state, window, backbone.decoder)
     embed = backbone.decoder.get_input_embeddings()
     turn = CausalBranches(backbone.decoder, [state], [embed(torch.tensor(state.pending + prompt))])
@@ -97,21 +97,21 @@ def test_window_equals_rotation_on_top_of_the_kept_keys(
     fed, ends, kept = 0, [], set()
     for index in range(7):
         prompt = ids(4 + (INSTRUCTION if index == 0 else 0), seed=index)
-        said = [*ids(index % 3 + 1, seed=100 + index), END]
+        answer_ids = [*ids(index % 3 + 1, seed=100 + index), END]
         held = len(plain.kept[0])
         plain.slide(size if unit == "tokens" else released_rest(held, held - sink, ends, size))
         kept.add(len(plain.kept[0]) < held)
         for token in pending + prompt:
             expected = plain.feed(embed(torch.tensor(token)))
-        ours = our_turn(backbone, state, prompt, said, window)
-        assert len(ours) == len(said)
-        for position, token in enumerate(said):
+        ours = our_turn(backbone, state, prompt, answer_ids, window)
+        assert len(ours) == len(answer_ids)
+        for position, token in enumerate(answer_ids):
             torch.testing.assert_close(
                 ours[position], expected, rtol=0, atol=1e-6
             )  # the norms compute in float32
             if token != END:
                 expected = plain.feed(embed(torch.tensor(token)))
-        fed += len(pending) + len(prompt) + len(said) - 1
+        fed += len(pending) + len(prompt) + len(answer_ids) - 1
         ends.append(fed)
         pending = [END]
         assert state.kept == len(plain.kept[0])

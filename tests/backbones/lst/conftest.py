@@ -72,12 +72,12 @@ def make(tokenizer_folder: Path) -> Make:
 def live() -> Callable[..., Session]:
     """A session that has received seconds of noise and has written token ids."""
 
-    def hear(
+    def receive(
         backbone: LST, *, seconds: float, prefix: list[int] | None = None, seed: int = 0
     ) -> Session:
         return new_session(backbone, noise_of(seconds, seed), prefix=prefix or [])
 
-    return hear
+    return receive
 
 
 def noise_of(seconds: float, seed: int = 0) -> Tensor:

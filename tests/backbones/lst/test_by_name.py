@@ -28,7 +28,7 @@ def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     backbone = make()
     backbone.save(folder)
-    said = {
+    settings = {
         "encoder": {
             **asdict(backbone.encoder_config),
             "_target_": "zoo.backbones.common.wav2vec2.encoder.EncoderConfig",
@@ -40,8 +40,8 @@ def exported(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "name": None,
         "search": {"beams": 1},
     }
-    said["encoder"]["conv_channels"] = list(said["encoder"]["conv_channels"])
-    (folder / "config.yaml").write_text(yaml.safe_dump({"backbone": said, "seed": 0}))
+    settings["encoder"]["conv_channels"] = list(settings["encoder"]["conv_channels"])
+    (folder / "config.yaml").write_text(yaml.safe_dump({"backbone": settings, "seed": 0}))
     return folder
 
 
@@ -73,12 +73,12 @@ def test_the_folder_defines_the_network(
         search=backbone.search,
         max_tokens=backbone.max_tokens,
     )
-    said, expected = (
+    found, expected = (
         one.decode([live(one, seconds=2.0, prefix=[40, 41])], [Request()], ALIGNED)[0]
         for one in (backbone, origin)
     )
-    assert torch.equal(said.token_ids, expected.token_ids)
-    assert torch.equal(said.require_alignment(), expected.require_alignment())
+    assert torch.equal(found.token_ids, expected.token_ids)
+    assert torch.equal(found.require_alignment(), expected.require_alignment())
 
 
 def test_options_override_the_named_checkpoint(exported: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_hypothesis_equals_the_released_networks(
     backbone.load()
     session = live(backbone, seconds=1.75, prefix=[90, 91])
     network = theirs.Network(weights, torch.bfloat16)
-    network.heard = torch.zeros(0, dtype=torch.float64)
+    network.samples_so_far = torch.zeros(0, dtype=torch.float64)
     speech = network.speech(session.audio, 10**6)
     assert len(speech) == (28_000 - 80) // 320 // 4
     torch.testing.assert_close(

@@ -148,12 +148,12 @@ def test_a_batch_equals_its_streams_decoded_alone(
     """Ragged audio and ragged text."""
     search = SearchConfig(beams=beams, no_repeat_ngram=2, repetition_penalty=1.3)
     backbone = make(search=search, block_chunks=block_chunks)
-    heard = [(2.5, PREFIX, 0), (0.1, [50], 1), (1.3, [], 2), (1.3, PREFIX[:2], 3)]
+    settings = [(2.5, PREFIX, 0), (0.1, [50], 1), (1.3, [], 2), (1.3, PREFIX[:2], 3)]
 
     def streams() -> list[Session]:
         return [
             live(backbone, seconds=seconds, prefix=prefix, seed=seed)
-            for seconds, prefix, seed in heard
+            for seconds, prefix, seed in settings
         ]
 
     together = backbone.decode(streams(), [Request()] * 4, ALIGNED)
@@ -225,11 +225,11 @@ def test_one_chunk_of_everything_is_the_offline_answer(
     instance = next(iter(simulate(system, [Source("talk", audio.split(system.chunk_samples))])))
     offline = backbone.decode([live(backbone, seconds=2.3)], [Request()], frozenset())[0]
     assert offline.num_new_tokens > 0
-    said = (
+    text = (
         backbone.text(offline.token_ids.tolist()).replace("\ufffd", "").strip()
     )  # bytes that are no character
-    assert said
-    assert instance.text == said
+    assert text
+    assert instance.text == text
 
 
 def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> None:
@@ -238,10 +238,10 @@ def test_a_block_of_zero_chunks_is_all_that_is_kept(make: Make, live: Live) -> N
         backbone = make(block_chunks=block_chunks)
         first, second = live(backbone, seconds=3.0), live(backbone, seconds=3.0)
         second.audio = torch.cat([first.audio[:-1000], torch.zeros(1000)])
-        heard = [
+        outputs = [
             backbone.encode_audio([session], [session.audio])[0][:12] for session in (first, second)
         ]
-        assert torch.equal(*heard) == alike
+        assert torch.equal(*outputs) == alike
 
 
 @pytest.mark.parametrize(("left_pad", "embeddings"), [(80, 3), (399, 3), (0, 2)])

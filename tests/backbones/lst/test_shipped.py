@@ -46,7 +46,7 @@ def test_streamatt_translates_a_talk(system: StreamingSystem, talk: Talk, tmp_pa
     assert 0.3 < (row.scores["StreamLAAL"] or 0) < 2.5
 
 
-def heard(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
+def session_with_audio(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
     """The sentence, with its reference as if it had been written."""
     session = system.open("talk")
     start = segment.offset - AROUND
@@ -61,7 +61,7 @@ def heard(system: StreamingSystem, talk: Talk, segment: Segment) -> Session:
 
 def test_attention_follows_the_spoken_words(system: StreamingSystem, talk: Talk) -> None:
     segments = talk.segments[:SENTENCES]
-    sessions = [heard(system, talk, segment) for segment in segments]
+    sessions = [session_with_audio(system, talk, segment) for segment in segments]
     answers = system.backbone.decode(
         sessions, [Request()] * len(sessions), frozenset({Capability.ALIGNMENT})
     )

@@ -99,11 +99,13 @@ def test_saves_what_transformers_reads(
     backbone: Phi4Multimodal, tmp_path: Path, wave: Tensor
 ) -> None:
     backbone.save(tmp_path)
-    read, told = Phi4MultimodalForCausalLM.from_pretrained(
+    read, loading_info = Phi4MultimodalForCausalLM.from_pretrained(
         tmp_path, output_loading_info=True, dtype=torch.float64
     )
-    assert all("image_embed" in key or "vision_speech" in key for key in told["missing_keys"])
-    assert not told["unexpected_keys"]
+    assert all(
+        "image_embed" in key or "vision_speech" in key for key in loading_info["missing_keys"]
+    )
+    assert not loading_info["unexpected_keys"]
     saved = backbone.model.state_dict()
     torch.testing.assert_close(
         {name: read.state_dict()[name] for name in saved}, dict(saved), rtol=0, atol=0

@@ -78,11 +78,11 @@ def scores_of_the_class(
 ) -> Tensor:
     """Of the same prompt, by its own forward."""
     features = backbone.spectrogram.compute(backbone.spectrogram.open(), wave, 0).double()[None]
-    heard = torch.tensor([-(-features.shape[1] // 8)])
-    ids = torch.tensor([backbone.prompt.opening(int(heard), language("de"))])
+    lengths = torch.tensor([-(-features.shape[1] // 8)])
+    ids = torch.tensor([backbone.prompt.opening(int(lengths), language("de"))])
     return torch.as_tensor(
         network(
-            input_ids=ids, audio_input_features=features, audio_embed_sizes=heard, use_cache=False
+            input_ids=ids, audio_input_features=features, audio_embed_sizes=lengths, use_cache=False
         ).logits
     )
 

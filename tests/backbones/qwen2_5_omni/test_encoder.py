@@ -35,10 +35,10 @@ def features() -> list[Tensor]:
 def test_it_is_the_class_of_transformers(
     tower: Qwen2_5OmniAudioEncoder, features: list[Tensor]
 ) -> None:
-    heard, _ = encode(tower, features)
+    states, _ = encode(tower, features)
     expected = tower(torch.cat(features).T, feature_lens=torch.tensor(LENGTHS)).last_hidden_state
-    assert [len(hidden) for hidden in heard] == [length // 4 for length in LENGTHS]
-    torch.testing.assert_close(project(tower, torch.cat(heard)), expected, rtol=0, atol=1e-12)
+    assert [len(hidden) for hidden in states] == [length // 4 for length in LENGTHS]
+    torch.testing.assert_close(project(tower, torch.cat(states)), expected, rtol=0, atol=1e-12)
 
 
 def test_each_recording_is_as_if_it_were_alone(

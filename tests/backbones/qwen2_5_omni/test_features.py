@@ -34,14 +34,16 @@ def test_features_are_the_published_extractors(
     published: WhisperFeatureExtractor, samples: int
 ) -> None:
     wave = waveform(samples)
-    told = published(
+    theirs = published(
         wave.numpy(), sampling_rate=16_000, return_tensors="pt", return_attention_mask=True
     )
     found = features(TokenSpectrogram(128), wave)
     assert len(found) == -(-samples // 640) * 4
-    unmasked = int(told["attention_mask"].sum())
+    unmasked = int(theirs["attention_mask"].sum())
     assert len(found) - 4 < unmasked <= len(found)  # filled up to a whole token, no more
-    torch.testing.assert_close(found, told["input_features"][0].T[: len(found)], rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        found, theirs["input_features"][0].T[: len(found)], rtol=0, atol=1e-4
+    )
 
 
 def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:

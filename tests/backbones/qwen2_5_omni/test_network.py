@@ -150,12 +150,14 @@ def test_fields_that_make_no_network_are_named(
 
 
 @pytest.mark.parametrize(
-    "config", [{"size": 3}, {"text_config": {"width": 3}}, {"audio_config": {"ears": 2}}]
+    "config", [{"size": 3}, {"text_config": {"width": 3}}, {"audio_config": {"channels": 2}}]
 )
 def test_unknown_fields_are_refused(
     tiny: Callable[..., Qwen25Omni], config: dict[str, Any]
 ) -> None:
-    with pytest.raises(ZooError, match=r"Unknown field of backbone\.config.*'(size|width|ears)'"):
+    with pytest.raises(
+        ZooError, match=r"Unknown field of backbone\.config.*'(size|width|channels)'"
+    ):
         tiny(config=config)
 
 

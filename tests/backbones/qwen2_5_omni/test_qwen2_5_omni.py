@@ -84,14 +84,16 @@ def test_the_chat_format_is_qwens(backbone: Qwen25Omni) -> None:
 
 @pytest.mark.parametrize("samples", [1, 639, 640, 641, 10_240])
 def test_no_sound_at_the_end_is_lost(backbone: Qwen25Omni, samples: int) -> None:
-    [speech] = heard(backbone, [noise(samples)])
+    [speech] = speech_embeddings(backbone, [noise(samples)])
     assert len(speech) == -(-samples // backbone.frame_samples)
 
 
 def test_a_ragged_batch_is_as_each_alone(backbone: Qwen25Omni) -> None:
     waves = [noise(samples, seed) for seed, samples in enumerate((639, 10_240, 35_000))]
-    for wave, speech in zip(waves, heard(backbone, waves), strict=True):
-        torch.testing.assert_close(speech, heard(backbone, [wave])[0], rtol=0, atol=1e-12)
+    for wave, speech in zip(waves, speech_embeddings(backbone, waves), strict=True):
+        torch.testing.assert_close(
+            speech, speech_embeddings(backbone, [wave])[0], rtol=0, atol=1e-12
+        )
 
 
 def test_an_encoder_is_trained_on_its_own(backbone: Qwen25Omni) -> None:
@@ -100,7 +102,7 @@ def test_an_encoder_is_trained_on_its_own(backbone: Qwen25Omni) -> None:
     hidden, middle = backbone.encode_training(waves, 1)
     assert hidden.shape == middle.shape == (2, 32, 12)
     torch.testing.assert_close(
-        backbone.project(hidden)[1], heard(backbone, [waves[1]])[0], rtol=0, atol=1e-12
+        backbone.project(hidden)[1], speech_embeddings(backbone, [waves[1]])[0], rtol=0, atol=1e-12
     )
 
 
@@ -131,7 +133,7 @@ def test_gradients_reach_the_parts_that_are_trained_and_no_others(backbone: Qwen
             ]
             assert all(given) if name in names else not any(given), name
     with pytest.raises(ZooError, match="choose one of: encoder, projector, decoder"):
-        backbone.trainable(["eyes"])
+        backbone.trainable(["vision"])
 
 
 def test_checkpointed_gradients_are_the_same(tiny: Callable[..., Qwen25Omni]) -> None:
@@ -161,7 +163,7 @@ def gradients(backbone: Qwen25Omni, pieces: Sequence[Piece]) -> tuple[list[Tenso
     )
 
 
-def heard(backbone: Qwen25Omni, waves: Sequence[Tensor]) -> list[Tensor]:
+def speech_embeddings(backbone: Qwen25Omni, waves: Sequence[Tensor]) -> list[Tensor]:
     sessions = []
     for _ in waves:
         text = TextStream(decode=backbone.text, separator=" ")

@@ -41,14 +41,14 @@ def load(folder: Path) -> Load:
     """The checkpoint, loaded anew; arguments change how."""
 
     def make(**options: Any) -> SeamlessM4TSpeech:
-        told = {
+        defaults = {
             "name": str(folder),
             "search": SearchConfig(no_repeat_ngram=2),
             "max_tokens": 12,
             "max_units": 40,
         }
         backbone = SeamlessM4TSpeech(
-            alignment=AlignmentConfig(layer=1), dtype="float64", **{**told, **options}
+            alignment=AlignmentConfig(layer=1), dtype="float64", **{**defaults, **options}
         )
         backbone.load()
         return backbone

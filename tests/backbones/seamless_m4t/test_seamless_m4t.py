@@ -87,9 +87,9 @@ def test_what_is_written_in_characters_begins_with_each_of_them(folders: Folders
 def test_half_a_pair_of_features_waits(samples: int) -> None:
     """Transformers pads and masks the odd frame, but its adaptor still uses it."""
     wave = torch.randn(samples, generator=torch.Generator().manual_seed(0))
-    heard = SeamlessM4TFeatureExtractor()(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
+    inputs = SeamlessM4TFeatureExtractor()(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     odd = samples != 16_000
-    assert heard["input_features"].shape[1] == int(heard["attention_mask"].sum()) + odd
+    assert inputs["input_features"].shape[1] == int(inputs["attention_mask"].sum()) + odd
     spectrogram = Filterbank(80)
     assert len(stacked(spectrogram.compute(spectrogram.open(), wave, 0), 2)) == 49
 
@@ -98,13 +98,13 @@ def test_a_model_without_languages_or_with_another_adaptor_is_refused(
     folders: Folders, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(folders("seamless_m4t_v2"), tmp_path / "copy"))
-    told = json.loads((folder / "generation_config.json").read_text())
-    told["text_decoder_lang_to_code_id"]["deu"] += 1
-    (folder / "generation_config.json").write_text(json.dumps(told))
+    generation = json.loads((folder / "generation_config.json").read_text())
+    generation["text_decoder_lang_to_code_id"]["deu"] += 1
+    (folder / "generation_config.json").write_text(json.dumps(generation))
     with pytest.raises(ZooError, match=r"is not its network's \(__deu__ differ\)"):
         load(folder)
-    del told["text_decoder_lang_to_code_id"]
-    (folder / "generation_config.json").write_text(json.dumps(told))
+    del generation["text_decoder_lang_to_code_id"]
+    (folder / "generation_config.json").write_text(json.dumps(generation))
     with pytest.raises(ZooError, match="lists no languages"):
         load(folder)
     settings = json.loads((folder / "config.json").read_text())

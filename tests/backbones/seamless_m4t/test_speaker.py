@@ -124,12 +124,12 @@ def test_voices_and_languages_sound_different(load: Load, backbone: SeamlessM4TS
 
 def test_a_vocoder_that_does_not_fit_is_refused(load: Load) -> None:
     speaker = load().speaker
-    told = {"languages": replace(speaker.languages, name="X"), "voice": 0, "max_units": 9}
+    arguments = {"languages": replace(speaker.languages, name="X"), "voice": 0, "max_units": 9}
     speaker.vocoder.config.upsample_kernel_sizes = [20, 16, 7]
     with pytest.raises(ZooError, match="vocoder of X must speak at 16 kHz"):
-        UnitSpeaker(speaker.t2u, speaker.vocoder, **told)
+        UnitSpeaker(speaker.t2u, speaker.vocoder, **arguments)
     speaker.vocoder.config.unit_hifi_gan_vocab_size = 22
     with pytest.raises(
         ZooError, match="vocoder of X has 22 units; its text-to-unit model generates at most 21"
     ):
-        UnitSpeaker(speaker.t2u, speaker.vocoder, **told)
+        UnitSpeaker(speaker.t2u, speaker.vocoder, **arguments)

@@ -42,11 +42,11 @@ def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
     closed, ended = set(), set()
     for seed in range(5):
         features = 182 + 20 * seed
-        heard = extractor(noise(features, seed).numpy(), sampling_rate=16_000, return_tensors="pt")[
-            "input_features"
-        ]
+        inputs = extractor(
+            noise(features, seed).numpy(), sampling_rate=16_000, return_tensors="pt"
+        )["input_features"]
         expected: Any = network.generate(
-            heard.double(),
+            inputs.double(),
             tgt_lang="deu",
             return_intermediate_token_ids=True,
             text_max_new_tokens=30,
@@ -60,11 +60,11 @@ def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
         close = not hypothesis.truncated
         assert [*text, *([backbone.end] if close else [])] == expected.sequences[0].tolist()
         [units] = backbone.generate_units([written(session, hypothesis)], layer=1, close=close)
-        said = expected.unit_sequences[0, 2:] - 4
-        assert units.ids.tolist() == [unit for unit in said.tolist() if unit != -2][:40]
-        assert units.truncated == (said[-1] != -2)
-        # Transformers makes the end unit 1, and speaks it
-        [voiced] = backbone.vocode([torch.where(said == -2, 1, said)], GERMAN)
+        expected_units = expected.unit_sequences[0, 2:] - 4
+        assert units.ids.tolist() == [unit for unit in expected_units.tolist() if unit != -2][:40]
+        assert units.truncated == (expected_units[-1] != -2)
+        # Transformers replaces the end by unit 1 and synthesises it
+        [voiced] = backbone.vocode([torch.where(expected_units == -2, 1, expected_units)], GERMAN)
         torch.testing.assert_close(voiced.samples, expected.waveform[0].float(), rtol=0, atol=1e-5)
         assert len(voiced.samples) == 320 * int(voiced.durations.sum())
         closed.add(close)
@@ -121,15 +121,15 @@ def test_speaking_runs_neither_encoder_nor_text_again(
     backbone = load()
     sessions = [opened(backbone, seed=seed) for seed in range(3)]
     writes = [written(*pair, 2) for pair in zip(sessions, looked(backbone, *sessions), strict=True)]
-    heard, fed = [], []
-    backbone.encoder.register_forward_pre_hook(lambda *_: heard.append(1))
+    calls, fed = [], []
+    backbone.encoder.register_forward_pre_hook(lambda *_: calls.append(1))
     for layer in backbone.encoder.encoder.layers:
-        layer.register_forward_pre_hook(lambda *_: heard.append(1))
+        layer.register_forward_pre_hook(lambda *_: calls.append(1))
     backbone.decoder.register_forward_pre_hook(lambda _, args: fed.append(tuple(args[0].shape)))
     backbone.generate_units(writes, layer=None, close=False)
-    assert (heard, fed) == ([], [])
+    assert (calls, fed) == ([], [])
     backbone.generate_units(writes, layer=None, close=True)
-    assert (heard, fed) == ([], [(3, 1)])
+    assert (calls, fed) == ([], [(3, 1)])
 
 
 @pytest.mark.parametrize("close", [True, False])

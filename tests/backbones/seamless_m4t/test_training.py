@@ -88,14 +88,14 @@ def make(pieces: Path) -> Make:
     def build(*, seed: int = 0, **options: Any) -> SeamlessM4TSpeech:
         torch.manual_seed(seed)
         scratch = {"config": SHAPE, "tokenizer": str(pieces)} if "name" not in options else {}
-        told = {
+        arguments = {
             "dtype": "float64",
             "reader": True,
             "alignment": AlignmentConfig(layer=1),
             **scratch,
             **options,
         }
-        backbone = SeamlessM4TSpeech(**told)
+        backbone = SeamlessM4TSpeech(**arguments)
         backbone.load()
         return backbone
 
@@ -145,9 +145,9 @@ def test_an_excerpt_is_encoded_as_a_stream_is(make: Make, excerpts: list[Excerpt
         backbone_state=SimpleNamespace(features=backbone.spectrogram.open()), audio_start=0
     )
     with torch.no_grad():
-        [heard] = backbone.encode_audio([stream], [excerpts[1].samples()])
-    assert inside.sum(dim=1).tolist() == [28 + 1, len(heard)]
-    torch.testing.assert_close(memory[1, : len(heard)], heard)
+        [states] = backbone.encode_audio([stream], [excerpts[1].samples()])
+    assert inside.sum(dim=1).tolist() == [28 + 1, len(states)]
+    torch.testing.assert_close(memory[1, : len(states)], states)
 
 
 def test_a_batch_is_collated_in_a_worker_and_forced_words_have_no_label(
@@ -194,8 +194,8 @@ def test_parts_are_disjoint_and_only_the_named_parts_are_trained(
     backbone = make()
     parts = {name: set(parameters) for name, parameters in backbone.parts().items()}
     assert set(parts) == {"encoder", "adaptor", "decoder", "reader", "t2u", "vocoder"}
-    hears = parts["encoder"] | parts["adaptor"]
-    assert hears == set(backbone.encoder.parameters())
+    speech_parts = parts["encoder"] | parts["adaptor"]
+    assert speech_parts == set(backbone.encoder.parameters())
     assert not parts["encoder"] & parts["adaptor"]
     backbone.trainable(["adaptor", "decoder"])
     loss(backbone, excerpts).backward()
@@ -226,9 +226,9 @@ def test_weights_there_and_back_by_the_classes_of_transformers(
         SeamlessM4TForTextToSpeech,
     ]
     for kind in kinds:
-        model, told = kind.from_pretrained(tmp_path / "whole", output_loading_info=True)
-        assert not told["missing_keys"], kind
-        assert not told["mismatched_keys"], kind
+        model, loading_info = kind.from_pretrained(tmp_path / "whole", output_loading_info=True)
+        assert not loading_info["missing_keys"], kind
+        assert not loading_info["mismatched_keys"], kind
         assert model.generation_config.to_dict()["vocoder_lang_code_to_id"] == {"deu": 0}
     second = make(name=str(tmp_path / "whole"), seed=2)
     with torch.no_grad():

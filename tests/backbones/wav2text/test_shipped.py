@@ -45,7 +45,7 @@ def sentences(talk: Talk) -> list[Excerpt]:
     ]
 
 
-def heard(system: StreamingSystem, excerpt: Excerpt) -> Session:
+def session_with_audio(system: StreamingSystem, excerpt: Excerpt) -> Session:
     session = system.open("talk")
     session.receive(SpeechChunk(excerpt.samples(), final=True))
     return session
@@ -59,19 +59,19 @@ def answer(system: StreamingSystem, sessions: list[Session], task: Task) -> list
 def test_transcripts_have_most_words(system: StreamingSystem, talk: Talk) -> None:
     excerpts = sentences(talk)
     transcripts = answer(
-        system, [heard(system, excerpt) for excerpt in excerpts], Task.TRANSCRIPTION
+        system, [session_with_audio(system, excerpt) for excerpt in excerpts], Task.TRANSCRIPTION
     )
     words = right = 0
     for excerpt, transcript in zip(excerpts, transcripts, strict=True):
-        said = set((transcript.transcript or "").split())
+        recognised = set((transcript.transcript or "").split())
         words += len(excerpt.source)
-        right += sum(spelling(word) in said for word in excerpt.source)
+        right += sum(spelling(word) in recognised for word in excerpt.source)
     assert right / words > 0.85
 
 
 def test_attention_follows_the_spoken_words(system: StreamingSystem, talk: Talk) -> None:
     segments, excerpts = talk.segments[:SENTENCES], sentences(talk)
-    sessions = [heard(system, excerpt) for excerpt in excerpts]
+    sessions = [session_with_audio(system, excerpt) for excerpt in excerpts]
     for session, excerpt in zip(
         sessions, excerpts, strict=True
     ):  # the reference, as if it had been written

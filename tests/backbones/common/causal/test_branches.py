@@ -33,17 +33,19 @@ def alone(backbone: InfiniSST, ids: list[int]) -> tuple[Tensor, Tensor]:
 def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> None:
     """Streams of different age, random places and ids, more steps than the first cache size."""
     backbone, chance = make(), random.Random(0)
-    heard = [[chance.randrange(8, 264) for _ in range(size)] for size in (3, 9)]
+    prompts = [[chance.randrange(8, 264) for _ in range(size)] for size in (3, 9)]
     encoder = EncoderState(torch.zeros(0), torch.zeros(0))
-    states = [StreamState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in heard]
-    first = CausalBranches(backbone.decoder, states[1:], [embedded(backbone, heard[1][:4])])
+    states = [StreamState(encoder=encoder, cache=empty_cache(backbone.decoder)) for _ in prompts]
+    first = CausalBranches(backbone.decoder, states[1:], [embedded(backbone, prompts[1][:4])])
     append_turn(states[1], first.prefilled(0), Answer([], True, first.generated(0)), end=END)
 
     turn = CausalBranches(
-        backbone.decoder, states, [embedded(backbone, heard[0]), embedded(backbone, heard[1][4:])]
+        backbone.decoder,
+        states,
+        [embedded(backbone, prompts[0]), embedded(backbone, prompts[1][4:])],
     )
     turn.fork(BEAMS)
-    branches = [list(ids) for ids in heard for _ in range(BEAMS)]
+    branches = [list(ids) for ids in prompts for _ in range(BEAMS)]
     for _ in range(ROOM // BEAMS + 20):
         rows = [chance.randrange(BEAMS) + row // BEAMS * BEAMS for row in range(len(branches))]
         tokens = [chance.randrange(8, 264) for _ in rows]
@@ -51,7 +53,7 @@ def test_branches_are_what_they_are_alone(make: Callable[..., InfiniSST]) -> Non
         branches = [[*branches[row], token] for row, token in zip(rows, tokens, strict=True)]
     for row, ids in enumerate(branches):
         log_probs, kept = alone(backbone, ids)
-        before = len(heard[row // BEAMS])
+        before = len(prompts[row // BEAMS])
         torch.testing.assert_close(
             turn.log_probs[row], log_probs, rtol=0, atol=2e-6
         )  # the norms compute in float32

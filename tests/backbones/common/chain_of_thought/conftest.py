@@ -25,7 +25,7 @@ SPECIAL = ("<|pad|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>")
 Make = Callable[..., ChainOfThought]
 
 
-class Hearing(LlamaForCausalLM):
+class SpeechLlama(LlamaForCausalLM):
     """Eight frames of a filterbank are one embedding."""
 
     def __init__(self, config: LlamaConfig) -> None:
@@ -58,7 +58,7 @@ class Tiny(ChainOfThought):
             initializer_range=0.3,
             attn_implementation=ATTENTION,
         )
-        self.model = Hearing(config).to(self.dtype)
+        self.model = SpeechLlama(config).to(self.dtype)
         with torch.no_grad():
             self.model.get_input_embeddings().weight.normal_(0, 0.5)
             ends = self.tokenizer.convert_tokens_to_ids(
@@ -67,7 +67,7 @@ class Tiny(ChainOfThought):
             self.model.lm_head.weight[ends] *= self.end_scale
 
     @property
-    def decoder(self) -> Hearing:
+    def decoder(self) -> SpeechLlama:
         return self.model
 
     @staticmethod
@@ -80,8 +80,8 @@ class Tiny(ChainOfThought):
 
     def encode(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         filled = [F.pad(frames, (0, 0, 0, -len(frames) % STACKED)) for frames in features]
-        heard = [self.model.tower(frames.reshape(-1, STACKED * BINS)).tanh() for frames in filled]
-        return heard, [frames / 2 for frames in heard]
+        encoded = [self.model.tower(frames.reshape(-1, STACKED * BINS)).tanh() for frames in filled]
+        return encoded, [frames / 2 for frames in encoded]
 
     def project(self, hidden: Tensor) -> Tensor:
         return self.model.projection(hidden)
@@ -113,7 +113,7 @@ def make() -> Make:
 def live() -> Callable[..., Session]:
     """A session that has received seconds of noise and has written token ids."""
 
-    def hear(
+    def receive(
         backbone: ChainOfThought,
         *,
         seconds: float,
@@ -124,7 +124,7 @@ def live() -> Callable[..., Session]:
         audio = noise_of(seconds, seed)
         return new_session(backbone, audio, target=target, prefix=prefix)
 
-    return hear
+    return receive
 
 
 def noise_of(seconds: float, seed: int = 0) -> Tensor:

@@ -37,31 +37,31 @@ def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
 
 
 def transformers_own(
-    backbone: ChainOfThought, audio: Tensor, said: list[int]
+    backbone: ChainOfThought, audio: Tensor, answer_ids: list[int]
 ) -> tuple[Tensor, Tensor]:
     """Next-token scores (1 + n, vocabulary) and attention (layers, 1 + n, heads, speech), n ids."""
     prompt, speech = opening(backbone, audio)
     embeddings = torch.cat(
-        [prompt, backbone.model.get_input_embeddings()(torch.tensor(said, dtype=torch.long))]
+        [prompt, backbone.model.get_input_embeddings()(torch.tensor(answer_ids, dtype=torch.long))]
     )
     backbone.model.set_attn_implementation("eager")
     try:
         output = backbone.model(inputs_embeds=embeddings[None], output_attentions=True)
     finally:
         backbone.model.set_attn_implementation("zoo_grouped")
-    scores = output.logits[0, -1 - len(said) :]
+    scores = output.logits[0, -1 - len(answer_ids) :]
     scores[:, backbone.prompt.audio] = -torch.inf
     attention = torch.stack([layer[0] for layer in output.attentions])
-    return scores, attention[:, :, -1 - len(said) :, speech].transpose(1, 2)
+    return scores, attention[:, :, -1 - len(answer_ids) :, speech].transpose(1, 2)
 
 
 def greedy(
-    backbone: ChainOfThought, audio: Tensor, said: list[int], *, separator: list[int]
+    backbone: ChainOfThought, audio: Tensor, answer_ids: list[int], *, separator: list[int]
 ) -> list[int]:
-    """Greedy tokens after ``said`` up to the separator (exclusive), the end or the limit."""
+    """Greedy tokens after ``answer_ids`` up to the separator (exclusive), the end or the limit."""
     new: list[int] = []
     while len(new) < backbone.max_tokens:
-        token = int(transformers_own(backbone, audio, said + new)[0][-1].argmax())
+        token = int(transformers_own(backbone, audio, answer_ids + new)[0][-1].argmax())
         if token == backbone.prompt.end:
             return new
         new.append(token)
@@ -106,13 +106,19 @@ def test_words_are_those_of_a_plain_loop(
         for frames in (8, 16, 25):
             audio = session.audio[: frames * 1280]
             transcript = greedy(backbone, audio, [], separator=separator)
-            said = [*transcript, *separator, *prefix]
-            translation = greedy(backbone, audio, said, separator=[])
-            heard = backbone.decode([session], [Request(Task.TRANSCRIPTION, frames)], ALIGNED)[0]
-            assert heard.token_ids.tolist() == transcript
-            assert (heard.prefix_length, heard.finished, heard.alignment) == (0, True, None)
-            assert heard.truncated == (len(transcript) == backbone.max_tokens)
-            for forced in (None, heard.token_ids):
+            answer_ids = [*transcript, *separator, *prefix]
+            translation = greedy(backbone, audio, answer_ids, separator=[])
+            transcription = backbone.decode(
+                [session], [Request(Task.TRANSCRIPTION, frames)], ALIGNED
+            )[0]
+            assert transcription.token_ids.tolist() == transcript
+            assert (
+                transcription.prefix_length,
+                transcription.finished,
+                transcription.alignment,
+            ) == (0, True, None)
+            assert transcription.truncated == (len(transcript) == backbone.max_tokens)
+            for forced in (None, transcription.token_ids):
                 hypothesis = backbone.decode(
                     [session], [Request(Task.TRANSLATION, frames, forced)], frozenset()
                 )[0]
@@ -166,13 +172,15 @@ def test_audio_is_transcribed_once_per_chunk(make: Make, live: Live) -> None:
         own = backbone.decode([session], [Request()], frozenset())[0]
         first = list(sizes)
         sizes.clear()
-        heard = backbone.decode([session], [TRANSCRIPT], frozenset())[0]
+        transcription = backbone.decode([session], [TRANSCRIPT], frozenset())[0]
         assert sizes == []
-        same = backbone.decode([session], [Request(transcript_ids=heard.token_ids)], frozenset())[0]
-        assert sizes == [heard.truncated + 1 + len(PREFIX), *[1] * (len(sizes) - 1)]
+        same = backbone.decode(
+            [session], [Request(transcript_ids=transcription.token_ids)], frozenset()
+        )[0]
+        assert sizes == [transcription.truncated + 1 + len(PREFIX), *[1] * (len(sizes) - 1)]
         assert sizes == first[-len(sizes) :]
         sizes.clear()
-        other = heard.token_ids.flip(0)
+        other = transcription.token_ids.flip(0)
         backbone.decode([session], [Request(transcript_ids=other)], frozenset())
         assert sizes[0] == len(opening(backbone, session.audio)[0]) + len(other) + 1 + len(PREFIX)
         assert own.token_ids.tolist() == same.token_ids.tolist()
@@ -294,12 +302,12 @@ def test_beams_are_those_of_transformers(make: Make, live: Live) -> None:
     """From keys and values of the transcript on."""
     differ = 0
     for seed in range(4):
-        said = []
+        answer_ids = []
         for beams in (1, 4):
             backbone = make(seed=seed, search=SearchConfig(beams=beams))
             session = live(backbone, seconds=1.6, seed=seed)
             before = [*ask(backbone, session, TRANSCRIPT), *backbone.prompt.separator]
-            said.append(ask(backbone, session, Request()))
+            answer_ids.append(ask(backbone, session, Request()))
         embed = backbone.model.get_input_embeddings()
         prompt = torch.cat([opening(backbone, session.audio)[0], embed(torch.tensor(before))])
         theirs = backbone.model.generate(
@@ -311,8 +319,8 @@ def test_beams_are_those_of_transformers(make: Make, live: Live) -> None:
             pad_token_id=backbone.prompt.end,
             suppress_tokens=[backbone.prompt.audio],
         )[0].tolist()
-        assert said[1] == [token for token in theirs if token != backbone.prompt.end]
-        differ += said[0] != said[1]
+        assert answer_ids[1] == [token for token in theirs if token != backbone.prompt.end]
+        differ += answer_ids[0] != answer_ids[1]
     assert differ
 
 

@@ -36,22 +36,24 @@ def test_only_drafted_tokens_of_greedy_search_are_accepted(
     never = [int(alone(backbone, prompts[2], [])[0].argmax())]
     greedy: list[list[int]] = []
     for prompt in prompts:
-        said: list[int] = []
+        ids_so_far: list[int] = []
         for _ in range(6):
-            scores = alone(backbone, prompt, said)[0].index_fill(0, torch.tensor(never), -torch.inf)
-            said.append(int(scores.argmax()))
-        greedy.append(said)
+            scores = alone(backbone, prompt, ids_so_far)[0].index_fill(
+                0, torch.tensor(never), -torch.inf
+            )
+            ids_so_far.append(int(scores.argmax()))
+        greedy.append(ids_so_far)
     wrong = [token + 1 for token in greedy[1]]
     drafts = [greedy[0][:5], greedy[1][:2] + wrong[2:], greedy[2][:4], []]
     turn = DraftedBranches(backbone.decoder, prompts, drafts, never=never)
     assert turn.accepted == [greedy[0][:5], greedy[1][:2], greedy[2][:4], []]
-    said = [list(accepted) for accepted in turn.accepted]
+    ids_so_far = [list(accepted) for accepted in turn.accepted]
     for _ in range(3):
-        for row, (prompt, ids) in enumerate(zip(prompts, said, strict=True)):
+        for row, (prompt, ids) in enumerate(zip(prompts, ids_so_far, strict=True)):
             scores, kept = alone(backbone, prompt, ids)
             torch.testing.assert_close(turn.log_probs[row], scores.log_softmax(-1), **CLOSE)
             fed = torch.cat([turn.prefilled(row), turn.generated(row)], dim=3)
             torch.testing.assert_close(fed, kept, **CLOSE)
         step = torch.randint(20, 200, (4,), generator=random).tolist()
         turn.step(step)
-        said = [[*ids, token] for ids, token in zip(said, step, strict=True)]
+        ids_so_far = [[*ids, token] for ids, token in zip(ids_so_far, step, strict=True)]

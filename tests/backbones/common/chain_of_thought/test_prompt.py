@@ -27,7 +27,7 @@ def prompt() -> Prompt:
 
 
 @pytest.mark.parametrize(
-    ("said", "transcript", "kept"),
+    ("tokens", "transcript", "kept"),
     [
         (["a", ".", "Ġ<", "sep", ">"], "a.", 2),
         (["a", ".", "Ġ", "<", "s", "e", "p", ">"], "a.", 2),
@@ -41,10 +41,10 @@ def prompt() -> Prompt:
     ],
 )
 def test_a_transcript_ends_before_the_separator(
-    prompt: Prompt, said: Sequence[str], transcript: str, kept: int
+    prompt: Prompt, tokens: Sequence[str], transcript: str, kept: int
 ) -> None:
     assert prompt.tokenizer.convert_ids_to_tokens(prompt.separator) == ["Ġ<", "sep", ">"]
-    ids = prompt.tokenizer.convert_tokens_to_ids(list(said))
+    ids = prompt.tokenizer.convert_tokens_to_ids(list(tokens))
     assert None not in ids
     for short in range(len(ids)):
         assert prompt.transcribed(ids[:short]) is None

@@ -63,38 +63,45 @@ def qwen(folder: Path, **options: Any) -> ChainOfThought:
     return Qwen25Omni(config=THINKER, tokenizer=str(folder), template=LEAN, **options)
 
 
-def scores(backbone: ChainOfThought, audio: Tensor, said: list[int]) -> tuple[Tensor, Tensor]:
+def scores(backbone: ChainOfThought, audio: Tensor, answer_ids: list[int]) -> tuple[Tensor, Tensor]:
     """Next-token scores (vocabulary,), layer 1 attention (1 + n, speech) of the class's forward."""
     features = backbone.prepared(
         backbone.spectrogram.compute(backbone.spectrogram.open(), audio, 0)
     ).double()
     count = backbone.embeddings(len(features))
-    ids = backbone.prompt.opening(count, language("de")) + said
+    ids = backbone.prompt.opening(count, language("de")) + answer_ids
     if isinstance(backbone, Phi4Multimodal):
-        heard = {"audio_input_features": features[None], "audio_embed_sizes": torch.tensor([count])}
+        inputs = {
+            "audio_input_features": features[None],
+            "audio_embed_sizes": torch.tensor([count]),
+        }
         text: Any = backbone.model
     else:
         seen = torch.ones(1, len(features), dtype=torch.long)
-        heard = {"input_features": features.T[None], "feature_attention_mask": seen}
+        inputs = {"input_features": features.T[None], "feature_attention_mask": seen}
         text = backbone.decoder.model
     before = text.config._attn_implementation
     text.config._attn_implementation = "eager"
     mask = torch.ones(1, len(ids), dtype=torch.long)
     output = backbone.model(
-        input_ids=torch.tensor([ids]), attention_mask=mask, **heard, output_attentions=True
+        input_ids=torch.tensor([ids]), attention_mask=mask, **inputs, output_attentions=True
     )
     text.config._attn_implementation = before
     logits = output.logits[0, -1]
     logits[backbone.prompt.audio] = -torch.inf
     first = backbone.prompt.speech
-    return logits, output.attentions[1][0, :, -1 - len(said) :, first : first + count].mean(dim=0)
+    return logits, output.attentions[1][0, :, -1 - len(answer_ids) :, first : first + count].mean(
+        dim=0
+    )
 
 
-def plain(backbone: ChainOfThought, audio: Tensor, said: list[int], ends: list[int]) -> list[int]:
+def plain(
+    backbone: ChainOfThought, audio: Tensor, answer_ids: list[int], ends: list[int]
+) -> list[int]:
     new: list[int] = []
     while (
         len(new) < LIMIT
-        and (token := int(scores(backbone, audio, said + new)[0].argmax())) not in ends
+        and (token := int(scores(backbone, audio, answer_ids + new)[0].argmax())) not in ends
     ):
         new.append(token)
     return new

@@ -45,7 +45,7 @@ class Piece:
 PIECES = [Piece("Ab c.", "Xy."), Piece("", "", 1), Piece("d", "Zz zz zz.", 2)]
 
 
-def said(backbone: ChainOfThought, ids: Tensor) -> str:
+def decoded(backbone: ChainOfThought, ids: Tensor) -> str:
     return str(backbone.tokenizer.decode(ids, skip_special_tokens=False))
 
 
@@ -61,12 +61,12 @@ def test_the_loss_is_on_the_answer(make: Make, separated: bool) -> None:
         labelled = labels != -100
         assert labels[labelled].tolist() == batch.input_ids[row, labelled].tolist()
         first = int(labelled.nonzero()[0])
-        prompt = said(backbone, batch.input_ids[row, :first]).replace("<|audio|>", "")
+        prompt = decoded(backbone, batch.input_ids[row, :first]).replace("<|audio|>", "")
         assert prompt == "<|user|> To German.<|end|><|assistant|>"
         source = f" {piece.transcript}" if piece.transcript else ""
         target = f" {piece.translation}" if piece.translation else ""
-        assert said(backbone, labels[transcript]) == source + sep
-        assert said(backbone, labels[labelled & ~transcript]) == target + "<|end|>"
+        assert decoded(backbone, labels[transcript]) == source + sep
+        assert decoded(backbone, labels[labelled & ~transcript]) == target + "<|end|>"
         assert not (transcript & ~labelled).any()
     with pytest.raises(ZooError, match="one length"):
         backbone.collator()([*PIECES, Piece("a", "b", seconds=0.88)])
@@ -141,12 +141,12 @@ def test_saved_folders_load_in_transformers(make: Make, tmp_path: Path) -> None:
 )
 def test_checkpointing_by_either_name(name: str) -> None:
     """Transformers 5.17 has the first, 5.23 both, of which it warns of the first."""
-    told: list[object] = []
-    network = {name: told.append, "disable_input_require_grads": lambda: told.append("inputs")}
+    calls: list[object] = []
+    network = {name: calls.append, "disable_input_require_grads": lambda: calls.append("inputs")}
     enable_checkpointing(
         type("Network", (), {key: staticmethod(call) for key, call in network.items()})()
     )
-    assert told == [{"use_reentrant": False}, "inputs"]
+    assert calls == [{"use_reentrant": False}, "inputs"]
 
 
 def test_a_batch_moves(make: Make) -> None:

@@ -33,7 +33,7 @@ def ours(
     return texts, search(texts, config, contexts=contexts, limits=limits, end=END, never=[PAD])
 
 
-def said(answer: Answer) -> list[int]:
+def answer_ids(answer: Answer) -> list[int]:
     return [*answer.tokens, END] if answer.finished else answer.tokens
 
 
@@ -48,11 +48,11 @@ def test_answers_are_transformers(
 ) -> None:
     lengths = set()
     for seed in range(6):
-        heard, prompt = memory(5 + seed, seed=seed), family.opening + prefix
-        _, (answer,) = ours(family, [heard], [prompt], config, [12], {})
-        assert said(answer) == family.theirs(heard, prompt, config, 12)
-        assert len(answer.generated) == len(said(answer)) - 1
-        lengths.add(len(said(answer)))
+        states, prompt = memory(5 + seed, seed=seed), family.opening + prefix
+        _, (answer,) = ours(family, [states], [prompt], config, [12], {})
+        assert answer_ids(answer) == family.theirs(states, prompt, config, 12)
+        assert len(answer.generated) == len(answer_ids(answer)) - 1
+        lengths.add(len(answer_ids(answer)))
     assert len(lengths) > 1
 
 
@@ -93,7 +93,7 @@ def test_rows_are_those_of_the_answer(family: Any, memory: Remember, beams: int)
     prompts = [family.opening + PREFIX[: seed + 1] for seed in range(4)]
     texts, answers = ours(family, memories, prompts, config, [3, 12, 12, 12], {LAYER: [2, 0]})
     for stream, answer in enumerate(answers):
-        fed = prompts[stream] + said(answer)[:-1]
+        fed = prompts[stream] + answer_ids(answer)[:-1]
         expected = family.attention(memories[stream], fed)[LAYER][[2, 0]].transpose(0, 1)
         torch.testing.assert_close(
             texts.attention(stream, answer.generated), expected, rtol=0, atol=1e-9

@@ -25,8 +25,8 @@ def feed(
     for size in pieces:
         places = torch.arange(first, first + size).expand(len(memories), -1)
         visible = torch.arange(first + size) <= places[..., None]
-        said = torch.tensor(ids[first : first + size]).expand(len(memories), -1)
-        outputs.append(decoder(said, places, visible, cache=cache, memory=memory, heads=heads))
+        inputs = torch.tensor(ids[first : first + size]).expand(len(memories), -1)
+        outputs.append(decoder(inputs, places, visible, cache=cache, memory=memory, heads=heads))
         first += size
     return tuple(torch.cat(parts, dim=1) for parts in zip(*outputs, strict=True))
 
@@ -36,16 +36,16 @@ def feed(
 def test_logits_and_weights_are_transformers(
     family: Any, memory: Remember, pieces: list[int]
 ) -> None:
-    heard = memory(9)
-    expected = family.attention(heard, IDS)
-    hidden, weights = feed(family.decoder, [heard], IDS, pieces, {1: None, 2: [3, 0]})
+    states = memory(9)
+    expected = family.attention(states, IDS)
+    hidden, weights = feed(family.decoder, [states], IDS, pieces, {1: None, 2: [3, 0]})
     assert weights.shape == (1, 7, 6, 9)
     torch.testing.assert_close(weights[0, :, :4], expected[1].transpose(0, 1), rtol=0, atol=1e-9)
     torch.testing.assert_close(
         weights[0, :, 4:], expected[2][[3, 0]].transpose(0, 1), rtol=0, atol=1e-9
     )
     logits = family.model(
-        encoder_outputs=(heard[None],), decoder_input_ids=torch.tensor([IDS])
+        encoder_outputs=(states[None],), decoder_input_ids=torch.tensor([IDS])
     ).logits
     torch.testing.assert_close(
         family.decoder.head(hidden).log_softmax(-1), logits.log_softmax(-1), rtol=0, atol=1e-9
@@ -55,10 +55,10 @@ def test_logits_and_weights_are_transformers(
 def test_a_padded_memory_is_as_good_as_its_own(family: Any, memory: Remember) -> None:
     short, long = memory(4, seed=1), memory(11, seed=2)
     hidden, weights = feed(family.decoder, [short, long], IDS, [7], {0: None})
-    for row, heard in enumerate([short, long]):
-        alone, looked = feed(family.decoder, [heard], IDS, [7], {0: None})
+    for row, states in enumerate([short, long]):
+        alone, looked = feed(family.decoder, [states], IDS, [7], {0: None})
         torch.testing.assert_close(hidden[row], alone[0], rtol=0, atol=1e-12)
-        torch.testing.assert_close(weights[row, :, :, : len(heard)], looked[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(weights[row, :, :, : len(states)], looked[0], rtol=0, atol=1e-12)
     assert (weights[0, :, :, 4:] == 0).all()
 
 

@@ -60,7 +60,7 @@ class Hummer(EncoderDecoder):
         super().__init__(**({"search": GREEDY, "max_tokens": 12, "dtype": "float64"} | options))
         self.family = family
         self.filled = filled
-        self.heard: list[list[int]] = []
+        self.encoded_lengths: list[list[int]] = []
 
     def build(self) -> None:
         self.decoder, self.tokenizer, self.end = self.family.decoder, make_tokenizer(), END
@@ -70,7 +70,7 @@ class Hummer(EncoderDecoder):
         )
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
-        self.heard.append([len(wave) for wave in waves])
+        self.encoded_lengths.append([len(wave) for wave in waves])
         return [self.memory(wave) for wave in waves]
 
     def memory(self, wave: Tensor) -> Tensor:
@@ -220,10 +220,10 @@ def test_the_same_audio_is_encoded_once(make: Make) -> None:
     backbone.decode([session], [Request(task=Task.TRANSCRIPTION)], PLAIN)
     other = make_session(backbone, 4)
     backbone.decode([session, other], [Request(), Request()], PLAIN)
-    assert backbone.heard == [[6 * FRAME], [4 * FRAME]]
+    assert backbone.encoded_lengths == [[6 * FRAME], [4 * FRAME]]
     session.receive(SpeechChunk(torch.zeros(FRAME)))
     backbone.decode([session, other], [Request(), Request(audio_end=2)], PLAIN)
-    assert backbone.heard[2:] == [[7 * FRAME, 2 * FRAME]]
+    assert backbone.encoded_lengths[2:] == [[7 * FRAME, 2 * FRAME]]
 
 
 def test_cut_audio_is_encoded_again(make: Make) -> None:
@@ -235,7 +235,7 @@ def test_cut_audio_is_encoded_again(make: Make) -> None:
     assert session.backbone_state.memory is None
     session.receive(SpeechChunk(torch.zeros(2 * FRAME)))  # as long as before
     backbone.decode([session], [Request()], PLAIN)
-    assert backbone.heard == [[6 * FRAME], [6 * FRAME]]
+    assert backbone.encoded_lengths == [[6 * FRAME], [6 * FRAME]]
 
 
 def test_no_weights_unless_an_alignment_is_needed(
@@ -250,8 +250,8 @@ def test_no_weights_unless_an_alignment_is_needed(
     session = make_session(backbone, 6)
     (plain,) = backbone.decode([session], [Request()], PLAIN)
     assert (calls, plain.alignment) == ([], None)
-    (told,) = backbone.decode([session], [Request()], ALIGNED)
-    assert told.token_ids.equal(plain.token_ids)
+    (aligned,) = backbone.decode([session], [Request()], ALIGNED)
+    assert aligned.token_ids.equal(plain.token_ids)
     assert (
         len(calls) == 1 + plain.num_new_tokens - plain.truncated
     )  # the prompt, then every token that was fed: one layer each
@@ -360,7 +360,7 @@ def test_talks_stream_alone_and_in_batches(speech_to_text: Any, batch_size: int)
     )
     system.configure_model()
     assert isinstance(system.backbone, Hummer)
-    system.backbone.never = [PAD, END]  # else most looks say nothing
+    system.backbone.never = [PAD, END]  # else most hypotheses are empty
     noise = [
         torch.randn(size, generator=torch.Generator().manual_seed(size))
         for size in (1600, 900, 1300)

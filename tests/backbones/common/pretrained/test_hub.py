@@ -59,9 +59,9 @@ def test_a_refusal_of_the_hub_is_reported(
     monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
 ) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(error))
-    with pytest.raises(ZooError, match=sentence) as told:
+    with pytest.raises(ZooError, match=sentence) as error:
         hub.check("decoder", "a/b")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_an_impossible_hub_name_is_not_requested(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ class Kind:
     backbone: type[EncoderDecoder]
     model: Any
     direction: tuple[str, str]
-    told: dict[str, Any]
+    generation: dict[str, Any]
 
 
 WHISPER = {
@@ -98,7 +98,9 @@ def system(backbone: EncoderDecoder, direction: tuple[str, str]) -> StreamingSys
     return made
 
 
-def heard(backbone: EncoderDecoder, direction: tuple[str, str], wave: Tensor) -> Session:
+def session_with_audio(
+    backbone: EncoderDecoder, direction: tuple[str, str], wave: Tensor
+) -> Session:
     """A session that has received all of ``wave``."""
     session = system(backbone, direction).open("talk")
     session.receive(SpeechChunk(wave, final=True))
@@ -124,11 +126,13 @@ def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tenso
     features = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
     features["input_features"] = features["input_features"].double()
     padding = {model.config.pad_token_id} - {model.config.eos_token_id}
-    told = (
-        ALL[kind].told | {"max_new_tokens": 12, "suppress_tokens": list(padding) or None} | options
+    generation = (
+        ALL[kind].generation
+        | {"max_new_tokens": 12, "suppress_tokens": list(padding) or None}
+        | options
     )
-    told = {key: value for key, value in told.items() if value is not None}
-    ids = model.generate(**features, **told)[0].tolist()
+    generation = {key: value for key, value in generation.items() if value is not None}
+    ids = model.generate(**features, **generation)[0].tolist()
     memory = model.get_encoder()(features["input_features"]).last_hidden_state[0]
     return memory, ids
 
@@ -148,7 +152,7 @@ def test_one_request_for_all_audio_equals_generate(kind: str, beams: int, folder
     texts = []
     for seed, samples in enumerate(SIZES):
         wave = waveform(samples - samples % 320, seed)
-        session = heard(backbone, ALL[kind].direction, wave)
+        session = session_with_audio(backbone, ALL[kind].direction, wave)
         memory, ids = theirs(
             kind, folders(kind), wave, num_beams=beams, no_repeat_ngram_size=control
         )
@@ -175,7 +179,7 @@ def test_a_batch_equals_its_streams_decoded_alone(kind: str, folders: Folders) -
     assert streamed(3) == alone
     assert any(text for text, _ in alone.values())
     sessions = [
-        heard(backbone, ALL[kind].direction, waveform(size, seed))
+        session_with_audio(backbone, ALL[kind].direction, waveform(size, seed))
         for seed, size in enumerate(SIZES)
     ]
     for session, memory in zip(
@@ -226,7 +230,7 @@ def test_a_cut_is_as_if_the_stream_began_there(kind: str, folders: Folders) -> N
     made._forget(session, Cut(frames=5))
     session.receive(SpeechChunk(wave[40_000:], final=True))
     assert session.audio_start == cut
-    fresh = heard(backbone, ALL[kind].direction, wave[cut:])
+    fresh = session_with_audio(backbone, ALL[kind].direction, wave[cut:])
     assert look(backbone, session).token_ids.equal(look(backbone, fresh).token_ids)
     torch.testing.assert_close(
         session.backbone_state.memory, fresh.backbone_state.memory, rtol=0, atol=1e-10
@@ -236,7 +240,7 @@ def test_a_cut_is_as_if_the_stream_began_there(kind: str, folders: Folders) -> N
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("samples", [1, 399, 700])
 def test_a_few_samples_of_audio_are_no_error(kind: str, samples: int, folders: Folders) -> None:
-    session = heard(load(kind, folders(kind)), ALL[kind].direction, waveform(samples))
+    session = session_with_audio(load(kind, folders(kind)), ALL[kind].direction, waveform(samples))
     assert look(load(kind, folders(kind)), session).num_frames >= 1
 
 

@@ -40,15 +40,17 @@ def test_caches_of_streams_that_grow_and_are_cut_equal_a_new_encoding(
         ((20, 26, 25), (4, 24, 23)),
     ]
     for look in looks:
-        heard = []
+        kept_waves = []
         for row, (first, last, whole) in enumerate(look):
             wave, real = (
                 audio[row, first * FRAME : last * FRAME].clone(),
                 whole * FRAME - 17 - first * FRAME,
             )
             wave[real:] = 0
-            heard.append(KeptWave(wave, real, first * FRAME))
-        for features, one in zip(kept_features(encoder, known, heard), heard, strict=True):
+            kept_waves.append(KeptWave(wave, real, first * FRAME))
+        for features, one in zip(
+            kept_features(encoder, known, kept_waves), kept_waves, strict=True
+        ):
             torch.testing.assert_close(features, anew(encoder, one.wave), rtol=0, atol=1e-12)
 
 

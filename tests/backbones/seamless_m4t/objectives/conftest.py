@@ -18,7 +18,7 @@ from zoo.types import SAMPLE_RATE
 
 TINY = {
     "hidden_size": 16,
-    "initializer_range": 0.3,  # so much that the parts hear one another
+    "initializer_range": 0.3,  # so large that the output of each part changes the next
     "speech_encoder_layers": 1,
     "speech_encoder_attention_heads": 2,
     "speech_encoder_intermediate_size": 16,

@@ -57,7 +57,7 @@ def test_positions_have_the_frames_of_the_word_they_predict(
     expected[fiel - 1 : len(pieces) - 1] = int(1.2 / 0.16)
     assert batch.first[0].tolist() == expected.tolist()
     assert int(batch.last[0, das - 1]) == int(1.0 / 0.16)
-    assert batch.first[0, -1] == -1  # the end was said nowhere
+    assert batch.first[0, -1] == -1  # the end has no frame
 
 
 def test_the_guide_is_the_mass_on_the_word_where_there_is_one() -> None:
@@ -113,16 +113,18 @@ def test_the_layer_below_is_guided_to_the_word_that_is_fed(
     batch = objective.batch(excerpts[:1])
     frames = int(batch.last.max()) + 2
     fed = torch.nn.functional.one_hot(batch.first.roll(1, dims=1).clamp_min(0), frames).float()
-    said = torch.nn.functional.one_hot(batch.first.clamp_min(0), frames).float()
+    guide_weights = torch.nn.functional.one_hot(batch.first.clamp_min(0), frames).float()
     states = torch.zeros(*batch.first.shape, speaking.decoder.width)
-    told = SimpleNamespace(last_hidden_state=states, cross_attentions=(fed[:, None], said[:, None]))
-    monkeypatch.setattr(speaking.decoder.module, "forward", lambda **given: told)
+    outputs = SimpleNamespace(
+        last_hidden_state=states, cross_attentions=(fed[:, None], guide_weights[:, None])
+    )
+    monkeypatch.setattr(speaking.decoder.module, "forward", lambda **given: outputs)
     with torch.no_grad():
         losses = objective.losses(speaking, batch)
     torch.testing.assert_close(losses["guide"], torch.tensor(0.0))
     torch.testing.assert_close(losses["own"], torch.tensor(0.0))
     swapped = SimpleNamespace(
-        last_hidden_state=states, cross_attentions=(said[:, None], said[:, None])
+        last_hidden_state=states, cross_attentions=(guide_weights[:, None], guide_weights[:, None])
     )
     monkeypatch.setattr(speaking.decoder.module, "forward", lambda **given: swapped)
     with torch.no_grad():
