@@ -76,10 +76,10 @@ def row(
 
 @pytest.fixture
 def stream(talk: Talk) -> ReportStream:
-    written = instance("eins", "zwei", HOSTILE, "drei", delays=(2.0, 2.0, 4.0, 5.0))
+    hypothesis = instance("eins", "zwei", HOSTILE, "drei", delays=(2.0, 2.0, 4.0, 5.0))
     first = ReportSegment(0.5, 2.0, f"one {HOSTILE}", "eins zwei", "eins zwei")
     return ReportStream(
-        0, written, talk, (first, ReportSegment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei"))
+        0, hypothesis, talk, (first, ReportSegment(3.0, 2.0, "three", HOSTILE, f"{HOSTILE} drei"))
     )
 
 
@@ -117,7 +117,7 @@ class Page(HTMLParser):
         return json.loads(self.scripts["report-data"])
 
 
-def written(path: Path, rows: list[Row], streams: list[ReportStream], **options: Any) -> Page:
+def write_page(path: Path, rows: list[Row], streams: list[ReportStream], **options: Any) -> Page:
     size = write_report(
         path, rows=rows, streams=streams, title="Minitalks <i>", context=CONTEXT, **options
     )
@@ -127,7 +127,7 @@ def written(path: Path, rows: list[Row], streams: list[ReportStream], **options:
 
 
 def test_page_is_self_contained_and_under_its_policy(tmp_path: Path, stream: ReportStream) -> None:
-    page = written(tmp_path / "report.html", [row()], [stream])
+    page = write_page(tmp_path / "report.html", [row()], [stream])
     for tag, attributes in page.tags:
         assert "src" not in attributes, tag
         assert str(attributes.get("href", "#")).startswith(("#", "data:,")), tag
@@ -142,7 +142,7 @@ def test_page_is_self_contained_and_under_its_policy(tmp_path: Path, stream: Rep
 
 
 def test_hostile_text_stays_text(tmp_path: Path, stream: ReportStream) -> None:
-    page = written(tmp_path / "report.html", [row(flags=(HOSTILE,))], [stream])
+    page = write_page(tmp_path / "report.html", [row(flags=(HOSTILE,))], [stream])
     assert set(page.scripts) == {"audio-0", "report-data", "code"}
     assert page.data["streams"][0]["units"] == ["eins", "zwei", HOSTILE, "drei"]
     assert page.data["talks"][0]["words"][1] == [HOSTILE, 1.0, 1.5]
@@ -159,7 +159,7 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
         row(1, flags=("writes nothing before the end",)),
         row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None),
     ]
-    page = written(tmp_path / "report.html", rows, [])
+    page = write_page(tmp_path / "report.html", rows, [])
     assert "Flagged: writes nothing before the end" in page.text
     assert "offline upper bound, no latency" in page.text
     values = [attributes["data-value"] for tag, attributes in page.tags if tag == "td"]
@@ -174,8 +174,8 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
 
 
 def test_the_page_s_table_and_axes_have_speech_where_it_was_scored(tmp_path: Path) -> None:
-    spoken = row(4, ASR_BLEU=40.0, StartOffset=1.25, StartOffset_CA=1.5, SpeechOverlap=10.0)
-    page = written(tmp_path / "report.html", [spoken, row(2)], [])
+    speech_row = row(4, ASR_BLEU=40.0, StartOffset=1.25, StartOffset_CA=1.5, SpeechOverlap=10.0)
+    page = write_page(tmp_path / "report.html", [speech_row, row(2)], [])
     heads = [a["data-score"] for tag, a in page.tags if tag == "button" and a.get("data-score")]
     assert heads[:7] == [
         "BLEU",
@@ -190,19 +190,19 @@ def test_the_page_s_table_and_axes_have_speech_where_it_was_scored(tmp_path: Pat
         "quality": ["BLEU", "ASR_BLEU"],
         "latency": ["StreamLAAL", "StartOffset"],
     }
-    assert "ASR_BLEU" not in written(tmp_path / "text.html", [row()], []).text
+    assert "ASR_BLEU" not in write_page(tmp_path / "text.html", [row()], []).text
 
 
 def test_an_oracle_s_ellipses_are_explained(tmp_path: Path) -> None:
     sentence = "… replaces a word that depends on later source words"
-    assert sentence in written(tmp_path / "with.html", [row(), row(3, kind="oracle")], []).text
-    assert sentence not in written(tmp_path / "without.html", [row()], []).text
+    assert sentence in write_page(tmp_path / "with.html", [row(), row(3, kind="oracle")], []).text
+    assert sentence not in write_page(tmp_path / "without.html", [row()], []).text
 
 
 def test_audio_is_the_talk_s_part_of_its_file_and_small(
     tmp_path: Path, stream: ReportStream
 ) -> None:
-    page = written(tmp_path / "report.html", [row()], [stream])
+    page = write_page(tmp_path / "report.html", [row()], [stream])
     packed = base64.b64decode(page.scripts["audio-0"])
     samples, rate = soundfile.read(io.BytesIO(packed))
     assert rate == 16_000
@@ -215,14 +215,16 @@ def test_the_page_stays_under_its_size_limit_and_notes_omissions(
     tmp_path: Path, stream: ReportStream
 ) -> None:
     other = replace(stream, talk=replace(stream.talk, name="second"))
-    bare = written(tmp_path / "bare.html", [row()], [stream, other], audio_talks=0)
+    bare = write_page(tmp_path / "bare.html", [row()], [stream, other], audio_talks=0)
     assert [talk["audio"] for talk in bare.data["talks"]] == [False, False]
     size = (tmp_path / "bare.html").stat().st_size
-    limited = written(tmp_path / "limited.html", [row()], [stream, other], max_bytes=size + 30_000)
+    limited = write_page(
+        tmp_path / "limited.html", [row()], [stream, other], max_bytes=size + 30_000
+    )
     assert [talk["audio"] for talk in limited.data["talks"]] == [True, False]
     assert (tmp_path / "limited.html").stat().st_size <= size + 30_000
     assert "audio-1" not in limited.scripts
-    one = written(tmp_path / "one.html", [row()], [stream, other], audio_talks=1)
+    one = write_page(tmp_path / "one.html", [row()], [stream, other], audio_talks=1)
     assert [talk["audio"] for talk in one.data["talks"]] == [True, False]
 
 
@@ -231,12 +233,12 @@ def test_missing_audio_is_a_sentence_and_leaves_no_page(
 ) -> None:
     lost = replace(stream, talk=replace(stream.talk, audio=tmp_path / "lost.wav"))
     with pytest.raises(ZooError, match="lost"):
-        written(tmp_path / "report.html", [row()], [lost])
+        write_page(tmp_path / "report.html", [row()], [lost])
     assert not (tmp_path / "report.html").exists()
 
 
 def test_lag_is_the_delay_behind_an_even_pace(stream: ReportStream) -> None:
-    # segment 1: 2 s for 2 units, due at 0.5 and 1.5; segment 2: 2 s for max(2 written,
+    # segment 1: 2 s for 2 units, due at 0.5 and 1.5; segment 2: 2 s for max(2 emitted,
     # 1 reference), due at 3 and 4
     assert lags(stream) == pytest.approx([1.5, 0.5, 1.0, 1.0])
 
@@ -251,31 +253,31 @@ def test_units_that_are_not_the_hypotheses_get_no_lag(stream: ReportStream) -> N
 
 def test_characters_keep_the_gaps_of_foreign_words(talk: Talk) -> None:
     characters = tuple("你好JoZhou")
-    written = instance(*characters, delays=(2.0,) * 8, unit="char", text="你好 Jo Zhou")
+    hypothesis = instance(*characters, delays=(2.0,) * 8, unit="char", text="你好 Jo Zhou")
     segments = (
         ReportSegment(0.5, 2.0, "s", "你好", "你好Jo Zhou"),
         ReportSegment(3.0, 2.0, "t", "", ""),
     )
-    encoded = payload([row()], [ReportStream(0, written, talk, segments)])["streams"][0]
+    encoded = payload([row()], [ReportStream(0, hypothesis, talk, segments)])["streams"][0]
     assert "".join(encoded["units"]) == "你好 Jo Zhou"
     assert (encoded["counts"], encoded["separator"]) == ([8, 0], "")
 
 
-def test_payload_stores_talks_and_writes_once(stream: ReportStream) -> None:
+def test_payload_stores_talks_and_emissions_once(stream: ReportStream) -> None:
     data = payload([row(1), row(2)], [stream, replace(stream, row=1)])
     assert (len(data["talks"]), len(data["references"]), len(data["streams"])) == (1, 1, 2)
-    assert data["streams"][0]["writes"] == [[2, 2.0, 2.25], [1, 4.0, 4.25], [1, 5.0, 5.25]]
+    assert data["streams"][0]["emissions"] == [[2, 2.0, 2.25], [1, 4.0, 4.25], [1, 5.0, 5.25]]
     assert data["axes"] == {"quality": ["BLEU"], "latency": ["StreamLAAL"]}
 
 
 def test_a_talk_of_nothing_and_no_rows_are_legal(tmp_path: Path, talk: Talk) -> None:
     silent = ReportStream(0, instance(delays=()), talk)
-    assert written(tmp_path / "report.html", [row()], [silent]).data["streams"][0]["units"] == []
-    assert written(tmp_path / "report.html", [], []).data["rows"] == []
+    assert write_page(tmp_path / "report.html", [row()], [silent]).data["streams"][0]["units"] == []
+    assert write_page(tmp_path / "report.html", [], []).data["rows"] == []
 
 
 @pytest.fixture
-def speaking(stream: ReportStream) -> ReportStream:
+def speech_stream(stream: ReportStream) -> ReportStream:
     """The second piece waits for the first and goes on after the talk."""
     speech = (
         SpeechOutput(torch.ones(48_000), 2.0, 2.25, 0, f"eins zwei {HOSTILE}"),
@@ -285,21 +287,21 @@ def speaking(stream: ReportStream) -> ReportStream:
 
 
 def test_target_speech_is_played_from_files_next_to_the_page(
-    tmp_path: Path, speaking: ReportStream
+    tmp_path: Path, speech_stream: ReportStream
 ) -> None:
-    there = replace(row(), instances="instances/00-simulu f2/instances.log")
-    page = written(tmp_path / "report.html", [there], [speaking])
+    row_with_speech = replace(row(), instances="instances/00-simulu f2/instances.log")
+    page = write_page(tmp_path / "report.html", [row_with_speech], [speech_stream])
     folder = "instances/00-simulu%20f2/speech/"  # addresses: the file's own % is escaped, too
     assert page.data["streams"][0]["speech"] == {
         "target": f"{folder}talk%20%253C1%253E.target.wav",
         "both": f"{folder}talk%20%253C1%253E.mix.wav",
         "pieces": [[2.0, 3.0, 2.25, f"eins zwei {HOSTILE}"], [5.0, 1.5, 9.0, "drei"]],
     }
-    unheard = replace(speaking, talk=replace(speaking.talk, audio=None))
-    assert payload([there], [unheard])["streams"][0]["speech"]["both"] is None
+    without_audio = replace(speech_stream, talk=replace(speech_stream.talk, audio=None))
+    assert payload([row_with_speech], [without_audio])["streams"][0]["speech"]["both"] is None
 
 
-def test_a_row_that_only_writes_has_no_speech(stream: ReportStream) -> None:
+def test_a_text_row_has_no_speech(stream: ReportStream) -> None:
     assert payload([row()], [stream])["streams"][0]["speech"] is None
 
 
@@ -322,7 +324,9 @@ addEventListener("load", () => {
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
 def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     path = tmp_path / "report.html"
-    written(path, [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)], [stream])
+    write_page(
+        path, [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)], [stream]
+    )
     path.write_text(path.read_text(encoding="utf-8").replace("</head>", PROBE, 1), encoding="utf-8")
     command = [
         str(BROWSER),
@@ -344,22 +348,22 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     assert len(re.findall('<span class="word lag-[0-4]', dom)) == 4
     assert "0:06 / 0:06" in dom
     assert '<fieldset class="switch" id="sound" hidden="">' in dom
-    assert 'class="voice' not in dom
+    assert 'class="piece' not in dom
 
 
-SPEAKING = """<script>
+SPEECH_SCRIPT = """<script>
 addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
 addEventListener("securitypolicyviolation", (event) =>
   document.body.setAttribute("data-refused", event.blockedURI));
 addEventListener("load", async () => {
   const played = [];
   const note = () => document.querySelector("#sound-note").textContent;
-  document.querySelector("#timeline .voice").click();
+  document.querySelector("#timeline .piece").click();
   for (const side of ["source", "target", "both"]) {
     document.querySelector(`input[name="sound"][value="${side}"]`).click();
     await new Promise((done) => setTimeout(done, 300));
     const time = document.querySelector("#time").textContent;
-    played.push(`${side} ${time} ${note() ? "missing" : "there"}`);
+    played.push(`${side} ${time} ${note() ? "missing" : "ready"}`);
   }
   document.body.setAttribute("data-played", played.join(", "));
 });
@@ -367,16 +371,18 @@ addEventListener("load", async () => {
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-def test_speech_is_played_and_drawn_in_a_browser(tmp_path: Path, speaking: ReportStream) -> None:
+def test_speech_is_played_and_drawn_in_a_browser(
+    tmp_path: Path, speech_stream: ReportStream
+) -> None:
     path = tmp_path / "report.html"
-    there = replace(row(), instances="instances/00-simulu f2/instances.log")
-    written(path, [there], [speaking])
-    log = tmp_path / there.instances
+    row_with_speech = replace(row(), instances="instances/00-simulu f2/instances.log")
+    write_page(path, [row_with_speech], [speech_stream])
+    log = tmp_path / row_with_speech.instances
     log.parent.mkdir(parents=True)
-    write_speech(log.parent, [speaking.instance], [speaking.talk])
+    write_speech(log.parent, [speech_stream.instance], [speech_stream.talk])
     (log.parent / mix_file("talk <1>")).unlink()
     path.write_text(
-        path.read_text(encoding="utf-8").replace("</head>", SPEAKING, 1), encoding="utf-8"
+        path.read_text(encoding="utf-8").replace("</head>", SPEECH_SCRIPT, 1), encoding="utf-8"
     )
     command = [
         str(BROWSER),
@@ -393,10 +399,10 @@ def test_speech_is_played_and_drawn_in_a_browser(tmp_path: Path, speaking: Repor
     ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert not re.search("<body[^>]*data-(failed|refused)", dom)
-    # A click on the first piece goes to 2 s, and the position stays there; the mix is the deleted
+    # A click on the first piece goes to 2 s, and the position is kept; the mix is the deleted
     # file.
     assert (
-        'data-played="source 0:02 / 0:06 there, target 0:02 / 0:06 there, both 0:02 / 0:06 missing"'
+        'data-played="source 0:02 / 0:06 ready, target 0:02 / 0:06 ready, both 0:02 / 0:06 missing"'
         in dom
     )
-    assert len(re.findall('<span class="voice', dom)) == 2
+    assert len(re.findall('<span class="piece', dom)) == 2

@@ -72,15 +72,15 @@ def test_quality_can_be_another_score(tmp_path: Path) -> None:
 
 
 def test_speech_has_a_panel_of_its_own_where_some_was_recognised(tmp_path: Path) -> None:
-    spoken = [
+    speech_rows = [
         replace(found, scores={**found.scores, "ASR_BLEU": bleu - 5, "StartOffset": offset})
         for found, bleu, offset in ((ROWS[0], 70.0, 1.4), (ROWS[1], 80.0, 2.1))
     ]
-    words = texts(plot_curves((*spoken, *ROWS[3:]), tmp_path / "curves")[1])
+    words = texts(plot_curves((*speech_rows, *ROWS[3:]), tmp_path / "curves")[1])
     assert {"StartOffset (s)", "ASR_BLEU", "minitalks tst, en-de: speech"} <= set(words)
     assert [words.count(label) for label in ("m=1", "m=2", "m=3 !")] == [
         3,
         3,
         2,
-    ]  # "other" only writes
+    ]  # "other" has no speech
     assert "ASR_BLEU" not in texts(plot_curves(ROWS, tmp_path / "text")[1])

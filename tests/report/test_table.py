@@ -118,8 +118,8 @@ def test_test_sets_are_never_mixed() -> None:
 
 
 def test_speech_columns_appear_only_for_speech_output() -> None:
-    spoken = row("simulu", 4, ASR_BLEU=71.26, ASR_WER=2.5, StartOffset=1.875)
-    text = printed(100, (*ROWS, spoken))
+    speech_row = row("simulu", 4, ASR_BLEU=71.26, ASR_WER=2.5, StartOffset=1.875)
+    text = printed(100, (*ROWS, speech_row))
     assert max(map(len, text.splitlines())) <= 100
     line = next(line for line in text.splitlines() if "simulu" in line)
     assert line.split() == [
@@ -141,5 +141,5 @@ def test_speech_columns_appear_only_for_speech_output() -> None:
     )  # no recogniser was at hand
     assert "ASR" not in unheard
     assert "1.88" in unheard
-    narrow = next(line for line in printed(60, (spoken,)).splitlines() if "simulu" in line)
+    narrow = next(line for line in printed(60, (speech_row,)).splitlines() if "simulu" in line)
     assert narrow.split() == ["simulu", "m=4", "80.0", "71.3", "1.23"]

@@ -210,7 +210,7 @@ def _stream(
         "aware": bool(instance.elapsed),
         "convention": instance.convention + (", batched" if instance.batched else ""),
         "units": _spaced(instance),
-        "writes": list(_writes(instance)),
+        "emissions": list(_emissions(instance)),
         "lags": [lag if lag is None else round(lag, 2) for lag in lags(stream)],
         "counts": counts,
         "hypotheses": hypotheses,
@@ -246,7 +246,7 @@ def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:
     }
 
 
-def _writes(instance: Instance) -> Iterator[list[float]]:
+def _emissions(instance: Instance) -> Iterator[list[float]]:
     """Yield [number of units, delay, elapsed time] of consecutive units with equal times."""
     elapsed_times = instance.elapsed or instance.delays
     for (delay, elapsed), units in groupby(zip(instance.delays, elapsed_times, strict=True)):

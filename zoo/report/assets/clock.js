@@ -24,11 +24,11 @@ function sourceUrl(talk) {
   return URL.createObjectURL(new Blob([bytes], { type: "audio/mpeg" }));
 }
 
-// Selects source and target audio, or one of them; another one where the wanted one is missing.
-function selectSound(wanted, playing = clock.playing) {
+// Selects source and target audio, or one of them; an available choice if the selected choice has no audio.
+function selectSound(selected, playing = clock.playing) {
   pause();
-  clock.sound = wanted;
-  const available = clock.sounds[wanted] ? wanted : ["both", "source", "target"].find((name) => clock.sounds[name]);
+  clock.sound = selected;
+  const available = clock.sounds[selected] ? selected : ["both", "source", "target"].find((name) => clock.sounds[name]);
   clock.audio = available ? new Audio(clock.sounds[available]) : null;
   for (const input of document.querySelectorAll('input[name="sound"]')) input.checked = input.value === available;
   byId("sound-note").textContent = "";
@@ -98,7 +98,7 @@ function showPlaying() {
 
 function setUpClock() {
   byId("play").addEventListener("click", () => (clock.playing ? pause() : play()));
-  radios("sound", (wanted) => selectSound(wanted));
+  radios("sound", (selected) => selectSound(selected));
   byId("seek").addEventListener("input", (event) => seek(Number(event.target.value)));
   byId("speed").addEventListener("change", (event) => clock.audio && (clock.audio.playbackRate = Number(event.target.value)));
   onTime((time) => {

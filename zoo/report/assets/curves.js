@@ -114,7 +114,7 @@ function drawPoint(layer, point, x, y, oracle) {
   mark.addEventListener("blur", hideTip);
 }
 
-// A long knob name would cover its neighbours: the value says enough, the tip has the rest.
+// Only the value of the knob is drawn, a long name would cover other labels; the tip shows both.
 function knobText(row) {
   const [name] = row.knob.split("=");
   return name.length > 2 ? row.knob.slice(name.length + 1) : row.knob;

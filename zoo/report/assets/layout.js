@@ -1,6 +1,6 @@
-// Where words stand on the timeline: pixels from times, lanes from measured widths. Draws nothing.
+// Positions of words on the timeline: pixels from times, lanes from measured widths.
 const GAP = 7; // pixels between words
-const MOST_LINES = 10; // lines one write may take before the rest is folded
+const MOST_LINES = 10; // largest number of lines of one emission; further lines are folded
 const measured = new Map();
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -22,7 +22,7 @@ function freeLane(ends, x, count) {
   }
 }
 
-// Spoken words: {x, width, lane, text, start, end}.
+// Source words: {x, width, lane, text, start, end}.
 function layoutSource(words, zoom, font) {
   const ends = [];
   const items = words.map(([text, start, end]) => {
@@ -34,34 +34,34 @@ function layoutSource(words, zoom, font) {
   return { items, lanes: Math.max(1, ends.length) };
 }
 
-// Units written at one moment flow as text from that moment on: {x, lane, width, text, unit, time}.
-function layoutWritten(view, zoom, font) {
+// Units with the same emission time form lines of text that start at this time: {x, lane, width, text, unit, time}.
+function layoutTarget(view, zoom, font) {
   const ends = [];
   const items = [];
-  const writes = [];
-  const sorted = [...view.writes].sort((a, b) => a.time - b.time);
-  sorted.forEach((write, place) => {
-    const x = write.time * zoom;
+  const emissions = [];
+  const sorted = [...view.emissions].sort((a, b) => a.time - b.time);
+  sorted.forEach((emission, place) => {
+    const x = emission.time * zoom;
     const room = place + 1 < sorted.length ? sorted[place + 1].time * zoom - x - GAP : 320;
-    const lines = flow(write, view, font, room);
+    const lines = flow(emission, view, font, room);
     const shown = lines.slice(0, MOST_LINES);
     const lane = freeLane(ends, x, shown.length);
     shown.forEach((line, index) => {
-      for (const word of line.words) items.push({ ...word, x: x + word.left, lane: lane + index, time: write.time });
+      for (const word of line.words) items.push({ ...word, x: x + word.left, lane: lane + index, time: emission.time });
       ends[lane + index] = x + line.width + GAP;
     });
     const folded = lines.slice(MOST_LINES).reduce((sum, line) => sum + line.words.length, 0);
-    writes.push({ x, lane, lines: shown.length, folded, width: Math.max(...shown.map((line) => line.width)), first: write.first });
+    emissions.push({ x, lane, lines: shown.length, folded, width: Math.max(...shown.map((line) => line.width)), first: emission.first });
   });
-  return { items, writes, lanes: Math.max(1, ends.length) };
+  return { items, emissions, lanes: Math.max(1, ends.length) };
 }
 
-function flow(write, view, font, room) {
+function flow(emission, view, font, room) {
   const space = view.separator ? textWidth(" ", font) + 2 : 0;
   let lines = [];
   for (const width of [Math.max(room, 84), 160, 280, 480]) {
     lines = [{ words: [], width: 0 }];
-    for (let unit = write.first; unit < write.first + write.count; unit += 1) {
+    for (let unit = emission.first; unit < emission.first + emission.count; unit += 1) {
       const wide = textWidth(view.units[unit], font) + (view.separator ? 4 : 1);
       let line = lines[lines.length - 1];
       if (line.words.length && line.width + space + wide > width) lines.push((line = { words: [], width: 0 }));

@@ -4,12 +4,12 @@ const state = { talk: 0, row: 0, mode: "ideal", view: null };
 function makeView(stream) {
   const talk = data.talks[stream.talk];
   const view = { ...stream, ...talk, target: data.rows[stream.row].target, references: data.references[stream.references] };
-  Object.assign(view, { delays: [], elapsed: [], writes: [], segmentOf: [] });
+  Object.assign(view, { delays: [], elapsed: [], emissions: [], segmentOf: [] });
   const aware = state.mode === "aware" && stream.aware;
   let first = 0;
-  for (const [count, delay, elapsed] of stream.writes) {
+  for (const [count, delay, elapsed] of stream.emissions) {
     const time = aware ? elapsed : delay;
-    view.writes.push({ first, count, time });
+    view.emissions.push({ first, count, time });
     for (let unit = 0; unit < count; unit += 1) {
       view.delays.push(delay);
       view.elapsed.push(elapsed);
@@ -70,13 +70,13 @@ function moveCaptions(time) {
   const { view } = state;
   const narrow = innerWidth < 600;
   const received = view.words.filter(([, , end]) => end <= time + 0.05).map(([text]) => text);
-  const spoken = received.length ? received : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
-  const written = view.units.filter((_, unit) => view.times[unit] <= time + 0.001);
+  const sourceWords = received.length ? received : view.segments.filter(([offset]) => offset < time).slice(-1).map((segment) => segment[2]);
+  const targetUnits = view.units.filter((_, unit) => view.times[unit] <= time + 0.001);
   const most = view.separator ? (narrow ? 7 : 14) : narrow ? 20 : 44;
   const idle = !clock.started;
-  byId("source-caption").textContent = idle ? "Press play or click a word: the source words appear here," : lastWords(spoken, narrow ? 7 : 16).join(" ");
-  byId("target-caption").textContent = idle ? "and the translation appears here." : lastWords(written, most).join(view.separator) || "no translation yet";
-  byId("target-caption").classList.toggle("idle", idle || !written.length);
+  byId("source-caption").textContent = idle ? "Press play or click a word: the source words appear here," : lastWords(sourceWords, narrow ? 7 : 16).join(" ");
+  byId("target-caption").textContent = idle ? "and the translation appears here." : lastWords(targetUnits, most).join(view.separator) || "no translation yet";
+  byId("target-caption").classList.toggle("idle", idle || !targetUnits.length);
 }
 
 function setUpTalks() {
@@ -84,7 +84,7 @@ function setUpTalks() {
     byId("talks").replaceChildren();
     return;
   }
-  const wanted = new URLSearchParams(location.hash.slice(1));
+  const parameters = new URLSearchParams(location.hash.slice(1));
   options(byId("talk"), data.talks.map((talk, index) => [index, `${talk.name} (${minutes(talk.duration)})${talk.audio ? "" : ", no audio"}`]));
   setUpClock();
   setUpTimeline();
@@ -92,15 +92,15 @@ function setUpTalks() {
   byId("talk").addEventListener("change", (event) => { state.talk = Number(event.target.value); listRows(); showStream(); });
   byId("row").addEventListener("change", (event) => { state.row = Number(event.target.value); showStream(); });
   radios("clock", (value) => { state.mode = value; showStream(); });
-  state.talk = clamp(Number(wanted.get("talk") ?? 0) || 0, 0, data.talks.length - 1);
-  state.row = Number(wanted.get("row") ?? -1);
-  state.mode = wanted.get("clock") === "aware" ? "aware" : "ideal";
+  state.talk = clamp(Number(parameters.get("talk") ?? 0) || 0, 0, data.talks.length - 1);
+  state.row = Number(parameters.get("row") ?? -1);
+  state.mode = parameters.get("clock") === "aware" ? "aware" : "ideal";
   document.querySelector(`input[name="clock"][value="${state.mode}"]`).checked = true;
   byId("talk").value = String(state.talk);
   listRows();
   showStream();
   onWidth(byId("overview"), () => { drawOverview(state.view, seek); moveTimeline(clock.time); });
-  if (wanted.has("t")) seek(Number(wanted.get("t")) || 0);
+  if (parameters.has("t")) seek(Number(parameters.get("t")) || 0);
 }
 
 setUpChart();

@@ -4,14 +4,14 @@ function drawOverview(view, go) {
   holder.replaceChildren();
   const width = Math.max(280, holder.clientWidth);
   const height = 96;
-  const known = view.lags.filter((lag) => lag !== null).sort((a, b) => a - b);
-  if (!known.length) {
-    build(holder, "p", { class: "empty" }, view.units.length ? "The lag is not known: the re-segmented hypotheses differ from the emitted words." : "Nothing was emitted.");
+  const lags = view.lags.filter((lag) => lag !== null).sort((a, b) => a - b);
+  if (!lags.length) {
+    build(holder, "p", { class: "empty" }, view.units.length ? "The lag is undefined: the re-segmented hypotheses differ from the emitted words." : "Nothing was emitted.");
     return;
   }
   const box = { left: 30, right: width - 8, top: 8, bottom: height - 18 };
-  const most = Math.max(3, known[Math.floor(known.length * 0.99)]) * 1.05;
-  const least = Math.min(0, known[Math.floor(known.length * 0.01)]);
+  const most = Math.max(3, lags[Math.floor(lags.length * 0.99)]) * 1.05;
+  const least = Math.min(0, lags[Math.floor(lags.length * 0.01)]);
   const x = (time) => box.left + (clamp(time, 0, view.duration) / view.duration) * (box.right - box.left);
   const y = (lag) => box.bottom - ((clamp(lag, least, most) - least) / (most - least)) * (box.bottom - box.top);
   const svg = build(holder, "svg:svg", { width, height, "aria-hidden": "true" });

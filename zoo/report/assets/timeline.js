@@ -2,7 +2,7 @@
 // Only elements near the visible window are in the document.
 const LANE = 22;
 const TOP = 40; // axis and segment numbers
-const timeline = { zoom: innerWidth < 600 ? 96 : 128, view: null, layout: null, from: 0, to: 0, words: [], voices: [], head: null };
+const timeline = { zoom: innerWidth < 600 ? 96 : 128, view: null, layout: null, from: 0, to: 0, words: [], pieces: [], head: null };
 
 function showTimeline(view, keep = null) {
   const holder = byId("timeline");
@@ -10,16 +10,16 @@ function showTimeline(view, keep = null) {
   const font = `${style.fontSize} ${style.fontFamily}`;
   const centre = keep ?? 0;
   const source = layoutSource(view.words, timeline.zoom, font);
-  const written = layoutWritten(view, timeline.zoom, font);
-  const voice = TOP + (view.words.length ? source.lanes : 1) * LANE + 26;
-  const split = voice + (view.pieces.length ? LANE + 24 : 0);
-  Object.assign(timeline, { view, layout: { source, written, voice, split, height: split + 20 + (written.lanes + (written.writes.some((write) => write.folded) ? 1 : 0)) * LANE } });
+  const target = layoutTarget(view, timeline.zoom, font);
+  const speech = TOP + (view.words.length ? source.lanes : 1) * LANE + 26;
+  const split = speech + (view.pieces.length ? LANE + 24 : 0);
+  Object.assign(timeline, { view, layout: { source, target, speech, split, height: split + 20 + (target.lanes + (target.emissions.some((emission) => emission.folded) ? 1 : 0)) * LANE } });
   holder.replaceChildren();
-  const last = Math.max(view.end, ...written.items.slice(-40).map((item) => (item.x + item.width) / timeline.zoom));
+  const last = Math.max(view.end, ...target.items.slice(-40).map((item) => (item.x + item.width) / timeline.zoom));
   timeline.sheet = build(holder, "div", { class: "sheet", style: `width:${Math.ceil(last * timeline.zoom) + 24}px;height:${timeline.layout.height}px` });
   timeline.content = build(timeline.sheet, "div");
   timeline.head = build(timeline.sheet, "div", { class: "playhead" });
-  const lanes = [["source", TOP - 2 - 18], ["target speech", voice - 4], ["target", split - 4]];
+  const lanes = [["source", TOP - 2 - 18], ["target speech", speech - 4], ["target", split - 4]];
   for (const [text, top] of view.pieces.length ? lanes : [lanes[0], lanes[2]]) {
     build(timeline.sheet, "span", { class: "lane-name", style: `margin-top:${top}px` }, text);
   }
@@ -38,15 +38,15 @@ function renderWindow() {
   timeline.from = Math.max(0, left - width);
   timeline.to = left + 2 * width;
   const parts = document.createDocumentFragment();
-  const seen = (x, right) => right >= timeline.from && x <= timeline.to;
+  const isVisible = (x, right) => right >= timeline.from && x <= timeline.to;
   drawRuler(parts);
-  drawBands(parts, seen);
-  drawSource(parts, seen);
-  drawWrites(parts, seen);
-  timeline.voices = drawVoices(parts, seen);
-  timeline.words = timeline.layout.written.items.filter((item) => seen(item.x, item.x + item.width)).map((item) => drawWord(parts, item));
+  drawBands(parts, isVisible);
+  drawSource(parts, isVisible);
+  drawEmissions(parts, isVisible);
+  timeline.pieces = drawSpeech(parts, isVisible);
+  timeline.words = timeline.layout.target.items.filter((item) => isVisible(item.x, item.x + item.width)).map((item) => drawWord(parts, item));
   timeline.content.replaceChildren(parts);
-  markWritten(clock.time);
+  markEmitted(clock.time);
 }
 
 function drawRuler(parts) {
@@ -58,46 +58,46 @@ function drawRuler(parts) {
   }
 }
 
-function drawBands(parts, seen) {
+function drawBands(parts, isVisible) {
   const { zoom, view, layout } = timeline;
   view.segments.forEach(([offset, duration, source], index) => {
-    if (!seen(offset * zoom, (offset + duration) * zoom)) return;
+    if (!isVisible(offset * zoom, (offset + duration) * zoom)) return;
     const band = build(parts, "div", { class: "band", style: `left:${offset * zoom}px;width:${duration * zoom}px;height:${layout.height - 20}px` });
     build(band, "span", { class: "band-number" }, `${index + 1}`);
     if (!view.words.length) build(band, "span", { class: "band-text", title: source, dir: "auto" }, source);
   });
 }
 
-function drawSource(parts, seen) {
+function drawSource(parts, isVisible) {
   for (const item of timeline.layout.source.items) {
-    if (!seen(item.x, item.right)) continue;
+    if (!isVisible(item.x, item.right)) continue;
     const top = TOP + item.lane * LANE;
-    const node = build(parts, "span", { class: "spoken", lang: timeline.view.language, style: `left:${item.x}px;top:${top}px;--width:${item.width}px` }, item.text);
+    const node = build(parts, "span", { class: "source-word", lang: timeline.view.language, style: `left:${item.x}px;top:${top}px;--width:${item.width}px` }, item.text);
     node.addEventListener("click", () => seek(item.start));
-    tipFor(node, () => [item.text, `spoken ${seconds(item.start)} to ${seconds(item.end)}`]);
+    tipFor(node, () => [item.text, `source audio ${seconds(item.start)} to ${seconds(item.end)}`]);
   }
 }
 
-function drawWrites(parts, seen) {
+function drawEmissions(parts, isVisible) {
   const { layout } = timeline;
   const base = layout.split + 18;
-  for (const write of layout.written.writes) {
-    if (!seen(write.x, write.x + write.width)) continue;
-    const bottom = base + (write.lane + write.lines) * LANE;
-    build(parts, "div", { class: "moment", style: `left:${write.x}px;top:${TOP - 2}px;height:${bottom - TOP}px` });
-    if (write.folded) {
-      build(parts, "span", { class: "folded", style: `left:${write.x}px;top:${bottom - 2}px` }, `and ${write.folded} more, see the segments`);
+  for (const emission of layout.target.emissions) {
+    if (!isVisible(emission.x, emission.x + emission.width)) continue;
+    const bottom = base + (emission.lane + emission.lines) * LANE;
+    build(parts, "div", { class: "emission", style: `left:${emission.x}px;top:${TOP - 2}px;height:${bottom - TOP}px` });
+    if (emission.folded) {
+      build(parts, "span", { class: "folded", style: `left:${emission.x}px;top:${bottom - 2}px` }, `and ${emission.folded} more, see the segments`);
     }
   }
 }
 
 // Pieces of target speech from start to end, with their text.
-function drawVoices(parts, seen) {
+function drawSpeech(parts, isVisible) {
   const { zoom, view, layout } = timeline;
-  const near = view.pieces.filter(({ start, duration }) => seen(start * zoom, (start + duration) * zoom));
+  const near = view.pieces.filter(({ start, duration }) => isVisible(start * zoom, (start + duration) * zoom));
   return near.map((piece) => {
     const { start, duration, text } = piece;
-    const node = build(parts, "span", { class: "voice", lang: view.target, dir: "auto", style: `left:${start * zoom}px;top:${layout.voice + 18}px;width:${duration * zoom}px` }, text);
+    const node = build(parts, "span", { class: "piece", lang: view.target, dir: "auto", style: `left:${start * zoom}px;top:${layout.speech + 18}px;width:${duration * zoom}px` }, text);
     node.addEventListener("click", () => seek(start));
     tipFor(node, () => [text, `played ${seconds(start)} to ${seconds(start + duration)}`]);
     return { node, start };
@@ -124,7 +124,7 @@ function unitLines(view, unit) {
   return lines;
 }
 
-// While a written word is pointed at: a line from where an even pace would have written it to where it was written.
+// While the pointer is on a target word: a line from its time at an even pace to its emission time.
 function markLag(item, on) {
   timeline.sheet.querySelector(".lag-line")?.remove();
   const lag = timeline.view.lags[item.unit];
@@ -139,8 +139,8 @@ function tipFor(node, lines, also = () => {}) {
   node.addEventListener("pointerleave", () => { hideTip(); also(false); });
 }
 
-function markWritten(time) {
-  for (const { node, start } of timeline.voices) node.classList.toggle("future", clock.started && start > time + 0.001);
+function markEmitted(time) {
+  for (const { node, start } of timeline.pieces) node.classList.toggle("future", clock.started && start > time + 0.001);
   for (const node of timeline.words) node.classList.toggle("future", clock.started && timeline.view.times[node.dataset.unit] > time + 0.001);
 }
 
@@ -150,7 +150,7 @@ function moveTimeline(time) {
   timeline.head.style.transform = `translateX(${x}px)`;
   const inside = x >= holder.scrollLeft + 24 && x <= holder.scrollLeft + holder.clientWidth * (clock.playing ? 0.8 : 0.97);
   if (!inside && clock.started) holder.scrollLeft = Math.max(0, x - holder.clientWidth * 0.25);
-  markWritten(time);
+  markEmitted(time);
   renderWindow();
 }
 
@@ -193,6 +193,6 @@ function setUpTimeline() {
   byId("in").addEventListener("click", () => zoomTimeline(1.5));
   byId("out").addEventListener("click", () => zoomTimeline(1 / 1.5));
   const scale = byId("scale");
-  build(scale, "span", {}, "A thin line marks the moment of a write; its words run on from there. Lag behind an evenly paced translation:");
+  build(scale, "span", {}, "A thin line marks an emission; its words follow to the right. Lag behind an evenly paced translation:");
   LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
 }
