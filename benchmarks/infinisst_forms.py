@@ -128,10 +128,10 @@ class PlainTurn:
     def _run(self, x: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         model = self.decoder.model
         angles = [part[0] for part in model.rotary_emb(x, self.positions[None])]
-        here = [part[0] for part in model.rotary_emb(x, positions[None])]
+        new_angles = [part[0] for part in model.rotary_emb(x, positions[None])]
         for index, layer in enumerate(model.layers):
             x = x + self._attend(
-                layer.self_attn, layer.input_layernorm(x), index, angles, here, mask
+                layer.self_attn, layer.input_layernorm(x), index, angles, new_angles, mask
             )
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         branches = self.form.shared_prefix and len(self.positions) > self.prefix
@@ -145,14 +145,14 @@ class PlainTurn:
         x: Tensor,
         index: int,
         angles: list[Tensor],
-        here: list[Tensor],
+        new_angles: list[Tensor],
         mask: Tensor | None,
     ) -> Tensor:
         query, key, value = (
             projection(x).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
             for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
-        key = rotate(key, *here) if self.form.rotated_keys else key
+        key = rotate(key, *new_angles) if self.form.rotated_keys else key
         self.cache[index] = torch.cat([self.cache[index], torch.stack([key, value])], dim=3)
         keys, values = self.cache[index]
         keys = keys if self.form.rotated_keys else rotate(keys, *angles)
@@ -161,7 +161,7 @@ class PlainTurn:
             for part in (keys, values)
         )
         attended = F.scaled_dot_product_attention(
-            rotate(query, *here), keys, values, attn_mask=mask
+            rotate(query, *new_angles), keys, values, attn_mask=mask
         )
         return attention.o_proj(attended.transpose(1, 2).flatten(2))
 

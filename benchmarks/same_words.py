@@ -96,15 +96,15 @@ def cases(tree: Path) -> list[Case]:
     """All cases of ``tree``, read from its ``conf/experiment``."""
     experiments = tree / "conf" / "experiment"
     compared = yaml.safe_load((experiments / "benchmark.yaml").read_text())["compare"]
-    streamed = [
+    streaming_cases = [
         Case(f"stream/{name}", "evaluate", tuple(overrides))
         for name, overrides in (compared | BESIDES_BENCHMARK).items()
     ]
-    trained = [
+    training_cases = [
         Case(f"train/{path.stem}", "train", (f"experiment={path.stem}",))
         for path in sorted(experiments.glob("*_minitalks.yaml"))
     ]
-    return streamed + trained
+    return streaming_cases + training_cases
 
 
 def selected(found: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
@@ -232,9 +232,9 @@ def isolated_cache() -> Iterator[Path]:
                 (cache / shared.name).symlink_to(shared.resolve())
         yield cache
         for pattern in SHARED_CACHES:
-            for made in cache.glob(pattern):
-                if not made.is_symlink() and not (user / made.name).exists():
-                    shutil.move(made, user / made.name)
+            for entry in cache.glob(pattern):
+                if not entry.is_symlink() and not (user / entry.name).exists():
+                    shutil.move(entry, user / entry.name)
 
 
 def streamed_result(folder: Path) -> Result:

@@ -102,14 +102,14 @@ class PlainLoop(Backbone):
         prefix = session.prefix_ids.tolist()
         vocabulary = self.words
 
-        def known(ids: list[int]) -> bool:
+        def has_words(ids: list[int]) -> bool:
             return (
                 words is not None
                 and len(ids) >= TOKENS_PER_WORD * words
                 and vocabulary.words([*prefix[-1:], *ids]) >= words
             )
 
-        new, finished = self._generate(session, wave, [*before, *prefix], self._stop(known))
+        new, finished = self._generate(session, wave, [*before, *prefix], self._stop(has_words))
         ids = torch.tensor([*prefix, *new], dtype=torch.long)
         return Hypothesis(
             token_ids=ids[len(prefix) :],
@@ -119,8 +119,8 @@ class PlainLoop(Backbone):
             sentence_ends=vocabulary.sentence_ends(ids),
         )
 
-    def _stop(self, known: Stop) -> Stop | None:
-        return known if self.limited else None
+    def _stop(self, has_words: Stop) -> Stop | None:
+        return has_words if self.limited else None
 
     def _cut(self, ids: list[int]) -> int:
         """Position of the separator in ``ids``, or their number."""

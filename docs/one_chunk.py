@@ -82,15 +82,15 @@ def follow_step(system: StreamingSystem, talk: Talk, *, step: int | None) -> tup
             f"one_chunk.py follows InfiniSST; the system's backbone is {type(backbone).__name__}."
         )
     [source] = sources([talk], system.target_language, chunk_samples=system.chunk_samples)
-    session, received, writes = system.open(talk.name), 0, 0
+    session, received, num_emissions = system.open(talk.name), 0, 0
     for number, chunk in enumerate(mark_final(source.chunks)):
         waiting, state = session.audio.numel(), session.backbone_state
         before = state.kept, state.next_position
         received += chunk.samples.numel()
         with recording_step(backbone) as record:
             [action] = system.step([session], [chunk])
-        writes += bool(action.text)
-        if number == step or (step is None and writes == 2):
+        num_emissions += bool(action.text)
+        if number == step or (step is None and num_emissions == 2):
             begin = (received - chunk.samples.numel()) / SAMPLE_RATE
             end = received / SAMPLE_RATE
             words = [

@@ -46,7 +46,7 @@ def check_arguments(target: Callable[..., Any], values: Mapping[str, Any], *, wh
     for name, value in values.items():
         if name not in parameters and not takes_all:
             raise unknown_choice(
-                "key", f"{where}{name}", [f"{where}{known}" for known in parameters]
+                "key", f"{where}{name}", [f"{where}{parameter}" for parameter in parameters]
             )
         if value == REQUIRED:
             kind = f": {described(hints[name])}" if name in hints else ""

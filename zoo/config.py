@@ -351,9 +351,9 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
     given = overrides()
     declared = [item for item in given if not item.startswith("+")]
     if declared != given:
-        known = [str(key) for key in _composed(config_name, declared)]
+        keys = [str(key) for key in _composed(config_name, declared)]
         for key in cfg:
-            check_choice("key", key, known)
+            check_choice("key", key, keys)
 
 
 def _register() -> None:
@@ -440,7 +440,7 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
     Returns:
         The sentence; empty if the key exists.
     """
-    group, _, inside = key.partition(".")
+    group, _, subkey = key.partition(".")
     found, search = _loader(folder)
     search = [*search, *(item for item in given if item.startswith(SEARCH_PATH))]
     choices_of_groups = []
@@ -451,10 +451,10 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
 
     siblings = _siblings(config_name, key, [*search, *choices_of_groups], folder)
     if siblings is None:  # the parent of the key does not exist either
-        return _unknown_key(config_name, key.rpartition(".")[0], given, folder) if inside else ""
+        return _unknown_key(config_name, key.rpartition(".")[0], given, folder) if subkey else ""
 
     owners = []
-    if inside:
+    if subkey:
         for choice in found.get_group_options(group, overrides=search):
             with contextlib.suppress(ZooError, HydraException, OmegaConfBaseException):
                 # raises if the key does not exist in this choice

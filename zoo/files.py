@@ -40,8 +40,8 @@ def atomic_folder(path: Path, *, keep: bool = False) -> Iterator[Path]:
         keep: whether an existing ``path`` stays and the new folder is dropped (several ranks write
             equal content). Otherwise the new folder takes its place.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as made:
-        new = Path(made) / path.name
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
+        new = Path(temporary) / path.name
         new.mkdir()
         yield new
         replace_folder(new, path, keep=keep)

@@ -121,9 +121,9 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
         }
 
     target = part or located(node[TARGET], where=where)
-    known = arguments(target)
+    parameters = arguments(target)
     given = {
-        name: complete(value, known.get(name), where=f"{where}{name}.")
+        name: complete(value, parameters.get(name), where=f"{where}{name}.")
         for name, value in node.items()
         if name != TARGET
     }
@@ -131,10 +131,10 @@ def _complete_mapping(node: Mapping[Any, Any], argument: Argument | None, where:
     # The default of the argument may be an instance, whose values replace those of the signature.
     instance = argument.default if part and argument else None
     values = dict(given)
-    for name in known.keys() - given.keys():
+    for name in parameters.keys() - given.keys():
         with suppress(TypeError):  # a default that no configuration can contain is left out
-            values[name] = as_plain(getattr(instance, name, known[name].default))
-    ordered = {name: values[name] for name in known if name in values}
+            values[name] = as_plain(getattr(instance, name, parameters[name].default))
+    ordered = {name: values[name] for name in parameters if name in values}
     return {TARGET: path_of(target) if part else node[TARGET], **ordered, **values}
 
 

@@ -76,7 +76,7 @@ def test_wait_k_by_words_writes_word_i_after_k_plus_i_minus_1_source_words() -> 
     answers = [transcript("one", "two", "three", "four", "fi"), hypothesis("w.w.ww", prefix=2)]
     requests, write = by_words(policy, state, stream, answers)
     assert (requests[1].max_words, write) == (2, 3)
-    assert state.written == 3
+    assert state.num_written == 3
 
 
 def test_wait_k_by_words_makes_up_for_words_that_were_not_whole() -> None:
@@ -96,7 +96,7 @@ def test_wait_k_by_words_remembers_words_whose_audio_was_cut() -> None:
     policy = WaitK(k=2, count="words")
     state, stream = policy.open(), session(8)
     by_words(policy, state, stream, [transcript("a", "b", "c", "d"), hypothesis("wwww")])
-    assert (state.words, state.written) == (3, 2)
+    assert (state.words, state.num_written) == (3, 2)
     stream.forget(Cut(frames=5))
     stream.receive(SpeechChunk(torch.zeros(4 * FRAME)))
     answers = [transcript("c", "d"), transcript("c", "d", "e"), hypothesis("wwww", prefix=2)]

@@ -274,14 +274,14 @@ class Speaking(Protocol):
         """Raise ZooError if the vocoder lacks the language or the unit decoder lacks the layer."""
 
     def generate_units(
-        self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
+        self, requests: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
         """Generate the units of each stream's kept and new text.
 
         The text-to-unit decoder attends to ``hypothesis.decoder_states``.
 
         Args:
-            writes: One speech request per stream.
+            requests: One speech request per stream.
             layer: Index of the text-to-unit decoder layer whose cross-attention, averaged over
                 heads, is returned. None returns the mean over all layers.
             close: Whether the decoder state of the end-of-text token is appended, as in offline

@@ -88,9 +88,9 @@ class SpeechToText(EncoderDecoder):
                 "(frames of 40 ms) are supported."
             )
         self.end = int(network.config.eos_token_id)
-        known = {str(self.tokenizer.eos_token): self.end}
+        special_tokens = {str(self.tokenizer.eos_token): self.end}
         check_tokenizer(
-            self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=known
+            self.tokenizer, self.name, scores=network.lm_head.out_features, tokens=special_tokens
         )
         self.spectrogram = Filterbank(extractor.num_mel_bins)
         normalise = extractor.do_ceptral_normalize

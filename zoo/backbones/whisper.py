@@ -110,9 +110,9 @@ class Whisper(EncoderDecoder):
         self.encoder = network.model.encoder
         self.decoder = Decoder(network.model.decoder, network.proj_out)
         self._configure(network.generation_config)
-        known = {str(self.tokenizer.eos_token): self.end} | self.languages
+        special_tokens = {str(self.tokenizer.eos_token): self.end} | self.languages
         check_tokenizer(
-            self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=known
+            self.tokenizer, self.name, scores=network.proj_out.out_features, tokens=special_tokens
         )
 
     def _configure(self, generation: Any) -> None:

@@ -99,10 +99,10 @@ class Aligned:
             )
         path = Path(self.folder) / f"{split}.jsonl"
         if not path.is_file():
-            known = (
+            splits = (
                 ", ".join(sorted(file.stem for file in Path(self.folder).glob("*.jsonl"))) or "none"
             )
-            raise ZooError(f"There is no split {split!r} in {self.folder}; it has: {known}.")
+            raise ZooError(f"There is no split {split!r} in {self.folder}; it has: {splits}.")
         talks = manifest.read(path)[:limit]
         for talk in talks:
             for number, segment in enumerate(talk.segments):

@@ -64,22 +64,22 @@ def _split_folder(root: Path, *, split: str, pair: str) -> Path:
         )
     folder = base / "data" / split
     if not folder.is_dir():
-        known = (
+        splits = (
             ", ".join(sorted(path.name for path in (base / "data").iterdir() if path.is_dir()))
             or "none"
         )
-        raise ZooError(f"MuST-C in {base} has no split {split!r}; it has: {known}.")
+        raise ZooError(f"MuST-C in {base} has no split {split!r}; it has: {splits}.")
     return folder
 
 
 def _talk(path: Path, *, rows: Iterable[tuple[Span, Segment]], source: str) -> Talk:
     ordered = sorted(rows, key=lambda row: row[1].offset)
     length = audio.duration(path)
-    segments = tuple(_inside(segment, path=path, length=length) for _, segment in ordered)
+    segments = tuple(_cut_at_audio_end(segment, path=path, length=length) for _, segment in ordered)
     return Talk(path.stem, path, length, source, segments, voice=ordered[0][0].speaker)
 
 
-def _inside(segment: Segment, *, path: Path, length: Seconds) -> Segment:
+def _cut_at_audio_end(segment: Segment, *, path: Path, length: Seconds) -> Segment:
     """Return a segment that ends at the end of its audio at the latest.
 
     Raises ZooError if the segment does not lie in its audio.

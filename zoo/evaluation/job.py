@@ -318,13 +318,13 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     systems = [row for row in rows if row.kind == "system"]
     # A recorded log may have a convention of its own.
     conventions = sorted({row.settings["convention"] or "no elapsed times" for row in systems})
-    known = {**facts, "convention": ", ".join(conventions)}
+    run_facts = {**facts, "convention": ", ".join(conventions)}
     write_report(
         page,
         rows=rows,
         streams=streams,
         title=f"SimulZoo: {evaluator.corpus}",
-        context=context(known),
+        context=context(run_facts),
     )
 
     tracker.log_image("curves", png)
@@ -350,8 +350,8 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
     Args:
         facts: further facts by name.
     """
-    known = provenance()
-    git, hardware = known["git"], known["hardware"]
+    record = provenance()
+    git, hardware = record["git"], record["hardware"]
     commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
     parts = [
         hardware["cpu"],
@@ -375,9 +375,9 @@ def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
         ("StartOffset", "ASR_BLEU", " speech"),
     ):
         points = [(row.scores.get(latency), row.scores.get(quality)) for row in rows]
-        known = [(x, y) for x, y in points if x is not None and y is not None]
-        if known:
-            axis, values = zip(*known, strict=True)
+        defined = [(x, y) for x, y in points if x is not None and y is not None]
+        if defined:
+            axis, values = zip(*defined, strict=True)
             tracker.log_curve(
                 f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values}
             )

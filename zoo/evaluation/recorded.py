@@ -66,10 +66,10 @@ def match_streams(
     if all_streams:
         for name in streams:
             if name not in names:
-                known = shorten_list(names, SHOWN)
+                available = shorten_list(names, SHOWN)
                 raise ZooError(
                     f"Talk {name!r} of {source.name!r} has no reference; "
-                    f"the talks with references are: {known}."
+                    f"the talks with references are: {available}."
                 )
 
     found = [streams[name] for name in names]

@@ -208,12 +208,12 @@ def _check_ends(outputs: Sequence[Output]) -> Check:
 
 def _check_output(outputs: Sequence[Output]) -> Check:
     """Check that every sentence has output."""
-    written = sum(bool(one.instance.units) for one in outputs)
+    num_outputs = sum(bool(one.instance.units) for one in outputs)
     return Check(
         "sentences with any output",
-        f"{written} of {len(outputs)}",
+        f"{num_outputs} of {len(outputs)}",
         "all",
-        written == len(outputs),
+        num_outputs == len(outputs),
         "adapter or decoder not loaded; another template than in training; silent audio",
     )
 
@@ -221,14 +221,14 @@ def _check_output(outputs: Sequence[Output]) -> Check:
 def _check_pace(outputs: Sequence[Output], target: Language) -> Check:
     """Check the number of units, relative to the references."""
     seconds = sum(one.instance.source_length for one in outputs)
-    written = sum(len(one.instance.units) for one in outputs)
+    num_units = sum(len(one.instance.units) for one in outputs)
     expected = sum(len(target.units(one.reference)) for one in outputs)
     unit = {"word": "words", "char": "characters"}[target.unit]
     return Check(
         f"{unit} per second of speech",
-        f"{written / seconds:.2f}",
+        f"{num_units / seconds:.2f}",
         f"{PACE[0] * expected / seconds:.2f} to {PACE[1] * expected / seconds:.2f}",
-        PACE[0] * expected <= written <= PACE[1] * expected,
+        PACE[0] * expected <= num_units <= PACE[1] * expected,
         "too few: the audio hardly reaches the decoder, see the next line; "
         "too many: turns do not end, or the model comments on the audio",
     )
@@ -289,13 +289,13 @@ def _check_script(outputs: Sequence[Output], target: Language) -> Check:
 
 def _check_copies(outputs: Sequence[Output], target: Language) -> Check:
     """Check the share of source words in the output, relative to the references (names)."""
-    written: list[bool] = []  # for each word of the output, whether the source has it
+    copied: list[bool] = []  # for each word of the output, whether the source has it
     expected: list[bool] = []  # the same for each word of the references
     for one in outputs:
         source = set(_words(one.source))
-        written += [word in source for word in _words(one.instance.text)]
+        copied += [word in source for word in _words(one.instance.text)]
         expected += [word in source for word in _words(one.reference)]
-    share = sum(written) / max(len(written), 1)
+    share = sum(copied) / max(len(copied), 1)
     allowed = min(1.0, sum(expected) / max(len(expected), 1) + COPIED)
     return Check(
         "words of the source",

@@ -45,9 +45,9 @@ def check_talks(
                 f"Talk {talk.name!r} is spoken in {talk.source_language!r}, not in {source.code!r}."
             )
         if target.code not in _reference_languages(talk):
-            known = ", ".join(_reference_languages(talk)) or "no reference"
+            languages = ", ".join(_reference_languages(talk)) or "no reference"
             raise ZooError(
-                f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {known}."
+                f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {languages}."
             )
         if not any(segment.text.strip() for segment in reference_segments(talk, target)):
             raise ZooError(

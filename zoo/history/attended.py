@@ -58,15 +58,15 @@ class AttendedHistory(History, ABC):
         check_choice(f"rows of {name}", self.rows, get_args(AlignedRows))
 
     @abstractmethod
-    def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
+    def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Select the text to keep.
 
         Args:
             hypothesis: The last translation; its rows begin with the written tokens.
-            written: Number of written tokens.
+            num_written: Number of written tokens.
 
         Returns:
-            Index of the first written token to keep. ``written`` itself: keep none.
+            Index of the first written token to keep. ``num_written`` itself: keep none.
         """
 
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
@@ -77,33 +77,33 @@ class AttendedHistory(History, ABC):
 
     def _select(self, session: Session, hypothesis: Hypothesis) -> Cut:
         """Apply the selection of text, the selection of audio and the minimum of audio."""
-        written = session.prefix_ids.numel()
-        first = self._cap_tokens(hypothesis, self.first_kept(hypothesis, written), written)
-        if written == 0 or (first == 0 and self.cut == "with_text"):
+        num_written = session.prefix_ids.numel()
+        first = self._cap_tokens(hypothesis, self.first_kept(hypothesis, num_written), num_written)
+        if num_written == 0 or (first == 0 and self.cut == "with_text"):
             return Cut()
 
         min_frames = -(-round(self.min_seconds * SAMPLE_RATE) // session.frame_samples)
-        frames = self._first_frame(hypothesis, first, written)
+        frames = self._first_frame(hypothesis, first, num_written)
         frames = min(frames, session.kept_frames - min_frames)
         return Cut(tokens=first, frames=max(frames, 0))
 
-    def _cap_tokens(self, hypothesis: Hypothesis, first: int, written: int) -> int:
+    def _cap_tokens(self, hypothesis: Hypothesis, first: int, num_written: int) -> int:
         """Return ``first``, or a later word start if more than ``max_tokens`` would be kept."""
-        earliest = written - self.max_tokens
+        earliest = num_written - self.max_tokens
         if first >= earliest:
             return first
-        word_starts = hypothesis.word_starts[earliest:written].nonzero()
+        word_starts = hypothesis.word_starts[earliest:num_written].nonzero()
         return earliest + int(word_starts[0]) if word_starts.numel() else earliest
 
-    def _first_frame(self, hypothesis: Hypothesis, first: int, written: int) -> Frames:
+    def _first_frame(self, hypothesis: Hypothesis, first: int, num_written: int) -> Frames:
         """Select the audio: the first frame to which a kept token is aligned.
 
         Without kept text, only translated audio is dropped: up to the last frame that the written
         text attends to, but not beyond the first frame that the unwritten text attends to.
         """
         attended = hypothesis.attended_frames
-        kept = attended[first:] if self.rows == "hypothesis" else attended[first:written]
+        kept = attended[first:] if self.rows == "hypothesis" else attended[first:num_written]
         if kept.numel():
             return int(kept.min())
-        unwritten: list[int] = attended[written:].tolist()
-        return min([int(attended[:written].max()) + 1, *unwritten])
+        unwritten: list[int] = attended[num_written:].tolist()
+        return min([int(attended[:num_written].max()) + 1, *unwritten])

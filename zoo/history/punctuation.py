@@ -34,7 +34,7 @@ class Punctuation(AttendedHistory):
         AttendedHistory.__post_init__(self)
         check_choice("keep of Punctuation", self.keep, get_args(Keep))
 
-    def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
+    def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Return the token after the last sentence end; see ``AttendedHistory``.
 
         Raises:
@@ -42,6 +42,6 @@ class Punctuation(AttendedHistory):
         """
         if hypothesis.sentence_ends is None:
             raise ValueError("The backbone returned no sentence_ends.")
-        last = written if self.keep == "after" else written - 1
+        last = num_written if self.keep == "after" else num_written - 1
         ends = hypothesis.sentence_ends[: max(last, 0)].nonzero()
         return int(ends[-1]) + 1 if ends.numel() else 0

@@ -28,7 +28,7 @@ class RecentWords(AttendedHistory):
         AttendedHistory.__post_init__(self)
         check_numbers("RecentWords", least=1, words=self.words)
 
-    def first_kept(self, hypothesis: Hypothesis, written: int) -> int:
+    def first_kept(self, hypothesis: Hypothesis, num_written: int) -> int:
         """Return the start of the last ``words`` words, or 0 if there are fewer words."""
-        word_starts = hypothesis.word_starts[:written].nonzero()
+        word_starts = hypothesis.word_starts[:num_written].nonzero()
         return int(word_starts[-self.words]) if word_starts.numel() >= self.words else 0

@@ -71,12 +71,12 @@ def _flag_empty(instances: Sequence[Instance]) -> str:
 
 
 def _flag_length(instances: Sequence[Instance]) -> str:
-    known = [instance for instance in instances if instance.reference]
-    expected = sum(plain_length(instance.reference, instance.unit) for instance in known)
-    written = sum(len(instance.units) for instance in known)
-    if SHORT_SHARE * expected <= written <= LONG_SHARE * expected:
+    with_reference = [instance for instance in instances if instance.reference]
+    expected = sum(plain_length(instance.reference, instance.unit) for instance in with_reference)
+    num_units = sum(len(instance.units) for instance in with_reference)
+    if SHORT_SHARE * expected <= num_units <= LONG_SHARE * expected:
         return ""
-    return f"writes {written} units where the references have {expected}"
+    return f"writes {num_units} units where the references have {expected}"
 
 
 def _flag_late(instances: Sequence[Instance]) -> str:

@@ -139,10 +139,10 @@ class DAL(SegmentLatency):
         if not timing.scorable:
             return None
         pace = timing.source_length / len(timing.times)
-        written, total = timing.times[0], 0.0
+        emission_time, total = timing.times[0], 0.0
         for position, time in enumerate(timing.times):
-            written = max(time, written + pace) if position else time
-            total += written - position * pace
+            emission_time = max(time, emission_time + pace) if position else time
+            total += emission_time - position * pace
         return total / len(timing.times)
 
 

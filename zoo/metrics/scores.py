@@ -48,10 +48,10 @@ class ElapsedInfo:
         Raises:
             ZooError: Only some instances have elapsed times, or their conventions differ.
         """
-        written = [instance for instance in instances if instance.units]
-        timed = [instance for instance in written if instance.elapsed]
-        if timed and len(timed) != len(written):
-            missing = next(instance.talk for instance in written if not instance.elapsed)
+        non_empty = [instance for instance in instances if instance.units]
+        timed = [instance for instance in non_empty if instance.elapsed]
+        if timed and len(timed) != len(non_empty):
+            missing = next(instance.talk for instance in non_empty if not instance.elapsed)
             raise ZooError(f"Talk {missing!r} has no elapsed times, but other talks have.")
 
         conventions = sorted({instance.convention for instance in timed})

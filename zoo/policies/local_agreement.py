@@ -30,9 +30,11 @@ class UnwrittenTokens:
     word_starts: Tensor
     finished: bool
 
-    def after(self, written: int) -> "UnwrittenTokens":
-        """Return a copy without the first ``written`` tokens."""
-        return UnwrittenTokens(self.token_ids[written:], self.word_starts[written:], self.finished)
+    def after(self, num_written: int) -> "UnwrittenTokens":
+        """Return a copy without the first ``num_written`` tokens."""
+        return UnwrittenTokens(
+            self.token_ids[num_written:], self.word_starts[num_written:], self.finished
+        )
 
     def is_word_boundary(self, tokens: int) -> bool:
         """Return whether a word ends after the first ``tokens`` tokens."""

@@ -38,8 +38,8 @@ class SentenceDetector:
     def __init__(
         self, language: Language, abbreviations: Iterable[str] = (), colon: bool = False
     ) -> None:
-        known = [*SENTENCE_ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
-        self._abbreviations = {word.removesuffix(".").casefold() for word in known}
+        listed = [*SENTENCE_ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
+        self._abbreviations = {word.removesuffix(".").casefold() for word in listed}
         self._has_ordinal_dots = language.code in ORDINAL_DOTS
         self._marks = re.compile(rf"[{STRONG}{':：' if colon else ''}]+[{CLOSING}]*")
 

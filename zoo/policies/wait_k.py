@@ -26,7 +26,7 @@ class Progress:
     Attributes:
         chunks: Chunks received.
         words: Source words received.
-        written: Target words written.
+        num_written: Target words written.
         forgotten: Source words in audio that has been dropped.
         start: Start of the audio of the last transcript, in samples of the stream.
         end: End of the audio of the last transcript, in samples of the stream.
@@ -34,7 +34,7 @@ class Progress:
 
     chunks: int = 0
     words: int = 0
-    written: int = 0
+    num_written: int = 0
     forgotten: int = 0
     start: Samples | None = None
     end: Samples = 0
@@ -90,14 +90,14 @@ class WaitK(Policy):
 
     def _decide_by_words(self, session: Session, state: Progress) -> DecisionGenerator:
         transcript = yield from _count_source_words(session, state)
-        allowed = state.words - self.k + 1 - state.written
+        allowed = state.words - self.k + 1 - state.num_written
         if allowed <= 0:
             return Decision(write=0)
 
         hypothesis = yield Request(transcript_ids=transcript.token_ids, max_words=allowed)
         write = hypothesis.tokens_in_first_words(allowed)
         new_word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
-        state.written += int(new_word_starts[:write].sum())
+        state.num_written += int(new_word_starts[:write].sum())
         return Decision(write=write)
 
 

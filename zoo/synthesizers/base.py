@@ -44,15 +44,15 @@ class Synthesizer(ABC):
         return None
 
     @abstractmethod
-    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
+    def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
         """Synthesise the newly emitted tokens of several streams as a batch.
 
         The samples of a stream must not depend on the other streams of the batch.
 
         Args:
-            writes: one per stream, each with at least one new token; the new tokens have not
+            requests: one per stream, each with at least one new token; the new tokens have not
                 joined ``session.prefix_ids`` yet.
 
         Returns:
-            One (samples,) float32 waveform at 16 kHz per write; it may be empty.
+            One (samples,) float32 waveform at 16 kHz per request; it may be empty.
         """

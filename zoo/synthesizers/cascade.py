@@ -19,16 +19,16 @@ class Cascade(Synthesizer):
     digit is empty.
     """
 
-    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
+    def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
         """Synthesise all texts with a letter or a digit in one call; see ``Synthesizer``."""
-        waveforms = [torch.zeros(0)] * len(writes)
+        waveforms = [torch.zeros(0)] * len(requests)
         pronounceable = [
-            index for index, write in enumerate(writes) if any(map(str.isalnum, write.text))
+            index for index, request in enumerate(requests) if any(map(str.isalnum, request.text))
         ]
 
         if pronounceable:
-            texts = [writes[index].text.strip() for index in pronounceable]
-            target = writes[0].session.target_language
+            texts = [requests[index].text.strip() for index in pronounceable]
+            target = requests[0].session.target_language
             put(waveforms, pronounceable, self.synthesize_texts(texts, target))
         return waveforms
 

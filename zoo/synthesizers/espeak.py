@@ -49,12 +49,12 @@ class Espeak(Cascade):
     def check(self, target: Language) -> None:
         """Raise ZooError if espeak-ng lacks the language or the configured voice."""
         data = Path(espeakng_loader.get_data_path())
-        known = {file.name.lower() for file in (data / "lang").rglob("*") if file.is_file()}
+        voices = {file.name.lower() for file in (data / "lang").rglob("*") if file.is_file()}
         voice = self._voice_for(target)
-        if voice.split("+")[0].lower() not in known:
+        if voice.split("+")[0].lower() not in voices:
             raise ZooError(
                 f"espeak-ng has no voice {voice!r}; set synthesizer.voice to one of: "
-                f"{', '.join(sorted(known))}."
+                f"{', '.join(sorted(voices))}."
             )
 
     def synthesize_texts(self, texts: Sequence[str], target: Language) -> list[Tensor]:

@@ -107,7 +107,7 @@ class SimulU(Synthesizer):
         assert self._decoder is not None, "call load first"
         self._decoder.check_speech(session.target_language, layer=self.layer)
 
-    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
+    def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
         """Generate units of all kept text and return the samples of the new tokens' units.
 
         See ``Synthesizer``; steps 5 and 6 of the paper.
@@ -115,42 +115,44 @@ class SimulU(Synthesizer):
         decoder = self._decoder
         assert decoder is not None, "call load first"
         if self.context == "none":
-            writes = [without_history(write) for write in writes]
-        units = self._generate_units(decoder, writes)
-        masks = [self._new_units(*pair) for pair in zip(writes, units, strict=True)]
+            requests = [without_history(request) for request in requests]
+        units = self._generate_units(decoder, requests)
+        masks = [self._new_units(*pair) for pair in zip(requests, units, strict=True)]
 
-        waveforms = [torch.zeros(0)] * len(writes)
+        waveforms = [torch.zeros(0)] * len(requests)
         audible = [index for index, mask in enumerate(masks) if bool(mask.any())]
         if audible:
-            language = writes[0].session.target_language
+            language = requests[0].session.target_language
             speech = decoder.vocode([units[index].ids for index in audible], language)
             for index, voiced in zip(audible, speech, strict=True):
                 waveforms[index] = self._new_samples(masks[index], voiced, decoder.unit_samples)
         return waveforms
 
-    def _generate_units(self, decoder: Speaking, writes: Sequence[SpeechRequest]) -> list[Units]:
+    def _generate_units(self, decoder: Speaking, requests: Sequence[SpeechRequest]) -> list[Units]:
         """Generate the units of all writes in one batch, or in two if ``close`` differs."""
         units: dict[int, Units] = {}
         for close in (True, False):
             indices = [
-                index for index, write in enumerate(writes) if self._closes(write.session) == close
+                index
+                for index, request in enumerate(requests)
+                if self._closes(request.session) == close
             ]
             if indices:
-                batch = [writes[index] for index in indices]
+                batch = [requests[index] for index in indices]
                 generated = decoder.generate_units(batch, layer=self.layer, close=close)
                 units |= zip(indices, generated, strict=True)
-        return [units[index] for index in range(len(writes))]
+        return [units[index] for index in range(len(requests))]
 
     def _closes(self, session: Session) -> bool:
         return self.close == "always" or (self.close == "at_end" and session.must_flush)
 
-    def _new_units(self, write: SpeechRequest, units: Units) -> Tensor:
+    def _new_units(self, request: SpeechRequest, units: Units) -> Tensor:
         """(units,) bool, True for the units of the new tokens."""
-        old = write.hypothesis.prefix_length
+        old = request.hypothesis.prefix_length
         scores = unit_token_scores(
             units.attention,
             opening=units.opening,
-            tokens=old + write.tokens,
+            tokens=old + request.tokens,
             offset=self.offset,
             normalisation=self.normalisation,
         )
@@ -167,15 +169,15 @@ class SimulU(Synthesizer):
         return fade(samples, round(self.fade_seconds * SAMPLE_RATE))
 
 
-def without_history(write: SpeechRequest) -> SpeechRequest:
-    """Return a write without its kept tokens.
+def without_history(request: SpeechRequest) -> SpeechRequest:
+    """Return a request without its kept tokens.
 
     The decoder states of the opening (start and language) and of the new tokens remain.
 
     Raises:
         ValueError: the hypothesis has no decoder states.
     """
-    hypothesis = write.hypothesis
+    hypothesis = request.hypothesis
     if hypothesis.decoder_states is None:
         raise ValueError("The backbone returned a hypothesis without the requested states.")
 
@@ -188,7 +190,7 @@ def without_history(write: SpeechRequest) -> SpeechRequest:
     )
     word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
     return replace(
-        write,
+        request,
         hypothesis=replace(
             hypothesis, prefix_length=0, word_starts=word_starts, decoder_states=states
         ),

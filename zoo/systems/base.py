@@ -54,7 +54,7 @@ class Knob:
         Raises:
             ZooError: The value is below ``least``, or fractional while all ``values`` are integers.
         """
-        whole = all(isinstance(known, int) for known in self.values)
+        whole = all(isinstance(number, int) for number in self.values)
         if value < self.least or (whole and not isinstance(value, int)):
             kind = "a whole number" if whole else "a number"
             raise ZooError(

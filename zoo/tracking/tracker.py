@@ -92,22 +92,22 @@ class Tracker:
             self._contexts.close()
 
     def _start(self) -> None:
-        known = {**provenance(), **self._facts}
-        files = self._write_provenance(known)
+        facts = {**provenance(), **self._facts}
+        files = self._write_provenance(facts)
 
         environment = {"WANDB_DATA_DIR": str(self.run.folder / "wandb"), "WANDB_SILENT": "true"}
         self._contexts.enter_context(default_environment(environment))
         config = {
             **self._config,
             "overrides": self._overrides,
-            "provenance": known,
+            "provenance": facts,
             "run_folder": str(self.run.folder),
         }
         self._wandb = start(self.run, self._settings, config)
         for path in files:
             self.log_file(path)
 
-    def _write_provenance(self, known: Mapping[str, Any]) -> list[Path]:
+    def _write_provenance(self, facts: Mapping[str, Any]) -> list[Path]:
         """Write config.yaml (resolved), overrides.yaml, provenance.json and changes.diff.
 
         changes.diff is written only if the working tree has changes. If a resumed run differs from
@@ -117,7 +117,7 @@ class Tracker:
         texts = {
             "config.yaml": yaml.safe_dump(dict(self._config), sort_keys=False, allow_unicode=True),
             "overrides.yaml": yaml.safe_dump(self._overrides, allow_unicode=True),
-            "provenance.json": json.dumps(known, indent=1, ensure_ascii=False, default=str),
+            "provenance.json": json.dumps(facts, indent=1, ensure_ascii=False, default=str),
             "changes.diff": git.diff if git is not None else "",
         }
         return [

@@ -91,10 +91,10 @@ def has_key(environment: Mapping[str, str] = os.environ) -> bool:
     hosts = (configured,) if configured else _HOSTS
     for path in (environment.get("NETRC", "~/.netrc"), "~/_netrc"):
         try:
-            known = netrc.netrc(str(Path(path).expanduser())).hosts
+            logins = netrc.netrc(str(Path(path).expanduser())).hosts
         except (OSError, netrc.NetrcParseError):
             continue
-        if any(host in known for host in hosts):
+        if any(host in logins for host in hosts):
             return True
     return False
 

@@ -111,10 +111,10 @@ def check_same(folder: Path, config: Mapping[str, Any]) -> None:
         )
 
     for name in FIXED_KEYS:
-        here, there = config[name], before[name]
+        current, stored = config[name], before[name]
         if name == "backbone":  # the run folder, which may hold the tokenizer, may have been moved
-            here, there = {**here, "tokenizer": None}, {**there, "tokenizer": None}
-        if here != there:
+            current, stored = {**current, "tokenizer": None}, {**stored, "tokenizer": None}
+        if current != stored:
             raise ZooError(
                 f"The run in {folder} was started with another {name}; resume it with the same "
                 "overrides."

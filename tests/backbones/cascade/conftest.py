@@ -139,10 +139,10 @@ def live() -> Callable[..., Session]:
     """
 
     def open_session(
-        backbone: Cascade, levels: Sequence[int], written: str = "", talk: str = "talk"
+        backbone: Cascade, levels: Sequence[int], prefix: str = "", talk: str = "talk"
     ) -> Session:
         frames = [torch.full((backbone.frame_samples,), level / 10 + 0.05) for level in levels]
-        prefix = backbone.prompt.ids(written)
-        return new_session(backbone, torch.cat(frames), prefix=prefix, talk=talk)
+        prefix_ids = backbone.prompt.ids(prefix)
+        return new_session(backbone, torch.cat(frames), prefix=prefix_ids, talk=talk)
 
     return open_session

@@ -16,7 +16,7 @@ from zoo.types import Capability, Cut, Hypothesis, Request, Task, empty_token_id
 Live = Callable[..., Session]
 PLAIN = frozenset[Capability]()
 LEVELS = ([1, 2, 3, 4], [5, 6], [7, 8, 9, 1, 2, 3, 4], [3])
-WRITTEN = ("Julia hat", "", "Wir fahren mit dem", "Das")
+PREFIXES = ("Julia hat", "", "Wir fahren mit dem", "Das")
 
 
 def theirs(backbone: Cascade, prompt: list[int], limit: int) -> list[int]:
@@ -63,16 +63,16 @@ PHI_4_MINI = {  # what its config has beside Phi-3's
 def test_greedy_words_are_those_of_transformers(
     kind: str, more: dict[str, object], make: Make, live: Live
 ) -> None:
-    backbone = make(config={"model_type": kind, **SHAPE, **more}, written="both")
-    for levels, written in zip(LEVELS, WRITTEN, strict=True):
-        session = live(backbone, levels, written)
+    backbone = make(config={"model_type": kind, **SHAPE, **more}, prefix_place="both")
+    for levels, prefix in zip(LEVELS, PREFIXES, strict=True):
+        session = live(backbone, levels, prefix)
         [hypothesis] = translated(backbone, [session])
         source = backbone.transcriber.text(levels)
         prompt = backbone.prompt.opening(
             source=session.source_language,
             target=session.target_language,
             transcript=source,
-            translation=written,
+            translation=prefix,
         )
         assert hypothesis.token_ids.tolist() == theirs(
             backbone, prompt + session.prefix_ids.tolist(), backbone.max_tokens
@@ -81,11 +81,13 @@ def test_greedy_words_are_those_of_transformers(
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("written", ["prompt", "answer", "both"])
-def test_a_batch_equals_its_streams_alone(written: str, beams: int, make: Make, live: Live) -> None:
-    backbone = make(written=written)
+@pytest.mark.parametrize("prefix_place", ["prompt", "answer", "both"])
+def test_a_batch_equals_its_streams_alone(
+    prefix_place: str, beams: int, make: Make, live: Live
+) -> None:
+    backbone = make(prefix_place=prefix_place)
     backbone.search = backbone.search.__class__(beams=beams)
-    pairs = list(zip(LEVELS, WRITTEN, strict=True))
+    pairs = list(zip(LEVELS, PREFIXES, strict=True))
     tasks = [Task.TRANSLATION, Task.TRANSCRIPTION, Task.TRANSLATION, Task.TRANSLATION]
     requests = [Request(task=task) for task in tasks]
     alone = [
@@ -196,7 +198,7 @@ def forcing(backbone: Cascade, answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "answer", "text", "words"),
+    ("prefix", "answer", "text", "words"),
     [
         ("Julia hat", "das Geld", "Julia hat das Geld", 4),
         ("Julia hat", " das Geld", "Julia hat das Geld", 4),
@@ -206,10 +208,10 @@ def forcing(backbone: Cascade, answer: str) -> None:
     ],
 )
 def test_an_answer_to_the_prompt_goes_on_with_the_text(
-    written: str, answer: str, text: str, words: int, make: Make, live: Live
+    prefix: str, answer: str, text: str, words: int, make: Make, live: Live
 ) -> None:
     backbone = make()
-    session = live(backbone, [1, 2], written)
+    session = live(backbone, [1, 2], prefix)
     forcing(backbone, answer)
     [hypothesis] = translated(backbone, [session])
     assert backbone.text([*session.prefix_ids.tolist(), *hypothesis.token_ids.tolist()]) == text
@@ -219,7 +221,7 @@ def test_an_answer_to_the_prompt_goes_on_with_the_text(
 
 
 def test_a_forced_answer_goes_on_by_itself(make: Make, live: Live) -> None:
-    backbone = make(written="answer")
+    backbone = make(prefix_place="answer")
     session = live(backbone, [1, 2], "Ju")
     forcing(backbone, "lia hat")
     assert backbone.text(translated(backbone, [session])[0].token_ids.tolist()) == "lia hat"
@@ -282,5 +284,5 @@ def test_tied_weights_are_saved_in_another_type(make: Make, tmp_path: Path) -> N
 
 
 def test_another_template(make: Make, live: Live) -> None:
-    backbone = make(template=Template(instruction="{transcript}"), written="answer")
+    backbone = make(template=Template(instruction="{transcript}"), prefix_place="answer")
     assert translated(backbone, [live(backbone, [1])])[0].num_new_tokens

@@ -51,9 +51,12 @@ def test_no_alignment_is_returned() -> None:
     [
         ({"max_tokens": 0}, "max_tokens of at least 1"),
         ({"plain": 1.5}, "plain from 0 to 1"),
-        ({"written": "twice"}, "choose one of: prompt, answer, both"),
+        ({"prefix_place": "twice"}, "choose one of: prompt, answer, both"),
         ({"transcriber_target": "both"}, "choose one of: source, target"),
-        ({"template": Template(instruction="{transcript}")}, r"goes with backbone\.written=answer"),
+        (
+            {"template": Template(instruction="{transcript}")},
+            r"goes with backbone\.prefix_place=answer",
+        ),
         ({"name": None}, "needs a tokenizer"),
     ],
 )

@@ -68,12 +68,12 @@ def test_the_loss_is_on_the_translation_quoted_or_left(make: Make) -> None:
 
 
 def test_forced_words_have_no_label(make: Make) -> None:
-    rows = turns(make(written="both"), excerpts(40))
-    written = [
+    rows = turns(make(prefix_place="both"), excerpts(40))
+    prefixes = [
         text.partition("German translation: ")[2].partition("<|end|>")[0] for text, _ in rows
     ]
-    assert set(written) == {" ".join(TARGET[:given]) for given in range(len(TARGET) + 1)}
-    for (text, labelled), given in zip(rows, written, strict=True):
+    assert set(prefixes) == {" ".join(TARGET[:given]) for given in range(len(TARGET) + 1)}
+    for (text, labelled), given in zip(rows, prefixes, strict=True):
         assert text.endswith(f"<|assistant|>{' '.join(TARGET)}<|end|>")
         assert f"{given} {labelled}".strip() in (
             f"{' '.join(TARGET)}<|end|>",
@@ -81,9 +81,9 @@ def test_forced_words_have_no_label(make: Make) -> None:
         )
 
 
-@pytest.mark.parametrize("written", ["prompt", "both"])
-def test_forced_words_are_in_the_prompt_without_labels(written: str, make: Make) -> None:
-    rows = turns(make(written=written), excerpts(20, given=2))
+@pytest.mark.parametrize("prefix_place", ["prompt", "both"])
+def test_forced_words_are_in_the_prompt_without_labels(prefix_place: str, make: Make) -> None:
+    rows = turns(make(prefix_place=prefix_place), excerpts(20, given=2))
     assert all("German translation: Julia hat" in text for text, _ in rows)
     assert not any("Julia" in labelled for _, labelled in rows)
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
 from zoo.backbones.cascade import translator
 from zoo.backbones.cascade.data import Collator, TextBatch
-from zoo.backbones.cascade.prompt import Prompt, Template, Written
+from zoo.backbones.cascade.prompt import PrefixPlace, Prompt, Template
 from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import load_tokenizer
@@ -87,7 +87,7 @@ class Cascade(Backbone):
         config: Mapping[str, Any] | None = None,
         tokenizer: str | None = None,
         template: Template = Template(),  # noqa: B008 (frozen)
-        written: Written = "prompt",
+        prefix_place: PrefixPlace = "prompt",
         transcriber_target: Literal["source", "target"] = "source",
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         max_tokens: int = 200,
@@ -103,7 +103,7 @@ class Cascade(Backbone):
             config: Fields of the translator's Transformers configuration.
             tokenizer: Hub id or folder of the tokenizer. None loads the tokenizer of ``name``.
             template: Strings of the translator's prompt.
-            written: Place of the translation written so far: ``prompt`` (in the instruction),
+            prefix_place: Place of the translation written so far: ``prompt`` (in the instruction),
                 ``answer`` (at the beginning of the answer) or ``both``.
             transcriber_target: Target language of the transcriber's session. ``source`` selects the
                 source language; Whisper then transcribes. ``target`` selects the target language,
@@ -114,20 +114,20 @@ class Cascade(Backbone):
             plain: Share, from 0 to 1, of training transcripts without case and punctuation.
 
         Raises:
-            ZooError: If ``transcriber`` lacks a needed capability, if ``written``,
+            ZooError: If ``transcriber`` lacks a needed capability, if ``prefix_place``,
                 ``transcriber_target`` or ``dtype`` is unknown, if the instruction lacks
-                {translation} and ``written`` is not ``answer``, if ``max_tokens`` or ``plain`` is
-                out of range, or if neither ``name`` nor ``tokenizer`` is given.
+                {translation} and ``prefix_place`` is not ``answer``, if ``max_tokens`` or ``plain``
+                is out of range, or if neither ``name`` nor ``tokenizer`` is given.
         """
         super().__init__()
         _check_transcriber(transcriber)
-        check_choice("value of written", written, get_args(Written))
+        check_choice("value of prefix_place", prefix_place, get_args(PrefixPlace))
         check_choice("transcriber_target", transcriber_target, TRANSCRIBER_TARGETS)
         check_numbers("A cascade", least=1, max_tokens=max_tokens)
         check_numbers("A cascade", least=0, most=1, plain=plain)
-        if written != "answer" and not template.quotes:
+        if prefix_place != "answer" and not template.quotes:
             raise ZooError(
-                "An instruction without {translation} goes with backbone.written=answer only."
+                "An instruction without {translation} goes with backbone.prefix_place=answer only."
             )
         if name is None and tokenizer is None:
             raise ZooError(
@@ -140,7 +140,7 @@ class Cascade(Backbone):
         self.config = config
         self.tokenizer_source = str(name if tokenizer is None else tokenizer)
         self.template = template
-        self.written = written
+        self.prefix_place = prefix_place
         self.transcriber_target = transcriber_target
         self.search = search
         self.max_tokens = max_tokens
@@ -157,7 +157,9 @@ class Cascade(Backbone):
         """
         translator.check(self.name, self.config)
         self.tokenizer = load_tokenizer(self.tokenizer_source)
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, written=self.written)
+        self.prompt = Prompt(
+            tokenizer=self.tokenizer, template=self.template, prefix_place=self.prefix_place
+        )
         special_ids = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
         self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
         self.vocabularies = vocabularies(self.tokenizer)

@@ -14,7 +14,7 @@ from zoo.errors import ZooError
 from zoo.languages import Language
 
 FIELDS = ("source", "target", "transcript", "translation")
-Written = Literal["prompt", "answer", "both"]
+PrefixPlace = Literal["prompt", "answer", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +70,35 @@ class Prompt(ChatPrompt):
 
     Attributes:
         template: Strings of the prompt.
-        written: Place of the translation written so far.
+        prefix_place: Place of the translation written so far.
         end: Token id of ``template.end``.
     """
 
     def __init__(
-        self, *, tokenizer: PreTrainedTokenizerBase, template: Template, written: Written
+        self, *, tokenizer: PreTrainedTokenizerBase, template: Template, prefix_place: PrefixPlace
     ) -> None:
         """Look up the token id of the template's end.
 
         Args:
             tokenizer: Tokenizer of the text LLM.
             template: Strings of the prompt.
-            written: Place of the translation written so far. ``prompt`` inserts the translation in
-                the instruction, as in the paper. ``answer`` forces the translation as the beginning
-                of the answer. ``both`` does both.
+            prefix_place: Place of the translation written so far. ``prompt`` inserts the
+                translation in the instruction, as in the paper. ``answer`` forces the translation
+                as the beginning of the answer. ``both`` does both.
 
         Raises:
             ZooError: If ``template.end`` is not a single token.
         """
         super().__init__(tokenizer)
         self.template = template
-        self.written = written
+        self.prefix_place = prefix_place
         advice = "describe the chat format of your model there"
         self.end = self.single(template.end, advice=advice)
 
     @property
     def forces(self) -> bool:
         """Whether the answer begins with the translation written so far."""
-        return self.written != "prompt"
+        return self.prefix_place != "prompt"
 
     def opening(
         self, *, source: Language, target: Language, transcript: str, translation: str
@@ -131,7 +131,7 @@ class Prompt(ChatPrompt):
         """
         text, begin = self._format(source, target, transcript, translation)
         end = begin
-        if self.written != "answer":
+        if self.prefix_place != "answer":
             end = begin + len(translation.strip())
         encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         mask = [begin < token_end <= end for _, token_end in encoded["offset_mapping"]]
@@ -145,7 +145,7 @@ class Prompt(ChatPrompt):
             "source": source.name,
             "target": target.name,
             "transcript": transcript.strip(),
-            "translation": "" if self.written == "answer" else translation.strip(),
+            "translation": "" if self.prefix_place == "answer" else translation.strip(),
         }
         template = self.template
         instruction = template.instruction.format(**fields)

@@ -68,6 +68,6 @@ def causal_logits(decoder: Any, labels: Tensor, **inputs: Tensor) -> tuple[Tenso
 @contextmanager
 def gradients_if_trained(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
     """Enable gradients inside the block only if at least one parameter requires a gradient."""
-    trained = any(parameter.requires_grad for parameter in parameters)
-    with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
+    any_trained = any(parameter.requires_grad for parameter in parameters)
+    with torch.set_grad_enabled(any_trained and torch.is_grad_enabled()):
         yield

@@ -63,8 +63,8 @@ class Spelling:
         The text is put in lower case. Each character without an id is replaced by a space, and
         words are separated by single spaces.
         """
-        known = self.tokenizer.get_vocab()
-        characters = [character if character in known else " " for character in text.lower()]
+        vocabulary = self.tokenizer.get_vocab()
+        characters = [character if character in vocabulary else " " for character in text.lower()]
         words = "".join(characters).split()
         return " ".join(words)
 

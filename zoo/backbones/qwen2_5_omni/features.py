@@ -33,11 +33,11 @@ class TokenSpectrogram(CentredSpectrogram):
         """
         super().__init__(bins, SPAN_SECONDS * SAMPLE_RATE)
 
-    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+    def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Compute the feature frames of the kept audio.
 
         Args:
-            known: Cache with frames of earlier calls for the same stream.
+            cache: Cache with frames of earlier calls for the same stream.
             wave: Kept audio samples (n,).
             start: Stream position of the first kept sample.
 
@@ -53,7 +53,7 @@ class TokenSpectrogram(CentredSpectrogram):
                 f"{wave.numel() / SAMPLE_RATE:g} s are kept; choose a policy that truncates or a "
                 "history that forgets."
             )
-        frames = super().compute(known, wave, start)
+        frames = super().compute(cache, wave, start)
         tokens = -(-wave.numel() // TOKEN)  # rounded up
         padded_length = FRAMES_PER_TOKEN * tokens + self.MIRRORED
         return F.pad(frames, (0, 0, 0, padded_length - frames.shape[0]), value=self.SILENT)

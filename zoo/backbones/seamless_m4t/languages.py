@@ -132,6 +132,6 @@ def _code(language: Language, offered: Collection[str], *, refusal: str) -> str:
     """SeamlessM4T's code of a language. Raises ZooError if the code is not among ``offered``."""
     code = CODES.get(language.code)
     if code is None or code not in offered:
-        choices = ", ".join(known for known, seamless in CODES.items() if seamless in offered)
+        choices = ", ".join(choice for choice, seamless in CODES.items() if seamless in offered)
         raise ZooError(f"{refusal} {language.name}; choose one of: {choices}.")
     return code

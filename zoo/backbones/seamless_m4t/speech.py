@@ -302,12 +302,12 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
 
     @torch.inference_mode()
     def generate_units(
-        self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
+        self, requests: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
         """Generate the units of each stream's kept and newly written text.
 
         Args:
-            writes: One request per stream, with the number of tokens to write.
+            requests: One request per stream, with the number of tokens to write.
             layer: Index of the text-to-unit decoder layer whose cross-attention is returned; None
                 returns the mean over all layers.
             close: Whether the text ends after the written tokens.
@@ -315,40 +315,40 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         Returns:
             Units of each stream, with cross-attention to the text.
         """
-        languages = [request.session.target_language for request in writes]
-        return self.speaker.units(self.fed(writes, close=close), languages, layer=layer)
+        languages = [request.session.target_language for request in requests]
+        return self.speaker.units(self.fed(requests, close=close), languages, layer=layer)
 
-    def fed(self, writes: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
+    def fed(self, requests: Sequence[SpeechRequest], *, close: bool) -> list[Tensor]:
         """Return the input of the text-to-unit model for each stream.
 
         Args:
-            writes: One request per stream, with the number of tokens to write.
+            requests: One request per stream, with the number of tokens to write.
             close: Whether the decoder state of the end token is appended.
 
         Returns:
             Text decoder states, (control ids + kept tokens + written tokens, width) of each stream.
             With ``close``, each stream has one more row.
         """
-        states = [_states(request) for request in writes]
+        states = [_states(request) for request in requests]
         if not close:
             return states
-        end_states = self._ends(writes)
+        end_states = self._ends(requests)
         return [torch.cat(pair) for pair in zip(states, end_states, strict=True)]
 
-    def _ends(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
+    def _ends(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
         """Feed an end token after the written tokens and return its decoder states.
 
         Streams that were decoded in one batch share a decoder cache (``branch.texts``), so the end
         token is fed once per cache.
 
         Args:
-            writes: One request per stream, with the number of tokens to write.
+            requests: One request per stream, with the number of tokens to write.
 
         Returns:
             Decoder state of the end token of each stream, (1, width).
         """
         ends: dict[int, Tensor] = {}
-        branches: list[Branch] = [request.session.backbone_state.branch for request in writes]
+        branches: list[Branch] = [request.session.backbone_state.branch for request in requests]
         distinct_texts = {id(branch.texts): branch.texts for branch in branches}
         for texts in distinct_texts.values():
             # Stream of the cache -> index of its request
@@ -361,11 +361,11 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             # Cached positions before each stream's end token; empty for streams without a request
             places = [branches[0].places[:0]] * texts.streams
             for stream, index in streams.items():
-                places[stream] = branches[index].places[: writes[index].tokens]
+                places[stream] = branches[index].places[: requests[index].tokens]
             new = texts.append([self.end] * texts.streams, places)
             for stream, index in streams.items():
                 ends[index] = texts.states(stream, new[stream])[-1:]
-        return [ends[index] for index in range(len(writes))]
+        return [ends[index] for index in range(len(requests))]
 
     @torch.inference_mode()
     def vocode(self, units: Sequence[Tensor], language: Language) -> list[UnitSpeech]:

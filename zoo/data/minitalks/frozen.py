@@ -121,18 +121,22 @@ def check(split: str, talks: Sequence[Talk], *, path: Path = FROZEN) -> None:
     if frozen is None:
         return
 
-    known = frozen["talks"]
+    frozen_talks = frozen["talks"]
     changed = [
-        talk.name for talk in talks if known.get(talk.name, {}).get("content") != talk_hash(talk)
+        talk.name
+        for talk in talks
+        if frozen_talks.get(talk.name, {}).get("content") != talk_hash(talk)
     ]
-    if changed or (len(talks) == len(known) and content_hash(talks) != frozen["content"]):
+    if changed or (len(talks) == len(frozen_talks) and content_hash(talks) != frozen["content"]):
         raise ZooError(
             f"The built-in {split} set differs from the frozen one "
             f"({', '.join(changed) or 'order of talks'}), so scores are not comparable; install "
             "the pinned versions (constraints.txt) or restore zoo/data/minitalks."
         )
 
-    different = [talk.name for talk in talks if known[talk.name]["audio"] != audio_hash(talk)]
+    different = [
+        talk.name for talk in talks if frozen_talks[talk.name]["audio"] != audio_hash(talk)
+    ]
     if different:
         logger.warning(
             "The audio of %s differs from the frozen one (texts and times are equal).",

@@ -209,9 +209,9 @@ def _word_spans(
     Words without a start share the time of the preceding word in proportion to their letters.
     Pauses between words belong to no word.
     """
-    known = [index for index, start in enumerate(starts) if start is not None]
+    timed = [index for index, start in enumerate(starts) if start is not None]
     spans: list[Span] = []
-    for first, after in zip(known, [*known[1:], len(words)], strict=True):
+    for first, after in zip(timed, [*timed[1:], len(words)], strict=True):
         start = min(starts[first] or 0.0, end)
         stop = starts[after] if after < len(words) else end
         ends = [phoneme.end for phoneme in phonemes if start <= phoneme.start < (stop or end)]

@@ -34,11 +34,11 @@ class Spectrogram(ABC):
         return FeatureCache(torch.zeros(0, self.filters.shape[1]))
 
     @abstractmethod
-    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+    def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return the spectrogram of the kept audio, as if the stream began at ``start``.
 
         Args:
-            known: Cache of the stream, to which new frames are appended.
+            cache: Cache of the stream, to which new frames are appended.
             wave: (n,) kept samples at 16 kHz.
             start: Stream position of the first kept sample.
 
@@ -89,14 +89,14 @@ class Filterbank(Spectrogram):
         )
         self.window = torch.from_numpy(window_function(WINDOW, "povey", periodic=False))
 
-    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+    def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return the frames whose windows lie within ``wave``, ``(n - 400) // 160 + 1`` frames."""
-        known.move(start, hop=HOP)
+        cache.move(start, hop=HOP)
         num_frames = max((wave.numel() - WINDOW) // HOP + 1, 0)
-        num_cached = known.frames.shape[0]
+        num_cached = cache.frames.shape[0]
         if num_frames > num_cached:
-            known.extend(self._windowed(wave[num_cached * HOP :]))
-        return known.frames[:num_frames]
+            cache.extend(self._windowed(wave[num_cached * HOP :]))
+        return cache.frames[:num_frames]
 
     def _windowed(self, wave: Tensor) -> Tensor:
         """Return the frames (n, bins) of all complete windows of ``wave``."""
@@ -143,21 +143,21 @@ class CentredSpectrogram(Spectrogram):
         )
         self.window = torch.hann_window(WINDOW, dtype=torch.float64)
 
-    def compute(self, known: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+    def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
         """Return the frames whose windows overlap ``wave``, of at most ``span`` samples.
 
         All later frames of the span have the value ``SILENT`` and are not returned.
         """
-        known.move(start, hop=HOP)
+        cache.move(start, hop=HOP)
         overlapping = -(-(wave.numel() + self.HALF) // HOP)  # rounded up
         num_frames = min(max(overlapping, self.MIRRORED + 1), self.span // HOP)
         # Windows that end within the wave. The last of the num_frames windows never does.
         num_complete = max((wave.numel() - self.HALF) // HOP + 1, 0)
 
-        num_cached = known.frames.shape[0]
+        num_cached = cache.frames.shape[0]
         if num_complete > max(num_cached, self.MIRRORED):
-            known.extend(self._windowed(wave, num_cached, num_complete))
-        complete = known.frames[self.MIRRORED : num_complete]
+            cache.extend(self._windowed(wave, num_cached, num_complete))
+        complete = cache.frames[self.MIRRORED : num_complete]
         first_incomplete = self.MIRRORED + complete.shape[0]
         mirrored = self._windowed(wave, 0, self.MIRRORED)
         incomplete = self._windowed(wave, first_incomplete, num_frames)

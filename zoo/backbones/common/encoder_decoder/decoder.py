@@ -31,15 +31,15 @@ class Family:
         cross_norm: Attribute name of the layer norm before the cross-attention.
         ffn_norm: Attribute name of the layer norm before the feed-forward block.
         scaled: Whether token embeddings are scaled outside the embedding module.
-        learned: Whether position embeddings are learned. Learned positions count from 0. All other
-            decoders have sinusoidal positions, which count from the padding id + 1.
+        learned_positions: Whether position embeddings are learned; learned positions count from 0.
+            All other decoders have sinusoidal positions, which count from the padding id + 1.
     """
 
     cross: str
     cross_norm: str
     ffn_norm: str
     scaled: bool = False
-    learned: bool = False
+    learned_positions: bool = False
 
 
 FAMILIES = {
@@ -47,7 +47,7 @@ FAMILIES = {
         "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", scaled=True
     ),
     "WhisperDecoder": Family(
-        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", learned=True
+        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", learned_positions=True
     ),
     "SeamlessM4TDecoder": Family("cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"),
     "SeamlessM4Tv2Decoder": Family(
@@ -118,7 +118,7 @@ class Decoder(nn.Module):
     @property
     def room(self) -> int | None:
         """Maximum number of decoder positions; None if the number is unlimited."""
-        if not self.family.learned:
+        if not self.family.learned_positions:
             return None
         return int(self.module.embed_positions.weight.shape[0])
 
@@ -201,7 +201,7 @@ class Decoder(nn.Module):
         return hidden, torch.cat(recorded, dim=2)
 
     def teacher_forced(
-        self, inputs: Tensor, labels: Tensor, memory: Tensor, inside: Tensor
+        self, inputs: Tensor, labels: Tensor, memory: Tensor, memory_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Run the Transformers decoder over whole texts for training, without a cache.
 
@@ -209,7 +209,7 @@ class Decoder(nn.Module):
             inputs: (batch, T) input ids.
             labels: (batch, T) labels. Label t is the id that follows input t, or ``IGNORED``.
             memory: (batch, frames, width) encoder output.
-            inside: (batch, frames) int64 mask: 1 for encoder frames, 0 for padding.
+            memory_mask: (batch, frames) int64 mask: 1 for encoder frames, 0 for padding.
 
         Returns:
             Logits (n, vocabulary) and labels (n,) of the labelled positions.
@@ -217,7 +217,7 @@ class Decoder(nn.Module):
         states = self.module(
             input_ids=inputs,
             encoder_hidden_states=memory,
-            encoder_attention_mask=inside,
+            encoder_attention_mask=memory_mask,
             use_cache=False,
         ).last_hidden_state
         labelled = labels != IGNORED
@@ -233,7 +233,7 @@ class Decoder(nn.Module):
     def _embed_positions(self, positions: Tensor) -> Tensor:
         """Return position embeddings; the sinusoidal table is extended for late positions."""
         table = self.module.embed_positions
-        if self.family.learned:
+        if self.family.learned_positions:
             return torch.as_tensor(table.weight[positions])
         indices = positions + table.padding_idx + 1
         needed_length = int(indices.max()) + 1

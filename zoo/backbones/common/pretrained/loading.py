@@ -67,9 +67,9 @@ def check_fields(where: str, given: Iterable[str], config: Any) -> None:
     Raises:
         ZooError: If ``config`` lacks a field.
     """
-    known = sorted(field.name for field in fields(config))
+    field_names = sorted(field.name for field in fields(config))
     for name in given:
-        check_choice(f"field of {where}", name, known)
+        check_choice(f"field of {where}", name, field_names)
 
 
 def random_network(
@@ -217,8 +217,10 @@ def run_layers(
     Returns:
         (frames, width) output of each stream. Streams do not attend to each other.
     """
-    padded, inside = pad_batch(hidden)
-    mask = create_bidirectional_mask(config=config, inputs_embeds=padded, attention_mask=inside)
+    padded, padding_mask = pad_batch(hidden)
+    mask = create_bidirectional_mask(
+        config=config, inputs_embeds=padded, attention_mask=padding_mask
+    )
     for layer in layers:
         padded = layer(padded, mask)
     return unpad_batch(norm(padded), hidden)
@@ -236,8 +238,8 @@ def pad_batch(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     """
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
     padded = nn.utils.rnn.pad_sequence(list(sequences), batch_first=True)
-    inside = (torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]).long()
-    return padded, None if bool(inside.all()) else inside
+    padding_mask = (torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]).long()
+    return padded, None if bool(padding_mask.all()) else padding_mask
 
 
 def unpad_batch(padded: Tensor, sequences: Sequence[Tensor]) -> list[Tensor]:

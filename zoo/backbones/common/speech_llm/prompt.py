@@ -178,10 +178,11 @@ class Prompt(ChatPrompt):
             ZooError: If the template has a latency token and the tokenizer lacks the token for m.
         """
         if self.template.latency and not self._has_latency(multiplier):
-            known = [m for m in range(1, MAX_LISTED_MULTIPLIER + 1) if self._has_latency(m)]
-            there = f"for m = {', '.join(map(str, known))}" if known else "for no m"
+            multipliers = [m for m in range(1, MAX_LISTED_MULTIPLIER + 1) if self._has_latency(m)]
+            available = f"for m = {', '.join(map(str, multipliers))}" if multipliers else "for no m"
             raise ZooError(
-                f"The tokenizer has no latency token for m = {multiplier}; it has tokens {there}."
+                f"The tokenizer has no latency token for m = {multiplier}; "
+                f"it has tokens {available}."
             )
         return self.ids(
             self.template.filled(source=source.name, target=target.name, multiplier=multiplier)

@@ -72,20 +72,20 @@ class Vocabulary:
 
         The first token always begins a word.
         """
-        starts = self._starts[self._known(token_ids)]
+        starts = self._starts[self._clamp(token_ids)]
         starts[:1] = True
         return starts
 
     def sentence_ends(self, token_ids: Tensor) -> Tensor:
         """Return (n,) bool for ids (n,), True where a token ends a sentence."""
-        return self._ends[self._known(token_ids)]
+        return self._ends[self._clamp(token_ids)]
 
     def words(self, token_ids: Sequence[int]) -> int:
         """Return the number of complete words: words that are followed by another word."""
         later_ids = torch.tensor(token_ids[1:], dtype=torch.long)
-        return int(self._starts[self._known(later_ids)].sum())
+        return int(self._starts[self._clamp(later_ids)].sum())
 
-    def _known(self, token_ids: Tensor) -> Tensor:
+    def _clamp(self, token_ids: Tensor) -> Tensor:
         """Map ids that the tokenizer lacks to the last entry of ``_starts`` and ``_ends``."""
         return token_ids.clamp(max=len(self._starts) - 1)
 

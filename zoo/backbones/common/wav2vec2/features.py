@@ -35,7 +35,7 @@ class KeptWave:
 
 
 def kept_features(
-    encoder: StreamingEncoder, known: Sequence[FeatureCache], waves: Sequence[KeptWave]
+    encoder: StreamingEncoder, caches: Sequence[FeatureCache], waves: Sequence[KeptWave]
 ) -> list[Tensor]:
     """Compute the features of each stream's kept audio, as if the stream began with that audio.
 
@@ -43,7 +43,7 @@ def kept_features(
 
     Args:
         encoder: Encoder whose convolutions are applied.
-        known: Feature cache of each stream, to which new frames are appended.
+        caches: Feature cache of each stream, to which new frames are appended.
         waves: Kept audio of each stream.
 
     Returns:
@@ -51,7 +51,7 @@ def kept_features(
     """
     padded = [F.pad(kept.wave, (encoder.config.left_pad, 0)) for kept in waves]
     moved = [
-        cache.move(kept.start, hop=FRAME_SAMPLES) for cache, kept in zip(known, waves, strict=True)
+        cache.move(kept.start, hop=FRAME_SAMPLES) for cache, kept in zip(caches, waves, strict=True)
     ]
     # Frames whose window contains zeros of the left padding; they change when the start moves.
     edge_frames = -(-encoder.config.left_pad // FRAME_SAMPLES)
@@ -59,7 +59,7 @@ def kept_features(
     # Two spans per stream: frames at the start of a moved wave, and frames after the cache. Each
     # span is the index of the stream, the first frame, and the index after the last frame.
     spans: list[tuple[int, Frames, Frames]] = []
-    for stream, (cache, kept) in enumerate(zip(known, waves, strict=True)):
+    for stream, (cache, kept) in enumerate(zip(caches, waves, strict=True)):
         num_frames = max(0, _frames(encoder, kept.wave.numel()))
         num_cacheable = max(0, _frames(encoder, kept.real))  # frames without padded zeros
         num_reused = min(len(cache.frames), num_cacheable)
@@ -68,7 +68,7 @@ def kept_features(
 
     computed = _convolve(encoder, padded, spans)
     features = []
-    for stream, (cache, kept) in enumerate(zip(known, waves, strict=True)):
+    for stream, (cache, kept) in enumerate(zip(caches, waves, strict=True)):
         recomputed = computed[2 * stream]
         new = computed[2 * stream + 1]
         num_reused = spans[2 * stream + 1][1]

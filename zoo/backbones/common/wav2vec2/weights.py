@@ -45,10 +45,10 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
         )
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
-            there, here = list(tensor.shape), list(expected[name].shape)
+            stored, needed = list(tensor.shape), list(expected[name].shape)
             raise ZooError(
-                f"encoder_weights {source!r} do not fit: {name} has shape {there}, the encoder "
-                f"needs {here}."
+                f"encoder_weights {source!r} do not fit: {name} has shape {stored}, the encoder "
+                f"needs {needed}."
             )
     encoder.load_state_dict(weights)
 
@@ -138,11 +138,11 @@ def _check(source: str, described: Wav2Vec2Config, config: EncoderConfig) -> Non
         raise ZooError(f"encoder_weights {source!r} has other activations than GELU.")
 
 
-def _agree(source: str, name: str, there: object, config: EncoderConfig) -> None:
-    """Raise ZooError if the value ``there`` of option ``name`` differs from ``config``."""
-    here = getattr(config, name)
-    if there != here:
+def _agree(source: str, name: str, stored: object, config: EncoderConfig) -> None:
+    """Raise ZooError if the value ``stored`` of option ``name`` differs from ``config``."""
+    needed = getattr(config, name)
+    if stored != needed:
         raise ZooError(
-            f"encoder_weights {source!r} was trained with {name}={there}, but "
-            f"backbone.encoder.{name}={here}."
+            f"encoder_weights {source!r} was trained with {name}={stored}, but "
+            f"backbone.encoder.{name}={needed}."
         )
