@@ -4,7 +4,7 @@ infinisst: wav2vec 2.0 large and an 8 B Llama in bfloat16, randomly initialised,
 noise as one stream: time per turn and its parts, time per token against the floor set by memory
 bandwidth, peak memory, and growth. Turns have a fixed number of tokens, because random weights end
 them anywhere. streamuni: see ``real_size_streamuni.py``. Without a GPU the default is a small size,
-which tests the script and says nothing about the published size.
+which tests the script only; its numbers do not apply to the published size.
 """
 
 import statistics

@@ -130,7 +130,7 @@ def no_disk_no_network() -> Iterator[None]:
         yield
 
 
-def made(node: DictConfig) -> Any:
+def instance_of(node: DictConfig) -> Any:
     """The object of a node, built once to import its modules and once more under guard."""
     build(node)
     with no_disk_no_network():
@@ -138,29 +138,29 @@ def made(node: DictConfig) -> Any:
 
 
 def test_every_file_is_one_of_those_tested_here() -> None:
-    known = {
+    expected = {
         *(f"{group}/{choice}.yaml" for group, choice in CHOICES),
         *(f"experiment/{name}.yaml" for name in EXPERIMENTS),
     }
-    known |= {f"{name}.yaml" for name in ENTRY_POINTS} | {
+    expected |= {f"{name}.yaml" for name in ENTRY_POINTS} | {
         f"convention/{name}.yaml" for name in CONVENTIONS
     }
-    known |= {f"strategy/{name}.yaml" for name in STRATEGIES}
-    known |= {f"metric/{name}.yaml" for name in METRICS}
+    expected |= {f"strategy/{name}.yaml" for name in STRATEGIES}
+    expected |= {f"metric/{name}.yaml" for name in METRICS}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
         APART
-    ) == known
+    ) == expected
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
 def test_a_choice_makes_its_object(group: str, choice: str) -> None:
-    beside = []
+    overrides = []
     if group == "backbone" and not choice.startswith("infinisst"):  # conventions are InfiniSST's
-        beside = ["system=streamatt"]
+        overrides = ["system=streamatt"]
     if group == "training" and choice in EXPERIMENTS:  # which knows the widths
-        beside = [f"experiment={choice}", *tokenizer(choice)]
-    cfg = compose(entry_point(group), [f"{group}={choice}", *beside])
-    assert isinstance(made(cfg[group]), KINDS[group])
+        overrides = [f"experiment={choice}", *tokenizer(choice)]
+    cfg = compose(entry_point(group), [f"{group}={choice}", *overrides])
+    assert isinstance(instance_of(cfg[group]), KINDS[group])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -181,17 +181,17 @@ def test_an_experiment_makes_all_its_objects(name: str) -> None:
     cfg = compose(EXPERIMENTS[name], [f"experiment={name}", *tokenizer(name)])
     for group in KINDS:
         if cfg.get(group) is not None:
-            assert isinstance(made(cfg[group]), KINDS[group]), group
+            assert isinstance(instance_of(cfg[group]), KINDS[group]), group
     for entry in (cfg.get("compare") or {}).values():
         changed = compose("evaluate", [f"experiment={name}", *entry])
-        assert isinstance(made(changed.system), StreamingSystem)
+        assert isinstance(instance_of(changed.system), StreamingSystem)
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_a_convention_sets_its_options(name: str, convention: str) -> None:
     cfg = compose(name, [f"convention={convention}", "backbone.tokenizer=somewhere"])
-    backbone = made(cfg.system).backbone
+    backbone = instance_of(cfg.system).backbone
     released = convention == "released"
     assert backbone.window.unit == ("turns" if released else "tokens")
     assert (backbone.search.repetition, backbone.search.lookback) == (
@@ -209,7 +209,7 @@ def test_paper_is_the_default_convention_and_one_option_may_be_set_beside_it() -
         "evaluate",
         ["convention=released", "backbone.window.unit=tokens", "backbone.template=chatml"],
     )
-    backbone = made(cfg.system).backbone
+    backbone = instance_of(cfg.system).backbone
     assert (backbone.window.unit, backbone.search.repetition) == ("tokens", "prompt")
     assert backbone.template.end_of_turn == "<|im_end|>"
     with pytest.raises(
@@ -221,7 +221,7 @@ def test_paper_is_the_default_convention_and_one_option_may_be_set_beside_it() -
 @pytest.mark.parametrize("target", ["de", "es", "zh"])
 def test_the_default_is_the_small_model_of_the_language_pair(target: str) -> None:
     cfg = compose("evaluate", [f"target_language={target}"])
-    system: StreamingSystem = made(cfg.system)
+    system: StreamingSystem = instance_of(cfg.system)
     assert (system.name, system.direction, system.chunk_samples) == (
         "infinisst",
         f"en-{target}",
@@ -257,7 +257,7 @@ def test_the_sweep_of_a_knob_reaches_the_system() -> None:
 
 
 def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> None:
-    system: StreamingSystem = made(compose("evaluate", ["system=streamuni"]).system)
+    system: StreamingSystem = instance_of(compose("evaluate", ["system=streamuni"]).system)
     policy = system.policy
     assert isinstance(policy, TranscriptWaitK)
     assert (policy.truncate, policy.max_seconds, policy.relaxed, policy.convention) == (
@@ -270,14 +270,14 @@ def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> No
     system.turn_knob(7)
     assert policy.k == 7
     chinese = ["target_language=zh", "system.chunk_seconds=0.32", "policy.abbreviations=[fig]"]
-    system = made(compose("evaluate", ["system=streamuni", *chinese]).system)
+    system = instance_of(compose("evaluate", ["system=streamuni", *chinese]).system)
     assert (system.direction, system.chunk_seconds, system.policy.abbreviations) == (
         "en-zh",
         0.32,
         ("fig",),
     )
     simulst = ["policy.truncate=false", "history=reference_segments", "policy.convention=released"]
-    system = made(compose("evaluate", ["system=streamuni", *simulst]).system)
+    system = instance_of(compose("evaluate", ["system=streamuni", *simulst]).system)
     assert (system.policy.truncate, system.policy.convention) == (False, "released")
     assert isinstance(system.history, ReferenceSegments)
 

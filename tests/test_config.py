@@ -172,11 +172,11 @@ def test_plain_is_resolved() -> None:
 
 
 def test_choices_that_another_entry_point_would_not_make(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {"system": "streamatt", "backbone": "infinisst_minitalks", "data": "minitalks"}
-    runtime = SimpleNamespace(runtime=SimpleNamespace(choices=made))
+    choices = {"system": "streamatt", "backbone": "infinisst_minitalks", "data": "minitalks"}
+    runtime = SimpleNamespace(runtime=SimpleNamespace(choices=choices))
     monkeypatch.setattr(config.HydraConfig, "get", lambda: runtime)
     assert config.choices_unlike("evaluate", ("system", "backbone")) == ["system=streamatt"]
-    made |= {"backbone": "lst_minitalks"}
+    choices |= {"backbone": "lst_minitalks"}
     assert config.choices_unlike("evaluate", ("system", "backbone", "data")) == [
         "system=streamatt",
         "backbone=lst_minitalks",

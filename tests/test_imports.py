@@ -166,9 +166,9 @@ def test_types_and_streaming_state_import_no_upper_package() -> None:
         "streaming/playback.py",
     ):
         names = set(imported(ast.parse((ROOT / "zoo" / file).read_text())))
-        known = {*CONTRACT, "zoo.streaming.text"}
+        allowed = {*CONTRACT, "zoo.streaming.text"}
         assert {
-            name for name in names if within(name, {"zoo"}) and not within(name, known)
+            name for name in names if within(name, {"zoo"}) and not within(name, allowed)
         } == set(), file
 
 

@@ -114,10 +114,10 @@ def test_completing_twice_changes_nothing() -> None:
 
 
 def test_the_class_of_a_part_follows_from_its_default_or_annotation() -> None:
-    known = arguments(Model)
-    assert part_of(known["search"]) is WideSearch
-    assert part_of(known["window"]) is Window
-    assert part_of(known["name"]) is part_of(known["template"]) is None
+    found = arguments(Model)
+    assert part_of(found["search"]) is WideSearch
+    assert part_of(found["window"]) is Window
+    assert part_of(found["name"]) is part_of(found["template"]) is None
     assert arguments(dict) == {}
 
 

@@ -1,9 +1,9 @@
 """Abbreviations whose full stop does not end a sentence, lower-case, by language code.
 
 There are two lists, because equal scores need Moses' own. ``moses_prefixes`` are the nonbreaking
-prefixes of Moses' tokenizer, only those that a lower-cased single word can meet: stems with a dot
-inside are kept whole by rule. Languages without a list (Moses falls back to English for those it
-does not know; Czech and Russian have long lists there) use the English one.
+prefixes of Moses' tokenizer that can equal a single lower-cased word; stems that contain a dot are
+kept whole by rule. Languages without a list use the English list, as in Moses; Moses has long lists
+for Czech and Russian, which are not included here.
 ``SENTENCE_ABBREVIATIONS`` are common abbreviations within sentences; single capitals and "e.g." are
 recognised by rule.
 """

@@ -21,9 +21,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     root = tmp_path_factory.mktemp("checkpoints")
 
     def folder(kind: str, **options: Any) -> Path:
-        made = root / "-".join([kind, *(f"{key}={value}" for key, value in options.items())])
-        if not made.exists():
-            KINDS[kind](made, **options)
-        return made
+        path = root / "-".join([kind, *(f"{key}={value}" for key, value in options.items())])
+        if not path.exists():
+            KINDS[kind](path, **options)
+        return path
 
     return folder

@@ -32,16 +32,16 @@ class UnitSynthesizer(Synthesizer):
     def __init__(self) -> None:
         self.batches: list[int] = []
 
-    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
-        self.batches.append(len(writes))
-        return [self.wave(write) for write in writes]
+    def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
+        self.batches.append(len(requests))
+        return [self.wave(request) for request in requests]
 
-    def wave(self, write: SpeechRequest) -> Tensor:
+    def wave(self, request: SpeechRequest) -> Tensor:
         """The new tokens' part of the speech of all that is kept."""
-        hypothesis = write.hypothesis
+        hypothesis = request.hypothesis
         assert hypothesis.decoder_states is not None
         states = hypothesis.decoder_states[
-            OPENING : OPENING + hypothesis.prefix_length + write.tokens
+            OPENING : OPENING + hypothesis.prefix_length + request.tokens
         ]
         old = int(durations(states[: hypothesis.prefix_length]).sum())
         return sound(states)[old:].to(torch.float32)

@@ -197,10 +197,10 @@ def test_an_interrupted_corpus_starts_again(
     (folder,) = (cache / "broken").glob("utterances-*")
     assert [path.name for path in folder.iterdir()] == [".lock"]
     (folder / "speech.pcm.part").write_bytes(b"x" * 100_000)
-    made = spoken(lines, cache=cache / "broken")
-    assert made.samples.tolist() == [1920, 1920, 1920]
-    assert float(made.speech(2).max()) == pytest.approx(0.4, abs=1e-4)
-    assert made.times(2)[0] == (Word("doch", 0.0, 0.1),)
+    speech_of_lines = spoken(lines, cache=cache / "broken")
+    assert speech_of_lines.samples.tolist() == [1920, 1920, 1920]
+    assert float(speech_of_lines.speech(2).max()) == pytest.approx(0.4, abs=1e-4)
+    assert speech_of_lines.times(2)[0] == (Word("doch", 0.0, 0.1),)
     assert (folder / "speech.pcm").stat().st_size == 2 * 3 * 1920
 
 

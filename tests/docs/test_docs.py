@@ -64,7 +64,7 @@ def mentioned() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for page in PAGES:
         for span in re.findall(r"`(\+?[a-z_]+[\w.]*=[^`\n]+)`", page.read_text(encoding="utf-8")):
             root = re.split(r"[.=]", span.lstrip("+"))[0]
-            name = next((name for name, known in roots.items() if root in known), None)
+            name = next((name for name, keys in roots.items() if root in keys), None)
             if name is not None:
                 yield page.name, name, tuple(overrides(span))
 

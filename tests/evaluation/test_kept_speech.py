@@ -18,9 +18,11 @@ from zoo.streaming.playback import playback_intervals, timeline
 @pytest.fixture
 def evaluated(tmp_path: Path) -> Evaluator:
     """Two talks through a system with speech output, and its upper bound."""
-    made = evaluator([talk(tmp_path, "one"), talk(tmp_path, "two")], tmp_path, knob_values=[1])
-    assert len(list(made.run(system(TurnTaker(), synthesizer=Pronouncer())))) == 2
-    return made
+    speech_evaluator = evaluator(
+        [talk(tmp_path, "one"), talk(tmp_path, "two")], tmp_path, knob_values=[1]
+    )
+    assert len(list(speech_evaluator.run(system(TurnTaker(), synthesizer=Pronouncer())))) == 2
+    return speech_evaluator
 
 
 def test_the_speech_of_every_row_is_read_again_from_its_files(evaluated: Evaluator) -> None:

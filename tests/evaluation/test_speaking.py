@@ -43,8 +43,8 @@ class Pronouncer(Synthesizer):
     def __init__(self, slow: int = 1) -> None:
         self.slow = slow
 
-    def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
-        return [pronounce(write.text).repeat_interleave(self.slow) for write in writes]
+    def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
+        return [pronounce(request.text).repeat_interleave(self.slow) for request in requests]
 
 
 class Ear:
@@ -184,7 +184,10 @@ def test_a_language_without_a_voice_has_no_error_of_its_own(
     assert row.scores["ASR_BLEU"] == pytest.approx(100)
     assert "ASR_WER" not in row.scores
     (note,) = evaluated.models.notes
-    assert note == "The recogniser's own error in German is not known: espeak-ng has no voice 'de'."
+    assert (
+        note
+        == "The recogniser's own error in German was not measured: espeak-ng has no voice 'de'."
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ FRAMES, LONGEST = 126, 254  # 1.28 and 2.56 s
 def backbone(tmp_path_factory: pytest.TempPathFactory) -> Phi4Multimodal:
     folder: Path = tmp_path_factory.mktemp("phi4")
     phi4_multimodal(folder)
-    made = Phi4Multimodal(name=str(folder), dtype="float64", max_tokens=12)
-    made.load()
-    return made
+    loaded_backbone = Phi4Multimodal(name=str(folder), dtype="float64", max_tokens=12)
+    loaded_backbone.load()
+    return loaded_backbone
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def features() -> Tensor:
 def in_the_class(backbone: Phi4Multimodal, features: Tensor, padding: Tensor) -> Tensor:
     """The class's output for one stream that is padded and masked."""
     padded = torch.cat([features, padding.expand(LONGEST - FRAMES, 80)])
-    inside = torch.arange(LONGEST) < FRAMES
-    return audio_part(backbone.model).encoder(padded[None], inside[None])[0, : -(-FRAMES // 8)]
+    mask = torch.arange(LONGEST) < FRAMES
+    return audio_part(backbone.model).encoder(padded[None], mask[None])[0, : -(-FRAMES // 8)]
 
 
 @torch.no_grad()

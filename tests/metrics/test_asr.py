@@ -44,16 +44,16 @@ class Table:
         ]
 
 
-def spoken_talk(*stretches: tuple[float, str], target: Language = DE) -> Instance:
+def spoken_talk(*parts: tuple[float, str], target: Language = DE) -> Instance:
     """A waveform per (delay, text): 0.5 s per word; level: the word's number in the talk."""
     speech: list[SpeechOutput] = []
     number = 0
-    for delay, text in stretches:
+    for delay, text in parts:
         levels = [number + word + 1 for word in range(max(1, len(target.units(text))))]
         number += len(levels)
         samples = torch.tensor(levels, dtype=torch.float32).repeat_interleave(SAMPLE_RATE // 2)
         speech.append(SpeechOutput(samples, delay, delay, 0, text))
-    text = target.join(text for _, text in stretches)
+    text = target.join(text for _, text in parts)
     return Instance(
         0,
         "talk",

@@ -92,11 +92,11 @@ def test_empty_hypothesis() -> None:
     assert scores["BLEU"].value == 0.0
     assert scores["StreamLAAL"].value is None
     assert "StreamLAAL_CA" not in scores
-    beside = score_talks(
+    other = score_talks(
         [silent, replace(TALK, talk="other")], [SEGMENTS, SEGMENTS], language=DE
     ).scores
     assert (
-        beside["StreamLAAL"].value
+        other["StreamLAAL"].value
         == score_talks([TALK], [SEGMENTS], language=DE).scores["StreamLAAL"].value
     )
 

@@ -36,8 +36,10 @@ def stream(*pieces: Sequence[float], source: float = 4.0, talk: str = "talk") ->
         speech.append(SpeechOutput(samples, delay, elapsed[0] if elapsed else delay, index, "wort"))
     units = ("wort",) * len(pieces)
     delays = tuple(spoken.delay for spoken in speech)
-    made = tuple(spoken.elapsed for spoken in speech)
-    return Instance(0, talk, source, " ".join(units), units, delays, made, speech=tuple(speech))
+    elapsed_times = tuple(spoken.elapsed for spoken in speech)
+    return Instance(
+        0, talk, source, " ".join(units), units, delays, elapsed_times, speech=tuple(speech)
+    )
 
 
 # 1.0-1.5, waits, 2.0-3.5 (the third is there at 3.0 but must wait), 3.5-4.0, waits, 5.0-5.25;

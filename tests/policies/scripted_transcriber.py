@@ -111,7 +111,7 @@ class Streamed:
         return [self.step(final=final and chunk == chunks - 1) for chunk in range(chunks)]
 
 
-def made(
+def scripted_system(
     policy: Policy, scripts: dict[str, Script], history: History | None = None, source: str = "en"
 ) -> StreamingSystem:
     """Build a system with a :class:`Transcriber`."""
@@ -143,7 +143,7 @@ def streamed(
         source: Code of the source language.
         segments: Chunks at which reference segments begin and end, alternating.
     """
-    system = made(policy, {"talk": script}, history, source)
+    system = scripted_system(policy, {"talk": script}, history, source)
     bounds = [chunk * CHUNK_SECONDS for chunk in segments]
     return Streamed(
         system, system.open("talk", segments=list(zip(bounds[::2], bounds[1::2], strict=True)))

@@ -1,11 +1,17 @@
-"""StreamUni on hand-made transcripts: requests, writes and cuts, chunk by chunk."""
+"""StreamUni on hand-made transcripts: requests, decisions and cuts, chunk by chunk."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from tests.policies.scripted_transcriber import CHUNK, CHUNK_SECONDS, growing, made, streamed
+from tests.policies.scripted_transcriber import (
+    CHUNK,
+    CHUNK_SECONDS,
+    growing,
+    scripted_system,
+    streamed,
+)
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
@@ -87,7 +93,7 @@ def test_a_sentence_is_cut_one_chunk_back_and_the_tail_is_decoded_again() -> Non
     assert stream.asked == [
         (0, 3, None, None),  # x(n) has begun another sentence
         (0, 2, "A b c.", None),  # x(l) is finished
-        (2, 3, None, None),  # x(l+1) to x(n) are made anew; O = 1 - 2
+        (2, 3, None, None),  # x(l+1) to x(n) are generated again; O = 1 - 2
     ]
     assert (stream.cut, stream.session.prefix_ids.numel()) == (2, 0)
     assert stream.step() == "D"
@@ -261,7 +267,7 @@ def batches(size: int) -> Iterator[list[str]]:
         "one": {**growing("A b", "A b c.", "A b c. D"), **growing("D", "D e", "D e f", cut=2)},
         "two": {**growing("", "", ""), **growing("G h", "G h i", cut=3)},
     }
-    system = made(paper(k=2), scripts)
+    system = scripted_system(paper(k=2), scripts)
     talks = list(scripts)
     for begin in range(0, len(talks), size):
         sessions = [system.open(talk) for talk in talks[begin : begin + size]]

@@ -30,10 +30,10 @@ def wave(seconds: float, seed: int = 0) -> Tensor:
 
 
 def loaded(folder: Path, **options: object) -> NamedRecogniser:
-    made = NamedRecogniser(name=str(folder), **options)  # type: ignore[arg-type]
-    assert made.unavailable_reason() is None
-    made.load()
-    return made
+    recogniser = NamedRecogniser(name=str(folder), **options)  # type: ignore[arg-type]
+    assert recogniser.unavailable_reason() is None
+    recogniser.load()
+    return recogniser
 
 
 def collapsed(folder: Path, samples: Tensor) -> str:
@@ -146,7 +146,7 @@ def test_other_models_are_refused_as_recognisers(tmp_path: Path, whisper: Path) 
 
 @pytest.mark.parametrize("choice", ["minitalks", "named"])
 def test_a_configuration_builds_one(choice: str) -> None:
-    made = build(compose("evaluate", [f"recogniser={choice}"]).recogniser)
-    assert isinstance(made, Recogniser)
-    assert made.language == "de"
-    assert made.optional == (choice == "minitalks")
+    recogniser = build(compose("evaluate", [f"recogniser={choice}"]).recogniser)
+    assert isinstance(recogniser, Recogniser)
+    assert recogniser.language == "de"
+    assert recogniser.optional == (choice == "minitalks")

@@ -136,10 +136,10 @@ def test_speech_columns_appear_only_for_speech_output() -> None:
         "0.25",
     ]
     assert "ASR" not in printed(100)
-    unheard = printed(
+    without_asr = printed(
         100, (row("simulu", 4, StartOffset=1.875, SpeechOverlap=9.0),)
     )  # no recogniser was at hand
-    assert "ASR" not in unheard
-    assert "1.88" in unheard
+    assert "ASR" not in without_asr
+    assert "1.88" in without_asr
     narrow = next(line for line in printed(60, (speech_row,)).splitlines() if "simulu" in line)
     assert narrow.split() == ["simulu", "m=4", "80.0", "71.3", "1.23"]

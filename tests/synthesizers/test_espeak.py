@@ -5,14 +5,14 @@ import gc
 import pytest
 import torch
 
-from tests.synthesizers.writes import texts
+from tests.synthesizers.speech_requests import requests_for
 from zoo.errors import ZooError
 from zoo.languages import LANGUAGES, language
 from zoo.synthesizers.espeak import Espeak
 
 
 def test_text_is_spoken_and_punctuation_is_silent() -> None:
-    waves = Espeak().synthesize(texts("Guten Tag", ".", " der Wind", ""))
+    waves = Espeak().synthesize(requests_for("Guten Tag", ".", " der Wind", ""))
     assert [wave.dtype for wave in waves] == [torch.float32] * 4
     assert [0.2 < len(wave) / 16_000 < 1.5 for wave in waves] == [True, False, True, False]
     assert [len(waves[index]) for index in (1, 3)] == [0, 0]
@@ -21,14 +21,14 @@ def test_text_is_spoken_and_punctuation_is_silent() -> None:
 
 def test_a_batch_equals_its_texts_alone() -> None:
     espeak = Espeak()
-    both = espeak.synthesize(texts("Guten Tag", "der Wind"))
-    alone = [espeak.synthesize(texts(text))[0] for text in ("Guten Tag", "der Wind")]
+    both = espeak.synthesize(requests_for("Guten Tag", "der Wind"))
+    alone = [espeak.synthesize(requests_for(text))[0] for text in ("Guten Tag", "der Wind")]
     assert all(torch.equal(left, right) for left, right in zip(both, alone, strict=True))
 
 
 def test_rate_pitch_and_voice_change_the_speech() -> None:
     usual, fast, high, female = (
-        espeak.synthesize(texts("Guten Tag"))[0]
+        espeak.synthesize(requests_for("Guten Tag"))[0]
         for espeak in (Espeak(), Espeak(rate=300), Espeak(pitch=90), Espeak(voice="de+f2"))
     )
     assert len(fast) < 0.8 * len(usual)
@@ -37,9 +37,9 @@ def test_rate_pitch_and_voice_change_the_speech() -> None:
 
 
 def test_every_language_has_a_voice() -> None:
-    for known in LANGUAGES.values():
-        Espeak().check(known)
-    [wave] = Espeak().synthesize(texts("你好。", target="zh"))
+    for supported in LANGUAGES.values():
+        Espeak().check(supported)
+    [wave] = Espeak().synthesize(requests_for("你好。", target="zh"))
     assert len(wave) > 4_000
 
 
@@ -56,9 +56,9 @@ def test_text_without_a_voice_is_refused_first() -> None:
 
 def test_its_process_starts_with_the_first_word_and_ends_with_it() -> None:
     espeak = Espeak()
-    espeak.synthesize(texts("..."))
+    espeak.synthesize(requests_for("..."))
     assert espeak._speaker is None
-    espeak.synthesize(texts("Tag"))
+    espeak.synthesize(requests_for("Tag"))
     assert espeak._speaker is not None
     process = espeak._speaker._process
     assert process.poll() is None

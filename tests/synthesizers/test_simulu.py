@@ -45,16 +45,16 @@ class Speaker(Scripted):
         """Any."""
 
     def generate_units(
-        self, writes: Sequence[SpeechRequest], *, layer: int | None, close: bool
+        self, requests: Sequence[SpeechRequest], *, layer: int | None, close: bool
     ) -> list[Units]:
-        self.asked.append((len(writes), layer, close))
-        return [self.units_of(write, close) for write in writes]
+        self.asked.append((len(requests), layer, close))
+        return [self.units_of(request, close) for request in requests]
 
-    def units_of(self, write: SpeechRequest, close: bool) -> Units:
-        hypothesis = write.hypothesis
+    def units_of(self, request: SpeechRequest, close: bool) -> Units:
+        hypothesis = request.hypothesis
         assert hypothesis.decoder_states is not None
         states = hypothesis.decoder_states[
-            : len(hypothesis.decoder_states) - hypothesis.num_new_tokens + write.tokens, 0
+            : len(hypothesis.decoder_states) - hypothesis.num_new_tokens + request.tokens, 0
         ].long()
         counts = states[OPENING:] % 3 + 1
         places = torch.arange(OPENING, len(states)).repeat_interleave(counts) - self.back
@@ -79,7 +79,7 @@ def spoken(tokens: Sequence[int]) -> list[float]:
     return [float(token) for token in tokens for _ in range((token % 3 + 1) * (token % 2 + 1) * 4)]
 
 
-def write(
+def request(
     kept: Sequence[int], new: Sequence[int], *, waiting: Sequence[int] = (), ended: bool = False
 ) -> SpeechRequest:
     """``new`` is written after ``kept``; the hypothesis also has tokens that wait."""
@@ -109,14 +109,16 @@ def test_the_script_synthesises_speech() -> None:
 @pytest.mark.parametrize("assignment", ["argmax", "monotone"])
 def test_only_the_new_tokens_are_synthesised(assignment: str) -> None:
     simulu = voiced(Speaker(), assignment=assignment)
-    waves = simulu.synthesize([write([5, 8], [4, 7], waiting=[9]), write([], [6]), write([3], [2])])
+    waves = simulu.synthesize(
+        [request([5, 8], [4, 7], waiting=[9]), request([], [6]), request([3], [2])]
+    )
     assert [wave.tolist() for wave in waves] == [spoken([4, 7]), spoken([6]), spoken([2])]
 
 
 def test_alignment_is_read_at_the_position_that_predicts_the_token() -> None:
-    [wave] = voiced(Speaker(predicting=True), offset=-1).synthesize([write([5, 8], [4, 7])])
+    [wave] = voiced(Speaker(predicting=True), offset=-1).synthesize([request([5, 8], [4, 7])])
     assert wave.tolist() == spoken([4, 7])
-    [wave] = voiced(Speaker(predicting=True), offset=0).synthesize([write([5, 8], [4, 7])])
+    [wave] = voiced(Speaker(predicting=True), offset=0).synthesize([request([5, 8], [4, 7])])
     assert wave.tolist() == spoken([7])
 
 
@@ -124,11 +126,13 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
     class Silent(Speaker):
         """Has units for history only."""
 
-        def units_of(self, write: SpeechRequest, close: bool) -> Units:
-            return super().units_of(replace(write, tokens=0), close)
+        def units_of(self, request: SpeechRequest, close: bool) -> Units:
+            return super().units_of(replace(request, tokens=0), close)
 
     simulu = voiced(Silent())
-    assert [wave.numel() for wave in simulu.synthesize([write([5, 8], [4]), write([], [4])])] == [
+    assert [
+        wave.numel() for wave in simulu.synthesize([request([5, 8], [4]), request([], [4])])
+    ] == [
         0,
         0,
     ]
@@ -136,12 +140,12 @@ def test_new_tokens_without_a_unit_are_silent() -> None:
 
 def test_the_units_discarded_equal_the_papers_formula() -> None:
     ids = torch.tensor([5, 5, 5, 4, 4])  # three units of history, which last two frames each
-    [wave] = voiced(Speaker(), counting="units").synthesize([write([5], [4])])
+    [wave] = voiced(Speaker(), counting="units").synthesize([request([5], [4])])
     assert wave.tolist() == sound(ids).samples[3 * 4 :].tolist()
 
 
 def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_fed() -> None:
-    before = write([5, 8], [4, 7], waiting=[9])
+    before = request([5, 8], [4, 7], waiting=[9])
     states = without_history(before).hypothesis.decoder_states
     assert states is not None
     assert states[:, 0].tolist() == [-1, -1, 4, 7, 9]
@@ -158,8 +162,8 @@ def test_texts_are_closed_as_asked_and_answered_in_order(
     close: str, asked: list[tuple[int, bool]]
 ) -> None:
     backbone = Speaker()
-    writes = [write([5], [4]), write([5], [7], ended=True), write([], [6])]
-    waves = voiced(backbone, close=close, layer=2).synthesize(writes)
+    requests = [request([5], [4]), request([5], [7], ended=True), request([], [6])]
+    waves = voiced(backbone, close=close, layer=2).synthesize(requests)
     assert [wave.tolist() for wave in waves] == [spoken([4]), spoken([7]), spoken([6])]
     assert backbone.asked == [(streams, 2, closed) for streams, closed in asked]
 
@@ -168,7 +172,7 @@ def test_both_ends_of_a_write_can_be_faded() -> None:
     assert fade(torch.ones(6), 2).tolist() == [0, 0.5, 1, 1, 0.5, 0]
     assert fade(torch.ones(3), 8).tolist() == [0, 1, 0]
     assert fade(torch.ones(3), 0).tolist() == [1, 1, 1]
-    [wave] = voiced(Speaker(), fade_seconds=2 / 16_000).synthesize([write([5], [4])])
+    [wave] = voiced(Speaker(), fade_seconds=2 / 16_000).synthesize([request([5], [4])])
     assert wave.tolist() == [0, 2, *[4.0] * 4, 2, 0]
 
 

@@ -30,9 +30,9 @@ class TwoTokens(Policy):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    made: Path = tmp_path_factory.mktemp("checkpoints") / "speech"
-    KINDS["seamless_m4t_speech"](made, seed=5)
-    return str(made)
+    checkpoint: Path = tmp_path_factory.mktemp("checkpoints") / "speech"
+    KINDS["seamless_m4t_speech"](checkpoint, seed=5)
+    return str(checkpoint)
 
 
 def stream(folder: str, seeds: list[int], **options: object) -> list[list[Action]]:

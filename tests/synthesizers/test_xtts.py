@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.contract.scripted import Scripted
-from tests.synthesizers.writes import texts
+from tests.synthesizers.speech_requests import requests_for
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.synthesizers import xtts
@@ -64,8 +64,8 @@ def test_texts_are_sampled_from_one_seed_and_brought_to_16_khz() -> None:
     speaker.network, speaker.rate = Sampling(), 24_000
     before = torch.get_rng_state()
     first, silent, again, chinese = speaker.synthesize(
-        texts(" Tag", ".", "Tag")
-    ) + speaker.synthesize(texts("你好", target="zh"))
+        requests_for(" Tag", ".", "Tag")
+    ) + speaker.synthesize(requests_for("你好", target="zh"))
     assert torch.equal(first, again)
     assert (len(first), len(silent), len(chinese)) == (4800, 0, 3200)
     assert first.dtype == torch.float32

@@ -136,7 +136,7 @@ def test_a_transcript_is_neither_written_nor_spoken_nor_committed() -> None:
     class Mute(Synthesizer):
         """Must not be asked."""
 
-        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
+        def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
             raise AssertionError("spoke a transcript")
 
     history = Recorder()
@@ -232,10 +232,10 @@ def test_speech_is_made_before_its_tokens_join_the_prefix() -> None:
     class Counting(Synthesizer):
         """As many samples as tokens were kept before."""
 
-        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
+        def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
             return [
-                torch.ones(write.session.prefix_ids.numel() + 1, dtype=torch.double)
-                for write in writes
+                torch.ones(request.session.prefix_ids.numel() + 1, dtype=torch.double)
+                for request in requests
             ]
 
     system = build(synthesizer=Counting())
@@ -270,10 +270,10 @@ def test_a_synthesizer_is_checked_then_loaded_after_the_backbone_and_opened_with
         def open(self, session: Session) -> list[str]:
             return [session.talk]
 
-        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
-            for write in writes:
-                write.session.synthesizer_state.append(write.text)
-            return [torch.zeros(write.tokens) for write in writes]
+        def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
+            for request in requests:
+                request.session.synthesizer_state.append(request.text)
+            return [torch.zeros(request.tokens) for request in requests]
 
     with pytest.raises(ZooError, match="cannot speak es"):
         build(backbone=Loading(), synthesizer=Opening(), target_language="es")
@@ -338,8 +338,8 @@ def test_speech_cut_off_a_longer_wave_does_not_keep_the_rest() -> None:
     class Cutting(Synthesizer):
         """Synthesises all text so far and cuts off the speech of earlier text."""
 
-        def synthesize(self, writes: Sequence[SpeechRequest]) -> list[Tensor]:
-            return [torch.zeros(10_000)[-10:] for _ in writes]
+        def synthesize(self, requests: Sequence[SpeechRequest]) -> list[Tensor]:
+            return [torch.zeros(10_000)[-10:] for _ in requests]
 
     [action] = (system := build(synthesizer=Cutting())).step(
         [system.open("talk")], [SpeechChunk(speak([1]))]

@@ -1,4 +1,4 @@
-"""Provenance on small repositories made here."""
+"""Provenance of small temporary repositories."""
 
 import hashlib
 import subprocess
@@ -55,11 +55,11 @@ def test_without_git(repository: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_constraints_hash_versions_and_hardware(repository: Path) -> None:
     assert provenance(repository)["constraints_sha256"] is None
     (repository / "constraints.txt").write_text("torch==2.13.0\n")
-    known = provenance(repository)
-    assert known["constraints_sha256"] == hashlib.sha256(b"torch==2.13.0\n").hexdigest()
+    record = provenance(repository)
+    assert record["constraints_sha256"] == hashlib.sha256(b"torch==2.13.0\n").hexdigest()
     assert versions(("torch", "no-such-package"))["no-such-package"] is None
-    assert known["versions"]["torch"] == torch.__version__ or torch.__version__.startswith(
-        known["versions"]["torch"]
+    assert record["versions"]["torch"] == torch.__version__ or torch.__version__.startswith(
+        record["versions"]["torch"]
     )
     machine = hardware()
     assert machine["cores"] >= machine["usable_cores"] >= 1

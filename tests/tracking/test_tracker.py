@@ -57,9 +57,9 @@ def test_offline_decoding_writes_every_word(tmp_path: Path, wandb_records: Reade
     assert started.display_name == "evaluate/launch/0"
     assert logged["system"] == {"name": "infinisst"}
     assert logged["overrides"] == ["seed=3"]
-    known = logged["provenance"]
-    assert facts.items() <= known.items()
-    assert {"git", "constraints_sha256", "versions", "hardware"} <= set(known)
+    record = logged["provenance"]
+    assert facts.items() <= record.items()
+    assert {"git", "constraints_sha256", "versions", "hardware"} <= set(record)
 
     axes = {
         record.metric.name or record.metric.glob_name: record.metric.step_metric

@@ -22,7 +22,7 @@ class Linear(Backbone):
         self.layer = nn.Linear(100, 100)
 
 
-def made(backbone: Backbone | None = None, **given: Any) -> str:
+def card_of(backbone: Backbone | None = None, **given: Any) -> str:
     """The card of a linear layer from English to Spanish."""
     backbone = backbone or Linear()
     system: Any = SimpleNamespace(
@@ -41,20 +41,22 @@ def made(backbone: Backbone | None = None, **given: Any) -> str:
 
 
 def test_the_card_repeats_what_an_evaluation_needs() -> None:
-    text = made()
+    text = card_of()
     assert text.startswith("# infinisst, English to Spanish\n\n0.01 M parameters, bfloat16.")
     assert "    python train.py seed=1 target_language=es\n" in text
     assert "`python evaluate.py target_language=es backbone.checkpoint=<this folder>`" in text
-    assert "`python evaluate.py backbone.checkpoint=<this folder>`" in made(evaluation_overrides=[])
+    assert "`python evaluate.py backbone.checkpoint=<this folder>`" in card_of(
+        evaluation_overrides=[]
+    )
 
 
 def test_the_card_distinguishes_synthetic_speech_from_a_users_corpus() -> None:
-    assert "built-in corpus minitalks: synthetic speech" in made()
-    assert "\n\non mine. Evaluate it" in made(corpus="mine")
-    assert "synthetic" not in made(corpus="mine")
+    assert "built-in corpus minitalks: synthetic speech" in card_of()
+    assert "\n\non mine. Evaluate it" in card_of(corpus="mine")
+    assert "synthetic" not in card_of(corpus="mine")
 
 
 def test_a_recogniser_is_measured_on_target_speech() -> None:
-    text = made(backbone=CTC(name=None))
+    text = card_of(backbone=CTC(name=None))
     command = "python evaluate.py system=wait_k synthesizer=espeak recogniser.name=<this folder>"
     assert f"`{command}`" in text

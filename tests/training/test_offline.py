@@ -72,8 +72,8 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
 
 def test_no_part_is_left_in_the_mode_of_evaluation() -> None:
     """It would train without its dropout."""
-    made = f"backbone.tokenizer={ROOT / 'checkpoints' / 'offline_minitalks_en-de'}"
-    config = compose("train", [*TINY, *TRAINING, made])
+    tokenizer = f"backbone.tokenizer={ROOT / 'checkpoints' / 'offline_minitalks_en-de'}"
+    config = compose("train", [*TINY, *TRAINING, tokenizer])
     system = build(config.system)
     samplers: Any = {"alone": None}
     prepare(system, [], build(config.training), samplers, torch.device("cpu"))

@@ -1,4 +1,4 @@
 """Talks and segments: the manifest, the corpora that give it, and the trajectories made from it.
 
-Knows no network.
+No module of this package imports a backbone.
 """

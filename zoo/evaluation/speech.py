@@ -158,7 +158,7 @@ class SpeechScorer:
                     report(talk.duration)
         except ZooError as error:
             self.models.notes.append(
-                f"The recogniser's own error in {target.name} is not known: {error}"
+                f"The recogniser's own error in {target.name} was not measured: {error}"
             )
             return {}
 

@@ -131,7 +131,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SpeechRequest:
-    """A request to a synthesizer: speak the tokens that a stream writes in this step.
+    """A request to a synthesizer: synthesise the tokens that a stream writes in this step.
 
     Attributes:
         session: The stream; ``prefix_ids`` does not contain the new tokens yet.

@@ -129,7 +129,7 @@ class SimulU(Synthesizer):
         return waveforms
 
     def _generate_units(self, decoder: Speaking, requests: Sequence[SpeechRequest]) -> list[Units]:
-        """Generate the units of all writes in one batch, or in two if ``close`` differs."""
+        """Generate the units of all requests in one batch, or in two if ``close`` differs."""
         units: dict[int, Units] = {}
         for close in (True, False):
             indices = [

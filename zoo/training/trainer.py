@@ -51,7 +51,7 @@ def savers(
 
     Args:
         folder: Folder of the checkpoints.
-        save_every_steps: Number of optimizer steps between two writes of the last state.
+        save_every_steps: Number of optimizer steps between two checkpoints of the last state.
         evaluate_every_steps: Number of optimizer steps between two updates of the best checkpoints.
         monitor: Logged name of the score that ranks checkpoints; higher is better.
         keep: Number of best checkpoints to keep.

@@ -35,7 +35,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 
 def system(backbone: Cascade, policy: Policy, chunk_seconds: float = 0.2) -> StreamingSystem:
-    made = StreamingSystem(
+    streaming_system = StreamingSystem(
         name="cascade",
         backbone=backbone,
         policy=policy,
@@ -44,8 +44,8 @@ def system(backbone: Cascade, policy: Policy, chunk_seconds: float = 0.2) -> Str
         target_language="de",
         chunk_seconds=chunk_seconds,
     )
-    made._loaded = True  # the fixture has
-    return made
+    streaming_system._loaded = True  # the fixture has
+    return streaming_system
 
 
 def sources(waves: list[Tensor], chunk: int) -> list[Source]:

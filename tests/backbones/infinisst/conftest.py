@@ -74,7 +74,7 @@ def make(tokenizer_folder: Path) -> Make:
 
 
 def system(backbone: InfiniSST, multiplier: int = 1) -> StreamingSystem:
-    made = StreamingSystem(
+    streaming_system = StreamingSystem(
         name="infinisst",
         backbone=backbone,
         policy=TurnTaking(),
@@ -84,8 +84,8 @@ def system(backbone: InfiniSST, multiplier: int = 1) -> StreamingSystem:
         chunk_seconds=0.96,
         latency_multiplier=multiplier,
     )
-    made._loaded = True
-    return made
+    streaming_system._loaded = True
+    return streaming_system
 
 
 @pytest.fixture(scope="session")
@@ -95,12 +95,14 @@ def stream() -> Callable[..., dict[str, Instance]]:
     def run(
         backbone: InfiniSST, talks: dict[str, Tensor], *, multiplier: int = 1, batch_size: int = 1
     ) -> dict[str, Instance]:
-        made = system(backbone, multiplier)
+        streaming_system = system(backbone, multiplier)
         sources = [
-            Source(name, samples.split(made.chunk_samples)) for name, samples in talks.items()
+            Source(name, samples.split(streaming_system.chunk_samples))
+            for name, samples in talks.items()
         ]
         return {
-            instance.talk: instance for instance in simulate(made, sources, batch_size=batch_size)
+            instance.talk: instance
+            for instance in simulate(streaming_system, sources, batch_size=batch_size)
         }
 
     return run

@@ -67,11 +67,11 @@ Stream = Callable[..., dict[str, Instance]]
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Hub:
     """A folder per kind with model and tokenizer, as a name on the hub would give them."""
-    made: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
 
     def folder(kind: str) -> Path:
-        if kind not in made:
-            place = made[kind] = tmp_path_factory.mktemp(kind)
+        if kind not in folders:
+            place = folders[kind] = tmp_path_factory.mktemp(kind)
             torch.manual_seed(2)
             model = AutoModelForCausalLM.from_config(
                 AutoConfig.for_model(kind, **SMALL, head_dim=HEAD[kind])
@@ -85,7 +85,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Hub:
             del config["rope_parameters"]
             (place / "config.json").write_text(json.dumps(config | ROPE[kind]))
             train_tokenizer([], vocabulary_size=320, special_tokens=EXTRA).save_pretrained(place)
-        return made[kind]
+        return folders[kind]
 
     return folder
 

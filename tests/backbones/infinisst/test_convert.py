@@ -44,7 +44,7 @@ Weights = dict[str, Tensor]
 
 def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
     """Every tensor of the authors' state dict."""
-    made: dict[str, tuple[int, ...]] = {
+    shape_of_name: dict[str, tuple[int, ...]] = {
         f"{W2V}mask_emb": (HIDDEN,),
         f"{W2V}encoder.pos_conv.0.bias": (HIDDEN,),
         f"{W2V}encoder.pos_conv.0.weight_g": (1, 1, 4),
@@ -55,7 +55,7 @@ def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
     }
 
     def linear(name: str, *shape: int) -> None:
-        made.update({f"{name}.weight": shape, f"{name}.bias": shape[:1]})
+        shape_of_name.update({f"{name}.weight": shape, f"{name}.bias": shape[:1]})
 
     for layer, (channels, (kernel, _)) in enumerate(zip(CHANNELS, CONVOLUTIONS, strict=True)):
         linear(
@@ -74,21 +74,23 @@ def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
         linear(f"{name}fc2", HIDDEN, FF)
         linear(f"{name}final_layer_norm", HIDDEN)
     for layer in range(2):
-        made[f"{SPEECH}length_shrink.conv_layers.{layer}.0.weight"] = (HIDDEN, HIDDEN, 2)
+        shape_of_name[f"{SPEECH}length_shrink.conv_layers.{layer}.0.weight"] = (HIDDEN, HIDDEN, 2)
         linear(f"{SPEECH}length_shrink.conv_layers.{layer}.2.1", HIDDEN)
     linear(f"{SPEECH}proj", WIDTH, HIDDEN)
     shared = WIDTH // LLM_HEADS * LLM_SHARED
     for layer in range(LLM_LAYERS):
         name = f"model.layers.{layer}."
         for projection, rows in (("q", WIDTH), ("k", shared), ("v", shared), ("o", WIDTH)):
-            made[f"{name}self_attn.{projection}_proj.weight"] = (rows, WIDTH)
-        made |= {f"{name}mlp.{part}_proj.weight": (LLM_FF, WIDTH) for part in ("gate", "up")}
-        made[f"{name}mlp.down_proj.weight"] = (WIDTH, LLM_FF)
-        made |= {
+            shape_of_name[f"{name}self_attn.{projection}_proj.weight"] = (rows, WIDTH)
+        shape_of_name |= {
+            f"{name}mlp.{part}_proj.weight": (LLM_FF, WIDTH) for part in ("gate", "up")
+        }
+        shape_of_name[f"{name}mlp.down_proj.weight"] = (WIDTH, LLM_FF)
+        shape_of_name |= {
             f"{name}{norm}.weight": (WIDTH,)
             for norm in ("input_layernorm", "post_attention_layernorm")
         }
-    return made
+    return shape_of_name
 
 
 def released_weights(vocabulary: int) -> Weights:

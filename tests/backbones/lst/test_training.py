@@ -34,17 +34,19 @@ def excerpts(tmp_path: Path, noise: Callable[..., Tensor]) -> list[Excerpt]:
 
 def test_the_dialogue_of_an_excerpt(make: Make) -> None:
     """The loss is on the text and its end alone."""
-    made = dialogue(
+    tokens = dialogue(
         make().prompt, "Ja.", num_embeddings=3, source=language("en"), target=language("de")
     )
     decode = make().tokenizer.decode
-    assert decode(made.input_ids) == (
+    assert decode(tokens.input_ids) == (
         "<|begin_of_text|> Translate the following speech from English to German.<|eot_id|>"
         "<|user|><|speech|><|speech|><|speech|><|eot_id|><|assistant|> Ja.<|eot_id|>"
     )
-    assert decode([label for label in made.labels if label != -100]) == " Ja.<|eot_id|>"
-    assert [made.input_ids[place] for place in made.speech_positions] == [make().prompt.speech] * 3
-    assert made.labels[-5:] == made.input_ids[-5:]
+    assert decode([label for label in tokens.labels if label != -100]) == " Ja.<|eot_id|>"
+    assert [tokens.input_ids[place] for place in tokens.speech_positions] == [
+        make().prompt.speech
+    ] * 3
+    assert tokens.labels[-5:] == tokens.input_ids[-5:]
 
 
 def test_words_written_before_have_no_label(make: Make, excerpts: list[Excerpt]) -> None:

@@ -11,9 +11,9 @@ from tests.fixtures.tiny_checkpoints import phi4_multimodal
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as Transformers saves it."""
-    made: Path = tmp_path_factory.mktemp("phi4")
-    phi4_multimodal(made)
-    return made
+    checkpoint: Path = tmp_path_factory.mktemp("phi4")
+    phi4_multimodal(checkpoint)
+    return checkpoint
 
 
 @pytest.fixture(scope="session")

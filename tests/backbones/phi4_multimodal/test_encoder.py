@@ -22,11 +22,11 @@ def encoder() -> Phi4MultimodalAudioModel:
         bias_max_distance=20,
         initializer_range=0.2,
     )
-    made = Phi4MultimodalAudioModel(config).double().eval()
+    model = Phi4MultimodalAudioModel(config).double().eval()
     with torch.no_grad():
-        made.encoder_embedding.global_mean.normal_()
-        made.encoder_embedding.global_invstd.uniform_(0.5, 1.5)
-    return made
+        model.encoder_embedding.global_mean.normal_()
+        model.encoder_embedding.global_invstd.uniform_(0.5, 1.5)
+    return model
 
 
 @pytest.mark.parametrize(

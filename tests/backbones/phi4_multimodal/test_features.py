@@ -20,15 +20,15 @@ def test_equals_the_published_extractor() -> None:
 
 def test_audio_chunk_by_chunk_and_after_a_cut_equals_audio_at_once() -> None:
     spectrogram = LogMel()
-    known = spectrogram.open()
+    cache = spectrogram.open()
     for end in (10_240, 20_480, 20_500, 40_000):
         torch.testing.assert_close(
-            spectrogram.compute(known, WAVE[:end], 0),
+            spectrogram.compute(cache, WAVE[:end], 0),
             spectrogram.compute(spectrogram.open(), WAVE[:end], 0),
             rtol=0,
             atol=ROUNDING,
         )
-    cut = spectrogram.compute(known, WAVE[2560:], 2560)
+    cut = spectrogram.compute(cache, WAVE[2560:], 2560)
     torch.testing.assert_close(
         cut, spectrogram.compute(spectrogram.open(), WAVE[2560:], 0), rtol=0, atol=ROUNDING
     )

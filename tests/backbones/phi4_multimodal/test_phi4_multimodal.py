@@ -21,9 +21,11 @@ from zoo.languages import language
 @pytest.fixture(scope="module")
 def backbone(folder: Path) -> Phi4Multimodal:
     torch.manual_seed(0)
-    made = Phi4Multimodal(config=CONFIG, tokenizer=str(folder), embedding_std=0.5, dtype="float64")
-    made.load()
-    return made
+    loaded_backbone = Phi4Multimodal(
+        config=CONFIG, tokenizer=str(folder), embedding_std=0.5, dtype="float64"
+    )
+    loaded_backbone.load()
+    return loaded_backbone
 
 
 @torch.no_grad()

@@ -26,9 +26,9 @@ LORA = LoraConfig(rank=RANK, alpha=ALPHA, dropout=0.0)
 @pytest.fixture(scope="module")
 def microsoft(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The original layout."""
-    made: Path = tmp_path_factory.mktemp("microsoft") / "phi4"
-    original(folder, made)
-    return made
+    released_folder: Path = tmp_path_factory.mktemp("microsoft") / "phi4"
+    original(folder, released_folder)
+    return released_folder
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def scores_of_the_class(
 
 
 def loaded(name: Path, **options: Any) -> Phi4Multimodal:
-    made = Phi4Multimodal(name=str(name), **{"dtype": "float64", **options})
-    made.load()
-    return made
+    loaded_backbone = Phi4Multimodal(name=str(name), **{"dtype": "float64", **options})
+    loaded_backbone.load()
+    return loaded_backbone
 
 
 def test_transformers_layout(folder: Path, wave: Tensor) -> None:
@@ -131,8 +131,8 @@ def test_an_adapter_beside_the_weights(
     microsoft: Path, folder: Path, tmp_path: Path, wave: Tensor
 ) -> None:
     """Transformers' layout, whose adapter peft saves."""
-    beside = tmp_path / "phi4"
-    shutil.copytree(folder, beside)
+    folder_with_adapter = tmp_path / "phi4"
+    shutil.copytree(folder, folder_with_adapter)
     network = Phi4MultimodalForCausalLM.from_pretrained(folder, dtype=torch.float64)
     wrapped = peft.get_peft_model(
         network, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=TARGETS), "speech"
@@ -142,8 +142,8 @@ def test_an_adapter_beside_the_weights(
             if ".lora_" in name:
                 parameter.normal_()
     wrapped.save_pretrained(str(tmp_path))
-    (tmp_path / "speech").rename(beside / "speech-lora")
-    backbones = [loaded(beside), loaded(beside, lora=LORA)]
+    (tmp_path / "speech").rename(folder_with_adapter / "speech-lora")
+    backbones = [loaded(folder_with_adapter), loaded(folder_with_adapter, lora=LORA)]
     expected = scores_of_the_class(network.eval(), backbones[0], wave)
     for backbone in backbones:
         torch.testing.assert_close(scores(backbone, wave), expected, rtol=1e-6, atol=1e-6)
@@ -243,11 +243,11 @@ def _rename(folder: Path) -> None:
 def test_errors_are_one_sentence(
     folder: Path, tmp_path: Path, spoil: Callable[[Path], object], message: str
 ) -> None:
-    there = tmp_path / "phi4"
-    shutil.copytree(folder, there)
-    spoil(there)
+    stored = tmp_path / "phi4"
+    shutil.copytree(folder, stored)
+    spoil(stored)
     with pytest.raises(ZooError, match=message):
-        loaded(there)
+        loaded(stored)
 
 
 def test_another_adapter_than_the_published_is_refused(microsoft: Path) -> None:

@@ -48,11 +48,11 @@ def test_features_are_the_published_extractors(
 
 def test_features_by_chunks_with_cuts_equal_those_of_the_kept_audio() -> None:
     stream, spectrogram = waveform(80_000), TokenSpectrogram(128)
-    known, begin = spectrogram.open(), 0
+    cache, begin = spectrogram.open(), 0
     for end in range(5_120, 80_001, 5_120):
         kept = stream[begin:end]
         torch.testing.assert_close(
-            clamped(spectrogram.compute(known, kept, begin)),
+            clamped(spectrogram.compute(cache, kept, begin)),
             features(spectrogram, kept),
             rtol=0,
             atol=ROUNDING,

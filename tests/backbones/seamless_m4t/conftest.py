@@ -23,9 +23,9 @@ Load = Callable[..., SeamlessM4TSpeech]
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the checkpoint."""
-    made = tmp_path_factory.mktemp("checkpoints") / "speech"
-    KINDS["seamless_m4t_speech"](made)
-    return made
+    checkpoint = tmp_path_factory.mktemp("checkpoints") / "speech"
+    KINDS["seamless_m4t_speech"](checkpoint)
+    return checkpoint
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,9 @@ def looked(backbone: SeamlessM4TSpeech, *sessions: Session) -> list[Hypothesis]:
     return backbone.decode(sessions, [Request()] * len(sessions), SPEECH)
 
 
-def written(session: Session, hypothesis: Hypothesis, tokens: int | None = None) -> SpeechRequest:
+def request_for(
+    session: Session, hypothesis: Hypothesis, tokens: int | None = None
+) -> SpeechRequest:
     return SpeechRequest(
         session, hypothesis, hypothesis.num_new_tokens if tokens is None else tokens, ""
     )
@@ -59,7 +61,7 @@ def test_a_full_utterance_equals_generate(folder: Path, load: Load) -> None:
         text = [backbone.languages.start, 227, *hypothesis.token_ids.tolist()]
         close = not hypothesis.truncated
         assert [*text, *([backbone.end] if close else [])] == expected.sequences[0].tolist()
-        [units] = backbone.generate_units([written(session, hypothesis)], layer=1, close=close)
+        [units] = backbone.generate_units([request_for(session, hypothesis)], layer=1, close=close)
         expected_units = expected.unit_sequences[0, 2:] - 4
         assert units.ids.tolist() == [unit for unit in expected_units.tolist() if unit != -2][:40]
         assert units.truncated == (expected_units[-1] != -2)
@@ -96,7 +98,7 @@ def test_states_are_those_of_the_whole_text_in_one_pass(
         assert len(hypothesis.decoder_states) == len(fed)
         for tokens in range(1, hypothesis.num_new_tokens + 1):
             before = fed[: len(fed) - hypothesis.num_new_tokens + tokens]
-            [end] = backbone._ends([written(session, hypothesis, tokens)])
+            [end] = backbone._ends([request_for(session, hypothesis, tokens)])
             expected = theirs.text_decoder(
                 input_ids=torch.tensor([[*before, backbone.end]]),
                 encoder_hidden_states=session.backbone_state.memory[None],
@@ -120,15 +122,17 @@ def test_speaking_runs_neither_encoder_nor_text_again(
     """But for one position of the text decoder: the end."""
     backbone = load()
     sessions = [opened(backbone, seed=seed) for seed in range(3)]
-    writes = [written(*pair, 2) for pair in zip(sessions, looked(backbone, *sessions), strict=True)]
+    requests = [
+        request_for(*pair, 2) for pair in zip(sessions, looked(backbone, *sessions), strict=True)
+    ]
     calls, fed = [], []
     backbone.encoder.register_forward_pre_hook(lambda *_: calls.append(1))
     for layer in backbone.encoder.encoder.layers:
         layer.register_forward_pre_hook(lambda *_: calls.append(1))
     backbone.decoder.register_forward_pre_hook(lambda _, args: fed.append(tuple(args[0].shape)))
-    backbone.generate_units(writes, layer=None, close=False)
+    backbone.generate_units(requests, layer=None, close=False)
     assert (calls, fed) == ([], [])
-    backbone.generate_units(writes, layer=None, close=True)
+    backbone.generate_units(requests, layer=None, close=True)
     assert (calls, fed) == ([], [(3, 1)])
 
 
@@ -146,27 +150,27 @@ def test_a_batch_is_each_stream_alone(backbone: SeamlessM4TSpeech, close: bool) 
     ]
     first, *others = sessions
     hypotheses = [*looked(backbone, first), *looked(backbone, *others)]
-    writes = [
-        written(*pair, 3 + i) for i, pair in enumerate(zip(sessions, hypotheses, strict=True))
+    requests = [
+        request_for(*pair, 3 + i) for i, pair in enumerate(zip(sessions, hypotheses, strict=True))
     ]
-    together = backbone.generate_units(writes, layer=0, close=close)
-    for write, units in zip(writes, together, strict=True):
+    together = backbone.generate_units(requests, layer=0, close=close)
+    for request, units in zip(requests, together, strict=True):
         session = opened(backbone, seed=0)
         session.audio, session.target_language, session.prefix_ids = (
-            write.session.audio,
-            write.session.target_language,
-            write.session.prefix_ids,
+            request.session.audio,
+            request.session.target_language,
+            request.session.prefix_ids,
         )
         [hypothesis] = looked(backbone, session)
         [alone] = backbone.generate_units(
-            [written(session, hypothesis, write.tokens)], layer=0, close=close
+            [request_for(session, hypothesis, request.tokens)], layer=0, close=close
         )
         assert units.ids.tolist() == alone.ids.tolist()
         assert units.truncated == alone.truncated
         torch.testing.assert_close(units.attention, alone.attention, rtol=0, atol=1e-9)
         assert units.attention.shape == (
             len(units.ids),
-            2 + write.hypothesis.prefix_length + write.tokens + close,
+            2 + request.hypothesis.prefix_length + request.tokens + close,
         )
         torch.testing.assert_close(units.attention.sum(1), torch.ones(len(units.ids)).double())
     assert len({tuple(units.ids.tolist()) for units in together}) == 3
@@ -182,7 +186,7 @@ def test_a_language_that_is_written_but_not_spoken_is_refused(backbone: Seamless
     session = opened(backbone, target="ru")
     [hypothesis] = looked(backbone, session)
     with pytest.raises(ZooError, match=russian):
-        backbone.generate_units([written(session, hypothesis)], layer=None, close=False)
+        backbone.generate_units([request_for(session, hypothesis)], layer=None, close=False)
     with pytest.raises(ZooError, match=russian):
         backbone.vocode([UNIT_ONE], language("ru"))
 
@@ -216,18 +220,18 @@ def test_another_vocoder_is_taken_and_saved(
     mixed.save(tmp_path / "saved")
     units = [torch.tensor([3, 1, 4, 1, 5])]
     [spoken], [theirs], [ours], [read] = (
-        made.vocode(units, GERMAN)
-        for made in (mixed, other, backbone, load(name=str(tmp_path / "saved")))
+        model.vocode(units, GERMAN)
+        for model in (mixed, other, backbone, load(name=str(tmp_path / "saved")))
     )
     assert torch.equal(spoken.samples, theirs.samples)
     assert torch.equal(read.samples, theirs.samples)
     assert not torch.equal(ours.durations, theirs.durations) or not torch.allclose(
         ours.samples, theirs.samples
     )
-    sessions = [opened(made) for made in (mixed, backbone)]
+    sessions = [opened(model) for model in (mixed, backbone)]
     tokens = [
-        looked(made, session)[0].token_ids
-        for made, session in zip((mixed, backbone), sessions, strict=True)
+        looked(model, session)[0].token_ids
+        for model, session in zip((mixed, backbone), sessions, strict=True)
     ]
     assert tokens[0].tolist() == tokens[1].tolist()
 

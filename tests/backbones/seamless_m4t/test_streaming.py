@@ -17,7 +17,7 @@ from zoo.types import Instance, SpeechChunk
 
 
 def system(backbone: SeamlessM4TSpeech) -> StreamingSystem:
-    made = StreamingSystem(
+    streaming_system = StreamingSystem(
         name="simulu",
         backbone=backbone,
         policy=AlignAtt(frames=1),
@@ -27,19 +27,22 @@ def system(backbone: SeamlessM4TSpeech) -> StreamingSystem:
         target_language="de",
         chunk_seconds=0.64,
     )
-    made.configure_model()
-    return made
+    streaming_system.configure_model()
+    return streaming_system
 
 
 @pytest.mark.parametrize("beams", [1, 2])
 def test_a_batch_synthesises_the_speech_of_each_stream_alone(load: Load, beams: int) -> None:
-    made = system(load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_units=20))
+    streaming_system = system(
+        load(search=SearchConfig(beams=beams, no_repeat_ngram=2), max_units=20)
+    )
     sources = [
-        Source(f"{i}", noise(n, i).split(made.chunk_samples)) for i, n in enumerate((300, 150, 420))
+        Source(f"{i}", noise(n, i).split(streaming_system.chunk_samples))
+        for i, n in enumerate((300, 150, 420))
     ]
 
     def streamed(batch_size: int) -> Sequence[Instance]:
-        done = list(simulate(made, sources, batch_size=batch_size))
+        done = list(simulate(streaming_system, sources, batch_size=batch_size))
         return sorted(done, key=lambda instance: instance.index)
 
     alone, together = streamed(1), streamed(2)
@@ -54,9 +57,9 @@ def test_a_batch_synthesises_the_speech_of_each_stream_alone(load: Load, beams: 
 
 
 def test_what_the_end_of_a_text_needs_goes_with_the_write(load: Load) -> None:
-    made = system(load(max_units=20))
-    session = made.open("talk")
-    for part in noise(300).split(made.chunk_samples):
-        made.step([session], [SpeechChunk(part)])
+    streaming_system = system(load(max_units=20))
+    session = streaming_system.open("talk")
+    for part in noise(300).split(streaming_system.chunk_samples):
+        streaming_system.step([session], [SpeechChunk(part)])
         assert session.backbone_state.branch is None
     assert session.prefix_ids.numel()

@@ -17,9 +17,9 @@ TEXTS = ["Guten Morgen.", "Wir reden heute über das Wetter, und das Wetter ist 
 
 @pytest.fixture(scope="module")
 def voice(folder: Path) -> TextToSpeech:
-    made = TextToSpeech(name=str(folder), max_units=40, dtype="float64")
-    made.load()
-    return made
+    synthesizer = TextToSpeech(name=str(folder), max_units=40, dtype="float64")
+    synthesizer.load()
+    return synthesizer
 
 
 @torch.inference_mode()

@@ -140,13 +140,13 @@ def test_an_excerpt_is_encoded_as_a_stream_is(make: Make, excerpts: list[Excerpt
     backbone = make()
     batch = backbone.collator()(excerpts[:2])
     with torch.no_grad():
-        memory, inside = backbone.memories(batch.features, batch.lengths)
+        memory, memory_mask = backbone.memories(batch.features, batch.lengths)
     stream: Any = SimpleNamespace(
         backbone_state=SimpleNamespace(features=backbone.spectrogram.open()), audio_start=0
     )
     with torch.no_grad():
         [states] = backbone.encode_audio([stream], [excerpts[1].samples()])
-    assert inside.sum(dim=1).tolist() == [28 + 1, len(states)]
+    assert memory_mask.sum(dim=1).tolist() == [28 + 1, len(states)]
     torch.testing.assert_close(memory[1, : len(states)], states)
 
 
@@ -182,9 +182,9 @@ def test_each_label_of_20_ms_has_a_frame_and_only_frame_training_updates_batch_s
     hidden, middle = backbone.encode_training(samples, 1)
     assert hidden.shape == middle.shape == (3, 32, 16)
     assert not means.equal(before)
-    learned = means.clone()
+    means_after_training = means.clone()
     again, _ = backbone.eval().encode_training(samples, 1)
-    assert means.equal(learned)
+    assert means.equal(means_after_training)
     torch.testing.assert_close(again[:1], backbone.encode_training(samples[:1], 1)[0])
 
 
@@ -279,6 +279,6 @@ def test_a_training_makes_pieces_of_the_target_texts(tmp_path: Path) -> None:
         talks=talks, source=language("en"), target=GERMAN, size=50, multipliers={1}
     )
     SeamlessM4TSpeech.train_tokenizer(corpus, tmp_path, {})
-    made = SeamlessM4TTokenizer.from_pretrained(tmp_path)
-    assert made.tokenize("Eine Katze.") == ["▁Eine", "▁Katze", "."]
-    assert made.tgt_lang == "__deu__"
+    tokenizer = SeamlessM4TTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.tokenize("Eine Katze.") == ["▁Eine", "▁Katze", "."]
+    assert tokenizer.tgt_lang == "__deu__"

@@ -99,14 +99,14 @@ def test_limit_takes_a_prefix_and_a_whole_split_gets_one_manifest(
 
 
 def test_no_sentence_comes_twice() -> None:
-    said = [
+    sentences = [
         " ".join(sentence.words).casefold()
         for split in SPLITS
         for plan in plans(split, talks=30)
         for sentence in plan.sentences
     ]
-    assert len(said) > 1000
-    assert len(set(said)) == len(said)
+    assert len(sentences) > 1000
+    assert len(set(sentences)) == len(sentences)
 
 
 def test_voices() -> None:
@@ -161,9 +161,9 @@ def test_fingerprint(talks: list[Talk], tmp_path: Path, caplog: pytest.LogCaptur
     for wrong in ([changed], [changed, talks[1]], talks[::-1]):
         with pytest.raises(ZooError, match="built-in tst set differs from the frozen one"):
             frozen.check("tst", wrong, path=path)
-    known = json.loads(path.read_text())
-    known["tst"]["talks"]["tst-000"]["audio"] = "0"
-    path.write_text(json.dumps(known))
+    frozen_talks = json.loads(path.read_text())
+    frozen_talks["tst"]["talks"]["tst-000"]["audio"] = "0"
+    path.write_text(json.dumps(frozen_talks))
     frozen.check("tst", talks, path=path)
     assert "audio of tst-000 differs" in caplog.text
 

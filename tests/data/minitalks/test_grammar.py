@@ -51,15 +51,15 @@ def sense(german: str) -> NounPhrase:
 
 
 def texts(plan: SentencePlan | Clause) -> tuple[str, ...]:
-    made = realise(plan if isinstance(plan, SentencePlan) else SentencePlan(plan))
-    return (" ".join(made.words), *(made.targets[code].text for code in LANGUAGES))
+    result = realise(plan if isinstance(plan, SentencePlan) else SentencePlan(plan))
+    return (" ".join(result.words), *(result.targets[code].text for code in LANGUAGES))
 
 
 def needs(plan: SentencePlan | Clause, code: str, word: str) -> set[str]:
     """The English words that a target word needs."""
-    made = realise(plan if isinstance(plan, SentencePlan) else SentencePlan(plan))
-    at = made.targets[code].words.index(word)
-    return {made.words[index] for index in made.targets[code].needs[at]}
+    result = realise(plan if isinstance(plan, SentencePlan) else SentencePlan(plan))
+    at = result.targets[code].words.index(word)
+    return {result.words[index] for index in result.targets[code].needs[at]}
 
 
 def test_perfect_bracket_and_gender() -> None:
@@ -358,11 +358,11 @@ def test_lookahead_statistics_by_hand() -> None:
 
     That word is guessed in 2 of 2.5 chunk phases.
     """
-    made = realise(SentencePlan(Clause(np("the young king"), verb("schlafen"), "past")))
-    target = made.targets["de"]
+    result = realise(SentencePlan(Clause(np("the young king"), verb("schlafen"), "past")))
+    target = result.targets["de"]
     assert target.words == ("Der", "junge", "König", "hat", "geschlafen.")
     assert target.needs == ((0, 2), (1, 2), (2,), (3,), (3,))
-    statistics = lookahead_statistics([made])["de"]
+    statistics = lookahead_statistics([result])["de"]
     assert statistics["lookahead"] == pytest.approx(1 / 5)
     assert statistics["guess_1"] == pytest.approx((2 / 2.5 + 1 / 2.5) / 5)
     assert statistics["guess_2"] == pytest.approx((2 / 5 + 1 / 5) / 5)

@@ -83,7 +83,7 @@ def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
     spectrogram: Spectrogram,
 ) -> None:
     stream, choose = waveform(SPAN), torch.Generator().manual_seed(1)
-    known, begin, end = spectrogram.open(), 0, 0
+    cache, begin, end = spectrogram.open(), 0, 0
     while end < SPAN:
         end = min(end + int(torch.randint(1, 16_000, (1,), generator=choose)), SPAN)
         shorter = end - int(torch.randint(0, (end - begin) // 2 + 1, (1,), generator=choose))
@@ -93,7 +93,7 @@ def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
             stream[begin:end],
         ):  # as one that looks not so far
             torch.testing.assert_close(
-                spectrogram.compute(known, look, begin),
+                spectrogram.compute(cache, look, begin),
                 whole(spectrogram, look),
                 rtol=0,
                 atol=ROUNDING,
@@ -106,31 +106,31 @@ def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
 def test_only_new_audio_is_analysed(
     spectrogram: Spectrogram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known, wave, analysed = spectrogram.open(), waveform(32_000), []
-    spectrogram.compute(known, wave[:16_000], 0)
+    cache, wave, analysed = spectrogram.open(), waveform(32_000), []
+    spectrogram.compute(cache, wave[:16_000], 0)
     mel = spectrogram._mel
     monkeypatch.setattr(
         spectrogram,
         "_mel",
         lambda windows, size: analysed.append(len(windows)) or mel(windows, size),
     )
-    spectrogram.compute(known, wave[:24_000], 0)
+    spectrogram.compute(cache, wave[:24_000], 0)
     assert (
         50 <= sum(analysed) <= 50 + 6
     )  # half a second, and the ends of what is kept for centred windows
     analysed.clear()
-    spectrogram.compute(known, wave[6_400:24_000], 6_400)
+    spectrogram.compute(cache, wave[6_400:24_000], 6_400)
     assert sum(analysed) <= 6
 
 
 @pytest.mark.parametrize("moved", [HOP // 2, -HOP, 64_000])
 def test_a_cut_off_the_grid_begins_anew(moved: int) -> None:
     spectrogram, wave = Filterbank(80), waveform(96_000)
-    known = spectrogram.open()
-    spectrogram.compute(known, wave[HOP:48_000], HOP)
+    cache = spectrogram.open()
+    spectrogram.compute(cache, wave[HOP:48_000], HOP)
     kept = wave[HOP + moved :]
     torch.testing.assert_close(
-        spectrogram.compute(known, kept, HOP + moved),
+        spectrogram.compute(cache, kept, HOP + moved),
         whole(spectrogram, kept),
         rtol=0,
         atol=ROUNDING,

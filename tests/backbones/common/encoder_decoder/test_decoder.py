@@ -99,12 +99,12 @@ def test_a_position_table_has_a_last_position(make_family: Callable[[str], Any])
 @torch.inference_mode()
 def test_half_precision_stays_near(make_family: Callable[[str], Any], memory: Remember) -> None:
     for name in ("speech_to_text", "whisper", "seamless_m4t", "seamless_m4t_v2"):
-        made = make_family(name)
-        exact, _ = feed(made.decoder, [memory(5)], IDS, [7], {})
-        expected = made.decoder.head(exact).log_softmax(-1)
-        made.model.to(torch.bfloat16)
-        hidden, weights = feed(made.decoder, [memory(5), memory(3)], IDS, [3, 4], {1: None})
-        found = made.decoder.head(hidden).float().log_softmax(-1)
+        family_copy = make_family(name)
+        exact, _ = feed(family_copy.decoder, [memory(5)], IDS, [7], {})
+        expected = family_copy.decoder.head(exact).log_softmax(-1)
+        family_copy.model.to(torch.bfloat16)
+        hidden, weights = feed(family_copy.decoder, [memory(5), memory(3)], IDS, [3, 4], {1: None})
+        found = family_copy.decoder.head(hidden).float().log_softmax(-1)
         assert (hidden.dtype, found.dtype, weights.dtype) == (
             torch.bfloat16,
             torch.float32,

@@ -43,11 +43,11 @@ def pieces() -> dict[str, int]:
 def make_tokenizer() -> PreTrainedTokenizerFast:
     backend = Tokenizer(models.BPE(vocab=pieces(), merges=[], unk_token="<unk>"))
     backend.decoder = decoders.Metaspace()
-    made = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", bos_token="<s>"
     )
-    made.add_special_tokens({"additional_special_tokens": ["__deu__", "__eng__"]})
-    return made
+    tokenizer.add_special_tokens({"additional_special_tokens": ["__deu__", "__eng__"]})
+    return tokenizer
 
 
 class Hummer(EncoderDecoder):

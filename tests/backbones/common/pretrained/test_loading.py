@@ -85,7 +85,7 @@ def load(kind: str, folder: Path, **options: Any) -> EncoderDecoder:
 
 
 def system(backbone: EncoderDecoder, direction: tuple[str, str]) -> StreamingSystem:
-    made = StreamingSystem(
+    streaming_system = StreamingSystem(
         name="tiny",
         backbone=backbone,
         policy=AlignAtt(frames=2),
@@ -94,8 +94,8 @@ def system(backbone: EncoderDecoder, direction: tuple[str, str]) -> StreamingSys
         target_language=direction[1],
         chunk_seconds=0.64,
     )
-    made._loaded = True
-    return made
+    streaming_system._loaded = True
+    return streaming_system
 
 
 def session_with_audio(
@@ -165,14 +165,14 @@ def test_one_request_for_all_audio_equals_generate(kind: str, beams: int, folder
 @pytest.mark.parametrize("kind", ALL)
 def test_a_batch_equals_its_streams_decoded_alone(kind: str, folders: Folders) -> None:
     backbone = load(kind, folders(kind))
-    made = system(backbone, ALL[kind].direction)
+    streaming_system = system(backbone, ALL[kind].direction)
     sources = [
-        Source(f"talk {seed}", waveform(size, seed).split(made.chunk_samples))
+        Source(f"talk {seed}", waveform(size, seed).split(streaming_system.chunk_samples))
         for seed, size in enumerate(SIZES)
     ]
 
     def streamed(batch_size: int) -> dict[str, tuple]:
-        done: Sequence[Instance] = list(simulate(made, sources, batch_size=batch_size))
+        done: Sequence[Instance] = list(simulate(streaming_system, sources, batch_size=batch_size))
         return {instance.talk: (instance.text, instance.delays) for instance in done}
 
     alone = streamed(1)
@@ -197,12 +197,12 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
     kind: str, folders: Folders
 ) -> None:
     backbone = load(kind, folders(kind))
-    made = system(backbone, ALL[kind].direction)
-    session = made.open("talk")
+    streaming_system = system(backbone, ALL[kind].direction)
+    session = streaming_system.open("talk")
     session.receive(SpeechChunk(waveform(20_480)))
     first = look(backbone, session)
     assert first.num_new_tokens >= 2
-    list(made._write(session, first, 2))
+    list(streaming_system._write(session, first, 2))
     assert session.prefix_ids.tolist() == first.token_ids[:2].tolist()
     assert (
         look(backbone, session).token_ids.tolist() == first.token_ids[2:].tolist()
@@ -222,12 +222,12 @@ def test_written_text_stays_and_every_token_is_aligned_within_the_audio(
 @pytest.mark.parametrize("kind", ALL)
 def test_a_cut_is_as_if_the_stream_began_there(kind: str, folders: Folders) -> None:
     backbone, wave = load(kind, folders(kind)), waveform(51_200)
-    made = system(backbone, ALL[kind].direction)
-    session = made.open("talk")
+    streaming_system = system(backbone, ALL[kind].direction)
+    session = streaming_system.open("talk")
     session.receive(SpeechChunk(wave[:40_000]))
     look(backbone, session)
     cut = 5 * backbone.frame_samples
-    made._forget(session, Cut(frames=5))
+    streaming_system._forget(session, Cut(frames=5))
     session.receive(SpeechChunk(wave[40_000:], final=True))
     assert session.audio_start == cut
     fresh = session_with_audio(backbone, ALL[kind].direction, wave[cut:])

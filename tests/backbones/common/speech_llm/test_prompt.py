@@ -38,31 +38,34 @@ def tokenizer(tokenizer_folder: Path):
 
 def test_lean_trajectory_by_hand(tokenizer) -> None:
     prompt = Prompt(tokenizer=tokenizer, template=LEAN)
-    made = prompt.trajectory(
+    trajectory = prompt.trajectory(
         ["", " ja so"], chunks=[2, 1], source=language("en"), target=language("de"), multiplier=2
     )
     instruction = [BEGIN, *ids("Translate the following speech from English to German."), END]
     first = [USER, *[SPEECH] * 24, END, ASSISTANT, END]
     second = [USER, *[SPEECH] * 12, END, ASSISTANT, *ids("ja so"), END]
-    assert made.input_ids == instruction + first + second
+    assert trajectory.input_ids == instruction + first + second
     unlabelled = [IGNORED] * (len(instruction) + 27) + [END] + [IGNORED] * 15
-    assert made.labels == [*unlabelled, *ids("ja so"), END]
+    assert trajectory.labels == [*unlabelled, *ids("ja so"), END]
     start = len(instruction) + 1
-    assert made.speech_positions == [*range(start, start + 24), *range(start + 28, start + 40)]
+    assert trajectory.speech_positions == [
+        *range(start, start + 24),
+        *range(start + 28, start + 40),
+    ]
 
 
 def test_llama_chat_format_by_hand(tokenizer) -> None:
     prompt = Prompt(tokenizer=tokenizer, template=Template(speech="<|speech|>"))
-    made = prompt.trajectory(
+    trajectory = prompt.trajectory(
         ["A"], chunks=[1], source=language("en"), target=language("zh"), multiplier=1
     )
     system = [BEGIN, HEADER, *ids("system"), HEADER_END, *ids("\n\n")]
     system += [*ids("Translate the following speech from English to Chinese."), END]
     user = [HEADER, *ids("user"), HEADER_END, *ids("\n\n"), *[SPEECH] * 12, END]
     assistant = [HEADER, *ids("assistant"), HEADER_END, *ids("\n\n")]
-    assert made.input_ids == [*system, *user, *assistant, *ids("A"), END]
-    assert made.labels[-2:] == [*ids("A"), END]
-    assert set(made.labels[:-2]) == {IGNORED}
+    assert trajectory.input_ids == [*system, *user, *assistant, *ids("A"), END]
+    assert trajectory.labels[-2:] == [*ids("A"), END]
+    assert set(trajectory.labels[:-2]) == {IGNORED}
 
 
 def test_instruction_may_name_the_multiplier(tokenizer) -> None:

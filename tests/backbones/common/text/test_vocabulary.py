@@ -21,11 +21,11 @@ def tokenizer(pieces: list[str], *, byte_level: bool) -> PreTrainedTokenizerFast
         models.BPE(vocab={piece: token for token, piece in enumerate(pieces)}, merges=[])
     )
     backend.decoder = decoders.ByteLevel() if byte_level else decoders.Metaspace()
-    made = PreTrainedTokenizerFast(tokenizer_object=backend)
-    made.add_special_tokens(
+    pieces_tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    pieces_tokenizer.add_special_tokens(
         {"eos_token": "</s>", "additional_special_tokens": ["__deu__", ".. ▁Ġ"]}
     )
-    return made
+    return pieces_tokenizer
 
 
 EXPECTED = {  # piece: (begins a word, begins a character, ends a sentence)
@@ -48,8 +48,8 @@ SENTENCEPIECE = list(EXPECTED)
 
 
 def test_sentencepieces() -> None:
-    made = tokenizer(SENTENCEPIECE, byte_level=False)
-    words, characters = Vocabulary(made, "word"), Vocabulary(made, "char")
+    pieces_tokenizer = tokenizer(SENTENCEPIECE, byte_level=False)
+    words, characters = Vocabulary(pieces_tokenizer, "word"), Vocabulary(pieces_tokenizer, "char")
     for token, piece in enumerate(SENTENCEPIECE):
         found = (bool(words.starts[token]), bool(characters.starts[token]), bool(words.ends[token]))
         assert found == EXPECTED[piece], piece
@@ -60,22 +60,25 @@ def test_byte_level_pieces() -> None:
     first, second, third = (LEVEL.pre_tokenize_str("你")[0][0][place] for place in range(3))
     pieces = [bytes_of(text) for text in (" Haus", "tür", " ", "。", "好！", "!", "über")]
     pieces += [first, second, third, first + second, third + bytes_of("。"), "Ã", "Ń"]
-    made = tokenizer(pieces, byte_level=True)
-    words, characters = Vocabulary(made, "word"), Vocabulary(made, "char")
+    pieces_tokenizer = tokenizer(pieces, byte_level=True)
+    words, characters = Vocabulary(pieces_tokenizer, "word"), Vocabulary(pieces_tokenizer, "char")
     size = len(pieces)
     assert words.starts[:size].tolist() == [True, False, True] + [False] * 11
-    inside = {8, 9, 11, 13}  # Ń is 0xAD, the one byte within characters that is spelled out of turn
+    # Ń is 0xAD, the one byte within characters that is spelled out of turn
+    within_characters = {8, 9, 11, 13}
     assert characters.starts[:size].tolist() == [
-        place not in inside and place != 2 for place in range(size)
+        place not in within_characters and place != 2 for place in range(size)
     ]
     assert words.ends[:size].nonzero().flatten().tolist() == [3, 4, 5, 11]
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])
 def test_special_tokens_and_ids_beyond_begin_and_end_nothing(unit: str) -> None:
-    made = tokenizer(SENTENCEPIECE, byte_level=False)
-    vocabulary = Vocabulary(made, unit)
-    special = torch.tensor([0, *made.added_tokens_decoder, len(vocabulary.starts), 10**6])
+    pieces_tokenizer = tokenizer(SENTENCEPIECE, byte_level=False)
+    vocabulary = Vocabulary(pieces_tokenizer, unit)
+    special = torch.tensor(
+        [0, *pieces_tokenizer.added_tokens_decoder, len(vocabulary.starts), 10**6]
+    )
     assert len(special) == 6
     assert vocabulary.word_starts(special).tolist() == [True] + [False] * 5
     assert not vocabulary.sentence_ends(special).any()
@@ -97,8 +100,8 @@ def test_words_that_are_whole_for_sure() -> None:
 
 
 def test_suppressed_texts_by_token() -> None:
-    made = tokenizer(SENTENCEPIECE, byte_level=False)
-    assert containing(made, ["!", "tür"]) == [1, 6]
-    assert containing(made, []) == []
+    pieces_tokenizer = tokenizer(SENTENCEPIECE, byte_level=False)
+    assert containing(pieces_tokenizer, ["!", "tür"]) == [1, 6]
+    assert containing(pieces_tokenizer, []) == []
     with pytest.raises(ZooError, match="No token contains '__deu__'"):
-        containing(made, ["__deu__"])
+        containing(pieces_tokenizer, ["__deu__"])

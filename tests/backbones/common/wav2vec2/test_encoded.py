@@ -42,7 +42,7 @@ def encoder() -> StreamingEncoder:
 
 @pytest.fixture
 def talks(tmp_path: Path) -> list[Talk]:
-    made = []
+    all_talks = []
     for seed, (name, chunks) in enumerate(CHUNKS.items()):
         samples = (
             torch.randn(
@@ -52,10 +52,10 @@ def talks(tmp_path: Path) -> list[Talk]:
         )
         audio.write(tmp_path / f"{name}.wav", samples)
         segment = Segment(0.0, 0.5, "hello")
-        made.append(
+        all_talks.append(
             Talk(name, tmp_path / f"{name}.wav", samples.numel() / 16_000, "en", (segment,))
         )
-    return made
+    return all_talks
 
 
 @pytest.mark.parametrize("multiplier", [1, 2])

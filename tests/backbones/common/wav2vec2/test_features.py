@@ -32,7 +32,7 @@ def test_caches_of_streams_that_grow_and_are_cut_equal_a_new_encoding(
     encoder: StreamingEncoder,
 ) -> None:
     audio = torch.randn(2, 40 * FRAME, dtype=torch.float64)
-    known = [opened(encoder), opened(encoder)]
+    caches = [opened(encoder), opened(encoder)]
     looks = [
         ((0, 4, 3), (0, 7, 7)),
         ((0, 9, 9), (3, 12, 11)),
@@ -49,7 +49,7 @@ def test_caches_of_streams_that_grow_and_are_cut_equal_a_new_encoding(
             wave[real:] = 0
             kept_waves.append(KeptWave(wave, real, first * FRAME))
         for features, one in zip(
-            kept_features(encoder, known, kept_waves), kept_waves, strict=True
+            kept_features(encoder, caches, kept_waves), kept_waves, strict=True
         ):
             torch.testing.assert_close(features, anew(encoder, one.wave), rtol=0, atol=1e-12)
 
@@ -63,9 +63,9 @@ def test_only_what_is_new_goes_through_the_convolutions(
     monkeypatch.setattr(
         encoder, "features", lambda samples: seen.append(samples.numel()) or convolve(samples)
     )
-    wave, known = torch.randn(100 * FRAME, dtype=torch.float64), opened(encoder)
+    wave, cache = torch.randn(100 * FRAME, dtype=torch.float64), opened(encoder)
     for frames in (50, 54, 58):
-        kept_features(encoder, [known], [KeptWave(wave[: frames * FRAME], frames * FRAME, 0)])
+        kept_features(encoder, [cache], [KeptWave(wave[: frames * FRAME], frames * FRAME, 0)])
     assert seen[0] >= 49 * FRAME
     assert max(seen[1:]) <= 7 * FRAME
 
@@ -74,11 +74,11 @@ def test_only_what_is_new_goes_through_the_convolutions(
 def test_a_shorter_request_keeps_the_cache_and_too_little_audio_has_no_frame(
     encoder: StreamingEncoder,
 ) -> None:
-    wave, known = torch.randn(10 * FRAME, dtype=torch.float64), opened(encoder)
-    kept_features(encoder, [known], [KeptWave(wave, wave.numel(), 0)])
-    kept = len(known.frames)
-    [shorter] = kept_features(encoder, [known], [KeptWave(wave[: 4 * FRAME], 4 * FRAME, 0)])
+    wave, cache = torch.randn(10 * FRAME, dtype=torch.float64), opened(encoder)
+    kept_features(encoder, [cache], [KeptWave(wave, wave.numel(), 0)])
+    kept = len(cache.frames)
+    [shorter] = kept_features(encoder, [cache], [KeptWave(wave[: 4 * FRAME], 4 * FRAME, 0)])
     torch.testing.assert_close(shorter, anew(encoder, wave[: 4 * FRAME]), rtol=0, atol=1e-12)
-    assert len(known.frames) == kept
+    assert len(cache.frames) == kept
     [nothing] = kept_features(encoder, [opened(encoder)], [KeptWave(wave[:0], 0, 0)])
     assert nothing.shape == (0, encoder.config.hidden)

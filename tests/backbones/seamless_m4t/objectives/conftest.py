@@ -62,12 +62,12 @@ def speaking(tmp_path: Path) -> SeamlessM4TSpeech:
     tokenizer = str(tmp_path / "tokenizer")
     train_pieces(texts, size=60, source="en", target="de").save_pretrained(tokenizer)
     torch.manual_seed(0)
-    made = SeamlessM4TSpeech(
+    backbone = SeamlessM4TSpeech(
         config=TINY, tokenizer=tokenizer, reader=True, alignment=AlignmentConfig(layer=0)
     )
-    made.load()
-    made.codebook = Codebook(torch.randn(8, 16), penalty=0.0)
-    return made
+    backbone.load()
+    backbone.codebook = Codebook(torch.randn(8, 16), penalty=0.0)
+    return backbone
 
 
 @pytest.fixture
@@ -78,11 +78,11 @@ def clips(tmp_path: Path) -> list[Clip]:
         tmp_path / "talk.wav", (0.1 * torch.randn(2 * SAMPLE_RATE)).numpy(), SAMPLE_RATE
     )
     talk = Talk("talk", tmp_path / "talk.wav", 2.0, "en", ())
-    made = []
+    examples = []
     for words in WORDS:
         excerpt = Excerpt(talk, 0.2, 1.5, (), words, language("de"))
         times = tuple(
             Word(word, 0.25 * place, 0.25 * place + 0.25) for place, word in enumerate(words)
         )
-        made.append(Clip(excerpt, 0.1 * torch.randn(4000 * len(words)), times, (), "de"))
-    return made
+        examples.append(Clip(excerpt, 0.1 * torch.randn(4000 * len(words)), times, (), "de"))
+    return examples
