@@ -15,7 +15,7 @@ STREAMED = {
     ],
     "scores": [{"BLEU": 93.0, "chrF": 96.9}],
 }
-TRAINED = {
+TRAINING_CASES = {
     "losses": [
         {"stage": "sentences", "step": 0, "values": {"loss": "7.25", "accuracy": "0.1"}},
         {"stage": "long", "step": 1, "values": {"loss": "6.5", "accuracy": "0.2"}},
@@ -34,7 +34,7 @@ def changed(result: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
 
 
 def test_equal_results_are_equal(script: ModuleType) -> None:
-    for result in (STREAMED, TRAINED):
+    for result in (STREAMED, TRAINING_CASES):
         assert script.compare_case("case", result, copy.deepcopy(result)).equal
 
 
@@ -65,18 +65,18 @@ def test_a_word_more_is_described(script: ModuleType) -> None:
 
 
 def test_a_changed_loss_is_described(script: ModuleType) -> None:
-    other = changed(TRAINED, "losses", 1, "values", "loss", to="6.500000000000001")
-    outcome = script.compare_case("case", TRAINED, other)
+    other = changed(TRAINING_CASES, "losses", 1, "values", "loss", to="6.500000000000001")
+    outcome = script.compare_case("case", TRAINING_CASES, other)
     assert not outcome.equal
     assert outcome.difference == "stage long, step 1: loss 6.5 before, 6.500000000000001 now"
-    shorter = {"losses": TRAINED["losses"][:1]}
-    assert not script.compare_case("case", TRAINED, shorter).equal
+    shorter = {"losses": TRAINING_CASES["losses"][:1]}
+    assert not script.compare_case("case", TRAINING_CASES, shorter).equal
 
 
 def test_renamed_stages_and_losses_are_equal_with_a_remark(script: ModuleType) -> None:
-    renamed = changed(TRAINED, "losses", 0, "stage", to="single_sentences")
+    renamed = changed(TRAINING_CASES, "losses", 0, "stage", to="single_sentences")
     renamed["losses"][1]["values"] = {"cross_entropy": "6.5", "accuracy": "0.2"}
-    outcome = script.compare_case("case", TRAINED, renamed)
+    outcome = script.compare_case("case", TRAINING_CASES, renamed)
     assert outcome.equal
     assert outcome.difference == "renamed stages or losses"
 
@@ -85,7 +85,7 @@ def test_failed_and_missing_cases_differ(script: ModuleType) -> None:
     failed = script.compare_case("case", STREAMED, {"error": "No such key"})
     assert (failed.equal, failed.difference) == (False, "fails now: No such key")
     assert not script.compare_case("case", {"error": "same"}, {"error": "same"}).equal
-    assert not script.compare_case("case", None, TRAINED).equal
+    assert not script.compare_case("case", None, TRAINING_CASES).equal
 
 
 def test_only_selects_by_part_and_by_glob(script: ModuleType) -> None:

@@ -89,7 +89,7 @@ def transcribe(source_word: SourceWord) -> str:
     return f"{word}." if word >= SENTENCE_END and part == WORD_FRAMES else f"{word}"
 
 
-def written(words: Sequence[int]) -> str:
+def text_of(words: Sequence[int]) -> str:
     """Return the correct translation."""
     return " ".join(f"w{word}en" for word in words if word)
 

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, source, speak, written
+from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, source, speak, text_of
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
@@ -99,7 +99,7 @@ def test_each_policy_with_each_history_writes_every_word_once_and_in_order(
     system = build(POLICIES[policy](), HISTORIES[history]())
     alone = stream(system, 1)
     for instance, words in zip(alone, TALKS.values(), strict=True):
-        assert instance.text == written(words), instance.talk
+        assert instance.text == text_of(words), instance.talk
         assert all(before <= after for before, after in pairwise(instance.delays))
     for single, batched in zip(alone, stream(system, 5), strict=True):
         assert (single.text, single.delays) == (batched.text, batched.delays)
@@ -111,7 +111,7 @@ def test_every_word_is_written_at_any_chunk_size(history: str, chunk_frames: int
     system = build(AlignAtt(frames=2), HISTORIES[history](), chunk_frames=chunk_frames)
     for words in TALKS.values():
         [instance] = simulate(system, [source(words, system.chunk_samples)])
-        assert instance.text == written(words)
+        assert instance.text == text_of(words)
 
 
 @pytest.mark.parametrize("history", ["keep all", "voice activity", "reference segments"])
@@ -119,7 +119,7 @@ def test_a_policy_that_cuts_by_itself_goes_with_segments(history: str) -> None:
     for instance, words in zip(
         stream(build(TranscriptWaitK(k=1), HISTORIES[history]()), 3), TALKS.values(), strict=True
     ):
-        assert instance.text == written(words)
+        assert instance.text == text_of(words)
 
 
 def test_edatt_on_one_hot_attention_is_alignatt() -> None:
@@ -210,7 +210,7 @@ def test_half_an_hour_keeps_text_and_audio_bounded(history: History, tokens: int
     text, most_text, most_audio = run_long(
         build(AlignAtt(frames=4), history, chunk_frames=60), words
     )
-    assert text == written(words)
+    assert text == text_of(words)
     assert most_text <= tokens
     assert most_audio <= (tokens // 2 + 60 // WORD_FRAMES + 2) * WORD_FRAMES * FRAME
 
@@ -231,7 +231,7 @@ def test_half_an_hour_without_any_punctuation_stays_bounded() -> None:
     text, most_text, most_audio = run_long(
         build(AlignAtt(frames=4), history, chunk_frames=60), words
     )
-    assert text == written(words)
+    assert text == text_of(words)
     assert most_text == 50
     assert most_audio <= (25 + 60 // WORD_FRAMES + 2) * WORD_FRAMES * FRAME
 

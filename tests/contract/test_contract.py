@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.contract.parts import UnitSynthesizer, sound
-from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, TurnTaker, source, speak, written
+from tests.contract.scripted import FRAME, WORD_FRAMES, Scripted, TurnTaker, source, speak, text_of
 from zoo.history.keep_all import KeepAll
 from zoo.history.recent_words import RecentWords
 from zoo.history.voice_activity import VoiceActivity
@@ -88,7 +88,7 @@ def frames(*counts: int) -> tuple[Seconds, ...]:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_spoken_word_is_written_once_and_in_order(name: str, words: list[int]) -> None:
     instance = run(SYSTEMS[name](), words)
-    assert instance.text == written(words)
+    assert instance.text == text_of(words)
     assert all(before <= after for before, after in pairwise(instance.delays))
     assert all(delay <= instance.source_length for delay in instance.delays)
 
@@ -208,7 +208,7 @@ def test_streamuni_truncates_and_decodes_the_tail_again() -> None:
     instance = run(system, [1, 51, 2, 3, 4, 5])
     # Chunk 1: "1 51." writes one word. Chunk 2: "1 51. 2 3" truncates at chunk 1, and the tail
     # "2 3" gives word 2.
-    assert instance.text == written([1, 51, 2, 3, 4, 5])
+    assert instance.text == text_of([1, 51, 2, 3, 4, 5])
     assert instance.chunk_indices == (0, 1, 1, 2, 2, 2)
     kinds = [
         (request.task is Task.TRANSCRIPTION, request.audio_end)
@@ -247,7 +247,7 @@ def test_two_segments_may_end_in_one_chunk() -> None:
     system = build(policy=AlignAtt(frames=1), history=pauses(), chunk_seconds=30 * FRAME_SECONDS)
     session = system.open("talk")
     [action] = system.step([session], [SpeechChunk(speak([1, 2, 0, 3, 4, 0, 5, 6])[: 30 * FRAME])])
-    assert action.text == written([1, 2, 3, 4, 5])
+    assert action.text == text_of([1, 2, 3, 4, 5])
     assert session.prefix_ids.tolist() == [10, 11]
     assert session.segment_end is None
     assert not session.must_flush
@@ -260,7 +260,7 @@ def test_a_policy_may_request_again_during_a_flush() -> None:
     assert system.step([session], [SpeechChunk(first)])[0].text == ""
     # The pause at frame 13 flushes "1 51. 2": cut at frame 8, where "1 51." was complete; then
     # word 2 alone.
-    assert system.step([session], [SpeechChunk(second)])[0].text == written([1, 51, 2])
+    assert system.step([session], [SpeechChunk(second)])[0].text == text_of([1, 51, 2])
     assert session.audio_start == 15 * FRAME  # of the pause, only what may be padding is left
     assert session.prefix_ids.numel() == 0
     assert not session.must_flush

@@ -113,14 +113,14 @@ def test_streams_in_lockstep_give_the_same_words(
         ]
         assert evaluate(*mustc, *options, f"hydra.run.dir=run{batch}").code == 0
     (alone,), (together,) = results(here / "run1"), results(here / "run2")
-    written = [
+    outputs = [
         [
             (stream.talk, stream.text, stream.delays)
             for stream in read_log(folder / row["instances"], language=GERMAN)
         ]
         for folder, row in ((here / "run1", alone), (here / "run2", together))
     ]
-    assert written[0] == written[1]
+    assert outputs[0] == outputs[1]
     assert "batched" in together["signatures"]["StreamLAAL_CA"]
     assert "batched" not in alone["signatures"]["StreamLAAL_CA"]
 

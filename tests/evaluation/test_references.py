@@ -50,10 +50,10 @@ def test_a_word_that_depends_on_later_audio_is_not_oracle_text(talk: Talk) -> No
     needs = ((0,), (0, 2), (0,), (1, 2))
     german = replace(first.targets["de"], words=("A", "B", "C", "D"), needs=needs)
     late = replace(talk, segments=(replace(first, targets={"de": german}),))
-    written = [wait_k_oracle([late], DE, k)[0] for k in (1, 2)]
-    assert [stream.units for stream in written] == [("A", "…", "C", "D"), ("A", "B", "C", "D")]
-    assert [stream.text for stream in written] == ["A … C D", "A B C D"]
-    assert [stream.delays for stream in written] == [(0.5, 1.0, 1.5, 1.5), (1.0, 1.5, 1.5, 1.5)]
+    oracles = [wait_k_oracle([late], DE, k)[0] for k in (1, 2)]
+    assert [stream.units for stream in oracles] == [("A", "…", "C", "D"), ("A", "B", "C", "D")]
+    assert [stream.text for stream in oracles] == ["A … C D", "A B C D"]
+    assert [stream.delays for stream in oracles] == [(0.5, 1.0, 1.5, 1.5), (1.0, 1.5, 1.5, 1.5)]
 
 
 def test_characters_keep_the_pace_of_the_words(talk: Talk) -> None:

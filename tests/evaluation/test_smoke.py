@@ -28,12 +28,12 @@ REFERENCES = (
     "Wir lesen den langen Brief.",
     "Meine Schwester schläft nie.",
 )
-ENDED, SILENT, PACE = (
+ENDED, NO_OUTPUT, PACE = (
     "turns that end by themselves",
     "sentences with any output",
     "words per second of speech",
 )
-DEAF, AGAIN, FOREIGN = (
+OTHER_REFERENCE, REPEATED, FOREIGN = (
     "closest to their own reference",
     "repeated 4-grams",
     "letters that are not German",
@@ -43,18 +43,18 @@ COPIED, LATE = "words of the source", "sentences begun before they end"
 
 def instance(text: str, *, first: float = 1.0, code: str = "de") -> Instance:
     """``text`` in a sentence of five seconds, a unit every tenth of a second."""
-    spoken = language(code)
-    units = tuple(spoken.units(text))
+    target = language(code)
+    units = tuple(target.units(text))
     delays = tuple(first + place / 10 for place in range(len(units)))
-    return Instance(0, "talk", 5.0, text, units, delays, delays, unit=spoken.unit)
+    return Instance(0, "talk", 5.0, text, units, delays, delays, unit=target.unit)
 
 
 def outputs_of(*texts: str, truncated: int = 0, **options: object) -> list[Output]:
     """Hypotheses for SOURCES; by default their references."""
-    written = texts or REFERENCES
+    hypotheses = texts or REFERENCES
     return [
         Output(source, reference, instance(text, **options), turns=5, truncated=truncated)
-        for source, reference, text in zip(SOURCES, REFERENCES, written, strict=True)
+        for source, reference, text in zip(SOURCES, REFERENCES, hypotheses, strict=True)
     ]
 
 
@@ -72,11 +72,11 @@ def test_a_correct_run_passes_the_health_checks() -> None:
     ("found", "names"),
     [
         (outputs_of(truncated=1), {ENDED}),
-        (outputs_of(REFERENCES[0], REFERENCES[1], ""), {SILENT, DEAF}),
+        (outputs_of(REFERENCES[0], REFERENCES[1], ""), {NO_OUTPUT, OTHER_REFERENCE}),
         (outputs_of("Das", "Wir", "Meine"), {PACE}),
         (outputs_of(*(f"{text} Nun folgt noch viel anderes Zeug." for text in REFERENCES)), {PACE}),
-        (outputs_of(REFERENCES[1], REFERENCES[0], REFERENCES[2]), {DEAF}),
-        (outputs_of(REFERENCES[0], REFERENCES[1], "Meine Schwester ja ja ja ja ja"), {AGAIN}),
+        (outputs_of(REFERENCES[1], REFERENCES[0], REFERENCES[2]), {OTHER_REFERENCE}),
+        (outputs_of(REFERENCES[0], REFERENCES[1], "Meine Schwester ja ja ja ja ja"), {REPEATED}),
         (outputs_of(REFERENCES[0], REFERENCES[1], "Meine сестра не спит."), {FOREIGN}),
         (
             outputs_of(
@@ -126,7 +126,7 @@ def test_characters_count_and_names_may_keep_their_letters() -> None:
     ]
     assert wrong(found, "zh") == set()  # David: 5 of 31 letters
     found[0] = replace(found[0], instance=instance("This house is old.", code="zh"))
-    assert wrong(found, "zh") == {"letters that are not Chinese", DEAF}
+    assert wrong(found, "zh") == {"letters that are not Chinese", OTHER_REFERENCE}
     [pace] = [
         check
         for check in smoke.check_outputs(found[1:], language("zh"), 1.0)
@@ -269,8 +269,8 @@ def test_a_turn_stopped_at_its_limit_is_counted() -> None:
     system: StreamingSystem = build(compose("evaluate", limit).system)
     system.configure_model()
     found = smoke.translate(system, smoke.pick_sentences(MiniTalks(), "tst")[:1])
-    written = sum(unit != "" for unit in found[0].instance.units)
-    assert (found[0].turns, found[0].truncated > 0, written <= 4) == (4, True, True)
+    num_units = sum(unit != "" for unit in found[0].instance.units)
+    assert (found[0].turns, found[0].truncated > 0, num_units <= 4) == (4, True, True)
 
 
 @pytest.mark.parametrize(

@@ -211,13 +211,13 @@ def test_omnisteval_segments(tmp_path: Path) -> None:
 
 
 def chunk(
-    second: float, written: list[str], deleted: list[str] | None = None, client: int = 9
+    second: float, tokens: list[str], deleted: list[str] | None = None, client: int = 9
 ) -> dict[str, Any]:
     return {
         "id": client,
         "total_audio_processed": second,
         "computation_time": 0.5,
-        "generated_tokens": written,
+        "generated_tokens": tokens,
         "deleted_tokens": deleted or [],
     }
 

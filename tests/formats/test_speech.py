@@ -58,14 +58,14 @@ def instance(talk: Talk) -> Instance:
     )
 
 
-def written(folder: Path, instance: Instance, talk: Talk) -> Path:
+def write_stream(folder: Path, instance: Instance, talk: Talk) -> Path:
     write_log(folder / "instances.log", [instance])
     write_speech(folder, [instance], [talk])
     return folder / "instances.log"
 
 
 def test_logged_speech_is_read_back(tmp_path: Path, instance: Instance, talk: Talk) -> None:
-    [again] = read_log(written(tmp_path, instance, talk), language=DE)
+    [again] = read_log(write_stream(tmp_path, instance, talk), language=DE)
     assert again == instance
     assert [piece.samples.numel() for piece in again.speech] == [12_000, 1001, 1600]
     for piece, before in zip(again.speech, instance.speech, strict=True):
@@ -75,7 +75,7 @@ def test_logged_speech_is_read_back(tmp_path: Path, instance: Instance, talk: Ta
 def test_the_files_are_on_the_time_line_of_the_source(
     tmp_path: Path, instance: Instance, talk: Talk
 ) -> None:
-    written(tmp_path, instance, talk)
+    write_stream(tmp_path, instance, talk)
     assert target_file(talk.name) == "speech/a%2Fb %3C1%3E.target.wav"
     target = audio.load(tmp_path / target_file(talk.name))
     assert torch.equal(target, timeline(instance))
@@ -99,13 +99,14 @@ def test_a_talk_may_be_called_anything(tmp_path: Path, instance: Instance, talk:
         assert file.parent == Path("speech")
         assert not set(file.name) & set('<>:"/\\|?*\n')
         again = read_log(
-            written(tmp_path, replace(instance, talk=name), replace(talk, name=name)), language=DE
+            write_stream(tmp_path, replace(instance, talk=name), replace(talk, name=name)),
+            language=DE,
         )
         assert torch.equal(again[0].speech[0].samples, instance.speech[0].samples)
 
 
 def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, talk: Talk) -> None:
-    written(tmp_path, instance, talk)
+    write_stream(tmp_path, instance, talk)
     record = json.loads((tmp_path / "speech" / "instances.log").read_text(encoding="utf-8"))
     assert record["delays"] == [500.0, 1000.0, 2000.0]
     assert record["durations"] == [750.0, 62.5625, 100.0]
@@ -120,7 +121,7 @@ def test_simuleval_s_line_of_speech_output(tmp_path: Path, instance: Instance, t
 def test_missing_or_short_speech_files_are_an_error(
     tmp_path: Path, instance: Instance, talk: Talk
 ) -> None:
-    log = written(tmp_path, instance, talk)
+    log = write_stream(tmp_path, instance, talk)
     audio.write(tmp_path / target_file(talk.name), timeline(instance)[:-1])
     with pytest.raises(ZooError, match="shorter than the target speech"):
         read_log(log, language=DE)
@@ -131,7 +132,7 @@ def test_missing_or_short_speech_files_are_an_error(
 
 def test_silence_and_a_talk_without_audio(tmp_path: Path, instance: Instance, talk: Talk) -> None:
     silent = replace(instance, speech=())
-    written(tmp_path, silent, talk)
+    write_stream(tmp_path, silent, talk)
     assert [
         path.name for path in tmp_path.iterdir() if path.is_dir()
     ] == []  # no talk has target speech

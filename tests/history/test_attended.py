@@ -17,7 +17,7 @@ FRAME_SECONDS = FRAME / SAMPLE_RATE
 
 
 @pytest.mark.parametrize(
-    ("tokens", "attended", "written", "cut"),
+    ("tokens", "attended", "num_written", "cut"),
     [
         (
             "w.ww",
@@ -53,11 +53,12 @@ FRAME_SECONDS = FRAME / SAMPLE_RATE
     ],
 )
 def test_recent_words_cuts_text_then_the_audio_that_no_kept_word_attends_to(
-    tokens: str, attended: list[int], written: int, cut: Cut
+    tokens: str, attended: list[int], num_written: int, cut: Cut
 ) -> None:
-    stream = session(20, prefix=written)
+    stream = session(20, prefix=num_written)
     assert (
-        RecentWords(words=2).trim(stream, answered(tokens, attended, prefix=min(1, written))) == cut
+        RecentWords(words=2).trim(stream, answered(tokens, attended, prefix=min(1, num_written)))
+        == cut
     )
 
 
@@ -71,7 +72,7 @@ def test_characters_count_as_words_where_there_are_no_spaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "attended", "written", "after", "sentence"),
+    ("tokens", "attended", "num_written", "after", "sentence"),
     [
         ("ww?ww", [1, 2, 3, 6, 8], 5, Cut(tokens=3, frames=6), Cut(tokens=3, frames=6)),
         ("ww?", [1, 2, 3], 3, Cut(tokens=3, frames=4), Cut()),  # the text ends in punctuation
@@ -92,9 +93,9 @@ def test_characters_count_as_words_where_there_are_no_spaces() -> None:
     ],
 )
 def test_punctuation_cuts_text_at_the_end_of_a_sentence(
-    tokens: str, attended: list[int], written: int, after: Cut, sentence: Cut
+    tokens: str, attended: list[int], num_written: int, after: Cut, sentence: Cut
 ) -> None:
-    stream = session(20, prefix=written)
+    stream = session(20, prefix=num_written)
     answer = answered(tokens, attended)
     assert Punctuation().trim(stream, answer) == after
     assert Punctuation(keep="sentence").trim(stream, answer) == sentence

@@ -39,11 +39,11 @@ def test_too_little() -> None:
 
 
 def test_too_much() -> None:
-    written = " ".join(f"w{i}" for i in range(9))
+    text = " ".join(f"w{i}" for i in range(9))
     assert "writes 9 units where the references have 4" in flags(
-        [stream(written, [50.0] * 9, reference="a b c d")], {}
+        [stream(text, [50.0] * 9, reference="a b c d")], {}
     )
-    assert flags([stream(written, [50.0] * 9, reference="a b c d e")], {}) == []
+    assert flags([stream(text, [50.0] * 9, reference="a b c d e")], {}) == []
 
 
 def test_a_stream_of_two_chunks_has_nowhere_else_to_write() -> None:

@@ -164,9 +164,9 @@ def test_scores_of_a_speaking_talk() -> None:
         "DiscontinuityNum_CA|of:speech|elapsed:queue|"
     )
     assert scores["StreamLAAL"].value is not None
-    written = score_talks([talk], [segments], language=DE).scores
-    assert written["EndOffset"].value == 1.0
-    assert "DiscontinuitySum" not in written
+    text_scores = score_talks([talk], [segments], language=DE).scores
+    assert text_scores["EndOffset"].value == 1.0
+    assert "DiscontinuitySum" not in text_scores
     sentence = score_sentences([talk], ["wort"], language=DE, with_speech=True)
     ideal, aware = sentence["SpeechATD"].value, sentence["SpeechATD_CA"].value
     assert ideal is not None

@@ -19,7 +19,7 @@ from zoo.backbones.ctc.spelling import character_tokenizer
 
 def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
     """A wav2vec 2.0 for CTC, 20 ms frames; with ``group_norm``, padding must not be encoded."""
-    return _written(
+    return _write_recogniser(
         folder,
         Wav2Vec2ForCTC,
         Wav2Vec2FeatureExtractor(return_attention_mask=not group_norm),
@@ -32,7 +32,7 @@ def ctc_folder(folder: Path, *, group_norm: bool = False) -> Path:
     )
 
 
-def _written(
+def _write_recogniser(
     folder: Path,
     network: type[PreTrainedModel],
     extractor: SequenceFeatureExtractor,
@@ -72,7 +72,7 @@ def unmasked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Wav2Vec2-BERT for CTC, whose input is filterbanks."""
-    return _written(
+    return _write_recogniser(
         tmp_path_factory.mktemp("bert"), Wav2Vec2BertForCTC, SeamlessM4TFeatureExtractor()
     )
 

@@ -16,7 +16,7 @@ from zoo.systems.binding import bind
 from zoo.types import Capability
 
 
-class Deaf(Scripted):
+class WithoutCapabilities(Scripted):
     """Exposes nothing and must never be loaded."""
 
     exposes = frozenset()
@@ -69,8 +69,8 @@ def test_a_synthesizer_that_does_not_fit_is_refused() -> None:
 def test_a_system_refuses_before_it_loads() -> None:
     with pytest.raises(ZooError, match="TranscriptWaitK needs audio_trimming, prefix, transcript"):
         StreamingSystem(
-            name="deaf",
-            backbone=Deaf(),
+            name="refused",
+            backbone=WithoutCapabilities(),
             policy=TranscriptWaitK(k=1),
             history=KeepAll(),
             source_language="en",

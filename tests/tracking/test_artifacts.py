@@ -18,10 +18,10 @@ def _export(folder: Path, card: str) -> Path:
 
 
 def test_training_and_evaluation_build_the_same_version(tmp_path: Path) -> None:
-    trained = build_artifact(_export(tmp_path / "export", "a"), "id1", {"file": "export"})
+    logged = build_artifact(_export(tmp_path / "export", "a"), "id1", {"file": "export"})
     used = build_artifact(_export(tmp_path / "checkpoints" / "copy", "another card"), "id1")
-    assert (trained.digest, trained.name) == (used.digest, used.name)
-    assert trained.name.partition(":")[0] == "model-id1"
+    assert (logged.digest, logged.name) == (used.digest, used.name)
+    assert logged.name.partition(":")[0] == "model-id1"
     (tmp_path / "export" / "model.safetensors").write_bytes(b"other weights")
     assert build_artifact(tmp_path / "export", "id1").digest != used.digest
 

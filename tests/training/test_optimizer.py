@@ -9,7 +9,7 @@ from zoo.training.optimizer import RestingAdamW
 RATES = [0.1, 0.1, 0.0, 0.0, 0.1]  # of the second group; the first one always moves
 
 
-def trained(kind: type[AdamW], rests: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def weights_after_steps(kind: type[AdamW], rests: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Both parameters after random steps; ``rests``: zero gradients, not None, at rate 0."""
     first, second = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2))
     optimizer = kind([{"params": [first]}, {"params": [second]}], lr=0.1, weight_decay=0.1)
@@ -25,10 +25,10 @@ def trained(kind: type[AdamW], rests: bool) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def test_zeros_at_rest_are_no_gradients() -> None:
-    expected = trained(AdamW, rests=False)
-    for found, wanted in zip(trained(RestingAdamW, rests=True), expected, strict=True):
+    expected = weights_after_steps(AdamW, rests=False)
+    for found, wanted in zip(weights_after_steps(RestingAdamW, rests=True), expected, strict=True):
         torch.testing.assert_close(found, wanted)
-    assert not torch.allclose(trained(AdamW, rests=True)[1], expected[1], atol=1e-3)
+    assert not torch.allclose(weights_after_steps(AdamW, rests=True)[1], expected[1], atol=1e-3)
 
 
 def test_a_closure_is_called_once_with_gradients() -> None:

@@ -128,16 +128,17 @@ class PlainSearch:
         own = state.branch()
         return score, ids, own, own.feed(self.embed.weight[ids[-1]])
 
-    def controlled(self, log_probs: Tensor, written: list[int]) -> Tensor:
+    def controlled(self, log_probs: Tensor, earlier_ids: list[int]) -> Tensor:
         """Under the repetition controls."""
         scores = log_probs.clone()
-        for token in set(written):
+        for token in set(earlier_ids):
             scores[token] *= self.penalty
         before = [
-            written[first : first + self.ngram] for first in range(len(written) - self.ngram + 1)
+            earlier_ids[first : first + self.ngram]
+            for first in range(len(earlier_ids) - self.ngram + 1)
         ]
         for token in range(len(scores)):
-            if self.ngram and [*written, token][-self.ngram :] in before:
+            if self.ngram and [*earlier_ids, token][-self.ngram :] in before:
                 scores[token] = -torch.inf
         return scores
 
@@ -152,7 +153,7 @@ class PlainStream:
         self.search = search
         self.window = window
         self.unit = unit
-        self.written: list[
+        self.earlier_ids: list[
             int | None
         ] = []  # for every kept position: the id, where it is a target id
         self.turns: list[int] = []
@@ -161,9 +162,9 @@ class PlainStream:
     def turn(self, prompt: list[Tensor]) -> list[int]:
         """Ids of the answer to a prompt (embeddings, the instruction's first)."""
         self.slide()
-        before = len(self.written)
+        before = len(self.earlier_ids)
         targets = [token for token in self.pending if token != self.search.end]
-        earlier = [token for token in self.written if token is not None] + targets
+        earlier = [token for token in self.earlier_ids if token is not None] + targets
         for token in self.pending:
             self.read(self.search.embed.weight[token], token)
         for embedding in prompt:
@@ -172,12 +173,12 @@ class PlainStream:
         for token in ids[:-1]:
             self.read(self.search.embed.weight[token], token)
         self.pending = ids[-1:] if ids[-1] == self.search.end else [ids[-1], self.search.end]
-        self.turns.append(len(self.written) - max(before, self.decoder.instruction))
+        self.turns.append(len(self.earlier_ids) - max(before, self.decoder.instruction))
         return ids[:-1] if ids[-1] == self.search.end else ids
 
     def read(self, embedding: Tensor, token: int | None) -> Tensor:
         """One position; ``token`` is its id where it is a target id."""
-        self.written.append(None if token == self.search.end else token)
+        self.earlier_ids.append(None if token == self.search.end else token)
         return self.decoder.feed(embedding)
 
     def slide(self) -> None:
@@ -186,14 +187,14 @@ class PlainStream:
         tokens: the newest ``window`` stay. turns: once there are more than ``window`` positions,
         the oldest turns go until the rest fits.
         """
-        if not self.written:
+        if not self.earlier_ids:
             return
-        if self.unit == "turns" and len(self.written) > self.window:
+        if self.unit == "turns" and len(self.earlier_ids) > self.window:
             self.turns.pop(0)
             while sum(self.turns) > self.window:
                 self.turns.pop(0)
         instruction = self.decoder.instruction
-        everything = len(self.written) - instruction
+        everything = len(self.earlier_ids) - instruction
         rest = sum(self.turns) if self.unit == "turns" else min(self.window, everything)
         self.decoder.slide(rest)
-        del self.written[instruction : instruction + everything - rest]
+        del self.earlier_ids[instruction : instruction + everything - rest]

@@ -230,11 +230,11 @@ def test_they_stream_in_bfloat16_and_come_back_from_a_checkpoint(
     assert {parameter.dtype for parameter in backbone.parameters()} == {torch.bfloat16}
     talks = {"a": noise(7.0), "b": noise(4.0, seed=1)}
     with torch.inference_mode():
-        written = stream(backbone, talks, multiplier=2)
-    assert all(instance.text for instance in written.values())
+        instances = stream(backbone, talks, multiplier=2)
+    assert all(instance.text for instance in instances.values())
     backbone.save(tmp_path)
     again = by_name(kind, hub, speech, *limits, f"backbone.checkpoint={tmp_path}")
-    assert stream(again, talks, multiplier=2)["a"].text == written["a"].text
+    assert stream(again, talks, multiplier=2)["a"].text == instances["a"].text
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "phi3", "glm", "gemma2"])

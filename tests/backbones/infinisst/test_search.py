@@ -279,11 +279,11 @@ def by_hand(
 
 def test_repetition_controls_by_hand() -> None:
     inf = torch.inf
-    written = ([[3, 1], [0]], [[3, 1], []])
+    prefixes = ([[3, 1], [0]], [[3, 1], []])
     penalised = TurnSearchConfig(no_repeat_ngram=0, repetition_penalty=2.0)
-    assert by_hand(penalised, *written) == [[-1, -4, -3, -8], [-2, -2, -3, -4]]
+    assert by_hand(penalised, *prefixes) == [[-1, -4, -3, -8], [-2, -2, -3, -4]]
     bigrams = TurnSearchConfig(no_repeat_ngram=2, repetition_penalty=1.0)
-    assert by_hand(bigrams, *written) == [[-1, -2, -3, -inf], [-1, -2, -3, -4]]
+    assert by_hand(bigrams, *prefixes) == [[-1, -2, -3, -inf], [-1, -2, -3, -4]]
     trigrams = TurnSearchConfig(no_repeat_ngram=3, repetition_penalty=1.0)
     assert by_hand(trigrams, [[3, 1, 0], [3, 1]], [[3, 1], []]) == [
         [-inf, -2, -3, -4],

@@ -49,10 +49,10 @@ def test_every_language_of_the_zoo_has_a_code() -> None:
 def test_the_opening_holds_the_target_language(kind: str, folders: Folders) -> None:
     backbone = load(folders(kind))
     session = opened(backbone, "de", "zh")
-    written = [
+    openings = [
         backbone.tokenizer.convert_ids_to_tokens(backbone.opening(session, task)) for task in Task
     ]
-    assert written == [["</s>", "__cmn__"], ["</s>", "__deu__"]]
+    assert openings == [["</s>", "__cmn__"], ["</s>", "__deu__"]]
     with pytest.raises(
         ZooError,
         match=r"does not write Korean; choose one of: de, en, es, fr, it, ja, nl, pt, ro, ru, zh",

@@ -17,8 +17,8 @@ def prompt() -> Prompt:
     """Bytes and a few longer pieces; its own separator is " <", "sep", ">"."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     pieces = ["<|user|>", "<|audio|>", "<|end|>", *alphabet, *("".join(merge) for merge in MERGES)]
-    learned = {piece: number for number, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.BPE(vocab=learned, merges=list(MERGES)))
+    ids_of_pieces = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(vocab=ids_of_pieces, merges=list(MERGES)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(pieces[:3])

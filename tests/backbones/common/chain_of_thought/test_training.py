@@ -107,10 +107,10 @@ def test_only_named_parts_are_trained(make: Make) -> None:
     backbone.trainable(["projector"])
     losses = backbone(backbone.collator()(PIECES))
     losses["loss"].backward()
-    trained = {
+    trainable_names = {
         name for name, parameter in backbone.named_parameters() if parameter.grad is not None
     }
-    assert trained == {"model.projection.weight", "model.projection.bias"}
+    assert trainable_names == {"model.projection.weight", "model.projection.bias"}
     backbone.trainable(["encoder"])
     hidden, middle = backbone.encode_training(torch.stack([piece.samples() for piece in PIECES]), 1)
     assert hidden.requires_grad

@@ -130,13 +130,15 @@ def test_chatml_is_qwens_format(tokenizer) -> None:
 
 
 def test_tokens_that_contain_a_text(tokenizer) -> None:
-    trained = train_tokenizer(["ja (Lachen) ja (Lachen) so"] * 3, vocabulary_size=290)
-    prompt = Prompt(tokenizer=trained, template=LEAN)
-    found = trained.convert_ids_to_tokens(containing(prompt.tokenizer, ["(", "chen"]))
+    new_tokenizer = train_tokenizer(["ja (Lachen) ja (Lachen) so"] * 3, vocabulary_size=290)
+    prompt = Prompt(tokenizer=new_tokenizer, template=LEAN)
+    found = new_tokenizer.convert_ids_to_tokens(containing(prompt.tokenizer, ["(", "chen"]))
     assert {"(", "chen"} <= {piece[-4:].removeprefix("\u0120") for piece in found} | set(found)
     assert all("(" in piece or "chen" in piece for piece in found)
     assert containing(prompt.tokenizer, []) == []
-    assert trained.convert_tokens_to_ids("<|user|>") not in containing(prompt.tokenizer, ["<"])
+    assert new_tokenizer.convert_tokens_to_ids("<|user|>") not in containing(
+        prompt.tokenizer, ["<"]
+    )
     with pytest.raises(ZooError, match=r"No token contains '\(笑声\)'"):
         containing(prompt.tokenizer, ["(", "(笑声)"])
 
@@ -161,8 +163,8 @@ def test_collate_pads_at_the_end(tokenizer) -> None:
 
 
 def test_trained_tokenizer_gives_any_text_back_with_a_space_in_front(tmp_path: Path) -> None:
-    trained = train_tokenizer(["das Haus und das Haus"] * 3, vocabulary_size=300)
-    trained.save_pretrained(tmp_path)
+    new_tokenizer = train_tokenizer(["das Haus und das Haus"] * 3, vocabulary_size=300)
+    new_tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     assert loaded.convert_tokens_to_ids(list(SPECIAL_TOKENS)) == list(range(8))
     text = "das Haus,  größer\n als 猫 <|eot_id|>"
@@ -177,9 +179,9 @@ def test_trained_tokenizer_gives_any_text_back_with_a_space_in_front(tmp_path: P
 
 def test_a_tokenizer_of_characters_cuts_a_text_alike_wherever_turns_do() -> None:
     text = "一个疲惫的女王,一个疲惫的国王"
-    trained = train_tokenizer([text] * 9, vocabulary_size=400, unit="char")
-    ids = trained(text)["input_ids"]
+    new_tokenizer = train_tokenizer([text] * 9, vocabulary_size=400, unit="char")
+    ids = new_tokenizer(text)["input_ids"]
     assert len(ids) == len(text)
-    assert trained(text[:5])["input_ids"] + trained(text[5:])["input_ids"] == ids
+    assert new_tokenizer(text[:5])["input_ids"] + new_tokenizer(text[5:])["input_ids"] == ids
     unseen = "猫 ß\n" + text
-    assert trained.decode(trained(unseen)["input_ids"]) == unseen
+    assert new_tokenizer.decode(new_tokenizer(unseen)["input_ids"]) == unseen

@@ -217,13 +217,13 @@ def test_an_infinisst_on_another_grid_is_refused(make: Make, tmp_path: Path) -> 
 
 
 def test_a_checkpoint_comes_before_them(make: Make, tmp_path: Path) -> None:
-    trained = make(seed=8, encoder=SHAPE)
-    trained.save(tmp_path)
+    backbone = make(seed=8, encoder=SHAPE)
+    backbone.save(tmp_path)
     loaded = make(
         encoder=SHAPE, checkpoint=str(tmp_path), encoder_weights="/nowhere", end_scale=1.0
     )
     for name, tensor in loaded.state_dict().items():
-        assert torch.equal(tensor, trained.state_dict()[name])
+        assert torch.equal(tensor, backbone.state_dict()[name])
 
 
 def test_damaged_files_are_refused(make: Make, tmp_path: Path) -> None:
