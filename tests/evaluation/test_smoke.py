@@ -1,4 +1,4 @@
-"""smoke=true: the shipped model passes the health checks, broken models fail; checks by hand."""
+"""smoke=true: the shipped model passes all checks, broken models fail; checks by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,7 +64,7 @@ def wrong(found: Sequence[Output], code: str = "de", step: float = 1.0) -> set[s
     }
 
 
-def test_a_correct_run_passes_the_health_checks() -> None:
+def test_a_correct_run_passes_all_checks() -> None:
     assert wrong(outputs_of()) == set()
 
 
@@ -106,7 +106,7 @@ def test_synthesised_speech_is_transcribed_and_scored() -> None:
         speech = (SpeechOutput(torch.full((round(seconds * 16_000),), 0.5), 1.0, 1.0, 0, ""),)
         return [replace(one, instance=replace(one.instance, speech=speech)) for one in outputs_of()]
 
-    for found, healthy in (
+    for found, passed in (
         (outputs_with_speech(2.0), True),
         (outputs_with_speech(30.0), False),
         (outputs_with_speech(0.0), False),
@@ -114,7 +114,7 @@ def test_synthesised_speech_is_transcribed_and_scored() -> None:
     ):
         assert [
             check.ok for check in smoke.check_outputs(found, language("de"), 1.0, with_speech=True)
-        ] == [True] * 8 + [healthy]
+        ] == [True] * 8 + [passed]
     assert len(smoke.check_outputs(outputs_of(), language("de"), 1.0)) == 8
 
 
@@ -239,24 +239,24 @@ def test_more_talks_are_asked_for_where_one_is_not_enough() -> None:
         smoke.pick_sentences(Given(4, 2.9, 15), "dev")
 
 
-def test_the_shipped_model_is_healthy(evaluate: Evaluate, here: Path) -> None:
+def test_the_shipped_model_passes(evaluate: Evaluate, here: Path) -> None:
     result = evaluate("smoke=true", "logger=csv", tiny=False)
     assert result.code == 0, result.out
-    assert "healthy: all 9 checks" in result.out
+    assert "passed: all 9 checks" in result.out
     assert "21 turns" in result.out
     assert "hypothesis [0.96 s] " in result.out
     assert list(here.iterdir()) == []
 
 
-def test_random_weights_are_suspicious(evaluate: Evaluate, here: Path) -> None:
+def test_random_weights_fail(evaluate: Evaluate, here: Path) -> None:
     result = evaluate("smoke=true", "evaluation.knob_values=[2]")
     assert result.code == 1
-    assert "SUSPICIOUS" in result.out
+    assert "FAILED" in result.out
     assert "1.92 s per step" in result.out
     assert (
         "closest to their own reference: often the audio does not reach the decoder" in result.out
     )
-    assert "suspicious: " in result.out.splitlines()[-1]
+    assert "failed: " in result.out.splitlines()[-1]
     assert list(here.iterdir()) == []
 
 

@@ -18,19 +18,19 @@ def stream(
     )
 
 
-HEALTHY = stream("a b c d", [10, 30, 60, 90], [11, 31, 61, 91], "a b c e")
+UNFLAGGED = stream("a b c d", [10, 30, 60, 90], [11, 31, 61, 91], "a b c e")
 
 
 def scores(**values: float | None) -> dict[str, Score]:
     return {name: Score(name, value, "") for name, value in values.items()}
 
 
-def test_healthy() -> None:
-    assert flags([HEALTHY], scores(StreamLAAL=1.0, StreamLAAL_CA=1.2, BLEU=20.0)) == []
+def test_a_working_system_has_no_flags() -> None:
+    assert flags([UNFLAGGED], scores(StreamLAAL=1.0, StreamLAAL_CA=1.2, BLEU=20.0)) == []
 
 
 def test_silence() -> None:
-    (silent, *_) = flags([HEALTHY, stream("", [])], {})
+    (silent, *_) = flags([UNFLAGGED, stream("", [])], {})
     assert silent == "writes nothing for 1 of 2 streams (talk)"
 
 
@@ -74,12 +74,12 @@ def test_clocks_that_cannot_be() -> None:
 
 
 def test_scores_that_cannot_be() -> None:
-    assert "below StreamLAAL" in flags([HEALTHY], scores(StreamLAAL=2.0, StreamLAAL_CA=1.0))[0]
+    assert "below StreamLAAL" in flags([UNFLAGGED], scores(StreamLAAL=2.0, StreamLAAL_CA=1.0))[0]
     assert (
-        flags([HEALTHY], scores(StreamLAAL=1.148, StreamLAAL_CA=1.142)) == []
+        flags([UNFLAGGED], scores(StreamLAAL=1.148, StreamLAAL_CA=1.142)) == []
     )  # seen: a unit past the end left the mean
-    assert "negative" in flags([HEALTHY], scores(StreamLAAL=-0.5))[0]
-    assert "not defined" in flags([HEALTHY], scores(StreamLAAL=None))[0]
+    assert "negative" in flags([UNFLAGGED], scores(StreamLAAL=-0.5))[0]
+    assert "not defined" in flags([UNFLAGGED], scores(StreamLAAL=None))[0]
 
 
 def speaking(seconds: float, *, level: float = 0.5, text: str = "eins zwei drei vier") -> Instance:
@@ -111,10 +111,10 @@ def test_speech_that_does_not_fit_its_text() -> None:
 
 
 def test_a_recogniser_with_errors_on_clean_speech_is_flagged() -> None:
-    assert flags([HEALTHY], scores(ASR_WER=10.0)) == []
-    assert "makes 12 % word errors on clean speech" in flags([HEALTHY], scores(ASR_WER=12.0))[0]
+    assert flags([UNFLAGGED], scores(ASR_WER=10.0)) == []
+    assert "makes 12 % word errors on clean speech" in flags([UNFLAGGED], scores(ASR_WER=12.0))[0]
 
 
 def test_compute_can_close_gaps() -> None:
-    assert flags([HEALTHY], scores(DiscontinuitySum=5.0, DiscontinuitySum_CA=1.0)) == []
-    assert "below EndOffset" in flags([HEALTHY], scores(EndOffset=5.0, EndOffset_CA=1.0))[0]
+    assert flags([UNFLAGGED], scores(DiscontinuitySum=5.0, DiscontinuitySum_CA=1.0)) == []
+    assert "below EndOffset" in flags([UNFLAGGED], scores(EndOffset=5.0, EndOffset_CA=1.0))[0]

@@ -1,6 +1,6 @@
 """Callback that evaluates the system on streamed development talks during training.
 
-The simulation and the scores are the simulation and the scores of ``evaluate.py``.
+It uses the simulation and the scoring functions of ``evaluate.py``.
 """
 
 import logging

@@ -53,7 +53,7 @@ PARTS = (
     "source_language",
     "target_language",
 )
-SUSPICIOUS = 1  # exit code of a smoke test with a failed check
+FAILED = 1  # exit code of a smoke test with a failed check
 TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
 Choices = Mapping[StreamingSystem | InstanceSource, Config]  # configuration of each system
@@ -185,7 +185,7 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
     ):
         check_talks(talks, source=source, target=target)
 
-    healthy = True
+    passed = True
     for system in systems:
         system.configure_model()
         print(smoke.title(system.to(device), plain(choices[system])["backbone"].get("checkpoint")))
@@ -198,10 +198,10 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
             ),
         ]
         smoke.show(outputs, checks, wide_console())
-        healthy = healthy and all(check.ok for check in checks)
+        passed = passed and all(check.ok for check in checks)
         system.cpu()
-    if not healthy:
-        sys.exit(SUSPICIOUS)
+    if not passed:
+        sys.exit(FAILED)
 
 
 def wide_console() -> Console:

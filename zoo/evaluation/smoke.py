@@ -51,14 +51,14 @@ class Check:
     Attributes:
         name: name of the measured quantity.
         value: measured value, as text.
-        healthy: range of the values of a working system, as text.
+        expected: range of the values of a working system, as text.
         ok: whether the value is in that range.
         causes: usual causes of a value outside the range.
     """
 
     name: str
     value: str
-    healthy: str
+    expected: str
     ok: bool
     causes: str
 
@@ -384,18 +384,18 @@ def show(outputs: Sequence[Output], checks: Sequence[Check], console: Console) -
         "smoke tests)"
     )
 
-    table = Table("check", "here", "healthy", "", box=None)
+    table = Table("check", "value", "expected", "", box=None)
     for check in checks:
-        table.add_row(check.name, check.value, check.healthy, "ok" if check.ok else "SUSPICIOUS")
+        table.add_row(check.name, check.value, check.expected, "ok" if check.ok else "FAILED")
     console.print(table)
 
     wrong = [check for check in checks if not check.ok]
     for check in wrong:
         print_line(f"{check.name}: often {check.causes}.")
     print_line(
-        f"suspicious: {len(wrong)} of {len(checks)} checks"
+        f"failed: {len(wrong)} of {len(checks)} checks"
         if wrong
-        else f"healthy: all {len(checks)} checks"
+        else f"passed: all {len(checks)} checks"
     )
 
 

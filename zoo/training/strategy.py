@@ -113,7 +113,7 @@ class ZeRO(DeepSpeedStrategy):
         if num_writers != self.world_size:
             raise ZooError(
                 f"{checkpoint_path} was written by {num_writers} processes; "
-                f"resume it with as many, not {self.world_size}."
+                f"resume it with {num_writers} processes, not {self.world_size}."
             )
         self.deepspeed_engine.checkpoint_engine.load = read
         return super().load_checkpoint(checkpoint_path, weights_only)
