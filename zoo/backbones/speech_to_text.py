@@ -58,7 +58,7 @@ class SpeechToText(EncoderDecoder):
 
         Args:
             name: Hub id (facebook/s2t-small-mustc-en-de-st) or folder of the model.
-            alignment: Which cross-attention aligns target tokens with encoder frames.
+            alignment: Settings of the alignment of target tokens with encoder frames.
             search: Settings of greedy or beam search.
             max_tokens: Largest number of new token ids per answer, the end included.
             dtype: Data type of weights and activations, such as float32 or bfloat16.

@@ -78,7 +78,7 @@ class Whisper(EncoderDecoder):
             pad_to_30_seconds: Whether the kept audio is padded with silence to 30 s, as in
                 training. Without padding, encoding is faster, but the encoder receives shorter
                 inputs than in training.
-            alignment: Which cross-attention aligns target tokens with encoder frames. heads=null
+            alignment: Settings of the alignment of target tokens with encoder frames. heads=null
                 selects the alignment heads that the model's generation_config.json lists. If the
                 file lists no alignment heads, heads=null selects all heads of the upper half of the
                 decoder's layers, as in OpenAI's code.

@@ -16,7 +16,8 @@ from zoo.errors import check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
-# The longest silence kept before an utterance, so that utterances begin at any phase of the grid.
+# Maximum silence before an utterance at the start of a segment. With random silence, utterances
+# begin at any position within a chunk.
 LEAD: Seconds = 0.5
 
 

@@ -122,7 +122,7 @@ class Recognition(Objective):
 
     def batch(self, examples: Sequence[Clip]) -> RecognitionBatch:
         """Augment clips and collate them; shorter clips are zero-padded."""
-        assert self._spelling is not None, "prepare comes first"
+        assert self._spelling is not None, "call prepare first"
 
         # The same clips are augmented in the same way in every run and in every data worker
         text_hashes = [crc32(clip.excerpt.text.encode()) for clip in examples]
@@ -159,7 +159,7 @@ class Recognition(Objective):
             the cross-entropy in nats per frame; and ``phoneme_accuracy``, the share of frames whose
             phoneme is predicted.
         """
-        assert isinstance(backbone, CTC), "prepare has checked it"
+        assert isinstance(backbone, CTC), "prepare checks the class"
         output = backbone(batch.values, batch.mask)
         letters = backbone.loss(output, batch.letters, batch.counts)
 

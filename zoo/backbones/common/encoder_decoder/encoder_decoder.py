@@ -137,7 +137,7 @@ class EncoderDecoder(Backbone):
 
         Raises ZooError if the model does not support the session's languages.
         """
-        self.opening(session, Task.TRANSLATION)
+        self.opening(session, Task.TRANSLATION)  # raises ZooError for unsupported languages
         return StreamState(features=self.spectrogram.open())
 
     def forget(self, session: Session, cut: Cut) -> None:
