@@ -118,15 +118,13 @@ MISTAKES = {
     "backbone.search.repetition=never": (
         "backbone.search.repetition must be one of text, prompt, not 'never'."
     ),
-    "backbone.search.lookback=-1": (
-        "The search needs a lookback of at least 0 target ids (or null), not -1."
-    ),
+    "backbone.search.lookback=-1": "The search needs lookback of at least 0, not -1.",
     "backbone.search.suppress=(": "Cannot read 'backbone.search.suppress=('",
     "backbone.search.suppress=[Unsinn]": "No token contains 'Unsinn', so it cannot be suppressed",
     "backbone.window.keep_instruction=1": (
         "backbone.window.keep_instruction must be true or false, not 1."
     ),
-    "policy.min_start=-1": "Policy TurnTaking needs a min_start of at least 0 seconds, not -1.",
+    "policy.min_start=-1": "TurnTaking needs min_start of at least 0, not -1.",
     "data.root=null": "data=mustc needs data.root, the folder of your MuST-C download",
     "data.root=/nowhere": "MuST-C is not in /nowhere: it has no folder en-de/data",
     "system=null": (
