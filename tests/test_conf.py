@@ -157,7 +157,7 @@ def test_a_choice_makes_its_object(group: str, choice: str) -> None:
     overrides = []
     if group == "backbone" and not choice.startswith("infinisst"):  # conventions are InfiniSST's
         overrides = ["system=streamatt"]
-    if group == "training" and choice in EXPERIMENTS:  # which knows the widths
+    if group == "training" and choice in EXPERIMENTS:  # the experiment sets the widths
         overrides = [f"experiment={choice}", *tokenizer(choice)]
     cfg = compose(entry_point(group), [f"{group}={choice}", *overrides])
     assert isinstance(instance_of(cfg[group]), KINDS[group])

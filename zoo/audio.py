@@ -18,7 +18,7 @@ ALLOWED = (
     "Allowed are WAV, FLAC, OGG and MP3 files with any sample rate and any number of channels."
 )
 # Smallest placeholder for the size of the samples (in bytes) in the headers of streamed WAV files.
-# A program that streams audio does not know the size when it writes the header, so it writes this
+# A program that streams audio has no size yet when it writes the header, so it writes this
 # number or a larger one. Such a file is not truncated.
 STREAMED = 0x7FFFFFFF
 # The size of the samples and the size that the header declares. libsndfile reads a truncated file
