@@ -274,7 +274,7 @@ def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> No
     assert (system.direction, system.chunk_seconds, system.policy.abbreviations) == (
         "en-zh",
         0.32,
-        ("fig",),
+        ["fig"],
     )
     simulst = ["policy.truncate=false", "history=reference_segments", "policy.convention=released"]
     system = instance_of(compose("evaluate", ["system=streamuni", *simulst]).system)
