@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ INSTALLED = PACKAGE / "conf"  # in a wheel; in a repository conf/ stands beside 
 CONF = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "conf"
 REPOSITORY = "https://github.com/simulzoo/simulzoo"
 BAD_INPUT = 2  # exit code of wrong input
+COMMAND_LINE = "command-line"  # Hydra's name of the provider of --config-dir
 LARGEST_SEED = 2**32 - 1  # largest seed that NumPy accepts
 _LINK = re.compile(r"\$\{(\w+)\}")  # a link to a part of the configuration, such as ${backbone}
 # Beginnings of the lines in messages of Hydra and OmegaConf that describe their own syntax and
@@ -212,7 +214,7 @@ def _loader(folder: str | None = None) -> tuple[Loader, list[str]]:
     search_path = create_config_search_path(str(CONF))
     if folder is not None:
         place = f"file://{Path(folder).resolve()}"
-        search_path.prepend("command-line", place, anchor=SearchPathQuery(provider="schema"))
+        search_path.prepend(COMMAND_LINE, place, anchor=SearchPathQuery(provider="schema"))
     return Loader(search_path), []
 
 
@@ -231,6 +233,22 @@ def plain(cfg: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
 def overrides() -> list[str]:
     """Return the overrides of this job, as typed."""
     return list(HydraConfig.get().overrides.task)
+
+
+def search_arguments() -> list[str]:
+    """Return the arguments of this job's command line that name folders of YAML files.
+
+    They are ``--config-dir`` with an absolute path and overrides of ``hydra.searchpath``, both
+    quoted for a shell.
+    """
+    job = HydraConfig.get()
+    folders = [
+        f"--config-dir={source.path}"
+        for source in job.runtime.config_sources
+        if source.provider == COMMAND_LINE
+    ]
+    search = [item for item in job.overrides.hydra if item.startswith(SEARCH_PATH)]
+    return [shlex.quote(argument) for argument in (*folders, *search)]
 
 
 def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:

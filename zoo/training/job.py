@@ -20,6 +20,7 @@ from zoo.config import (
     overrides,
     plain,
     run_folder,
+    search_arguments,
     target_of,
 )
 from zoo.data.corpora import Corpus
@@ -199,7 +200,7 @@ def finish(
             folder,
             config=plain(cfg),
             corpus=corpus.name,
-            training_overrides=overrides(),
+            training_overrides=[*search_arguments(), *overrides()],
             evaluation_overrides=needed,
             dtype=cfg.export_dtype,
         )
@@ -210,7 +211,10 @@ def finish(
 
 
 def evaluation_overrides(backbone: Backbone) -> list[str]:
-    """Return the overrides of this job that an evaluation of the exported backbone needs."""
+    """Return the arguments of this job that an evaluation of the exported backbone needs.
+
+    These are overrides, after the arguments that name folders of YAML files.
+    """
     # An evaluation reads the weights of the export and has no arguments of the training.
     left_out = tuple(
         f"backbone.{name}" for name in (backbone.weights_key, *backbone.training_arguments)
@@ -219,4 +223,4 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     for override in overrides():
         if override.startswith(REPEATED_PREFIXES) and not override.startswith(left_out):
             needed.append(override)
-    return list(dict.fromkeys(needed))
+    return [*search_arguments(), *dict.fromkeys(needed)]
