@@ -17,10 +17,10 @@ from torch import Tensor
 from harness import MINUTE, add_overrides, parser_of, print_result, print_table
 from zoo.config import build, compose, machine
 from zoo.errors import run_script
-from zoo.evaluation.sources import talk_chunks
 from zoo.progress import audio_progress
 from zoo.streaming.session import Session
 from zoo.streaming.simulate import Source, simulate
+from zoo.streaming.sources import talk_chunks
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Instance, Seconds
 

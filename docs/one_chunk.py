@@ -23,9 +23,10 @@ from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import build, compose, machine
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, run_script
-from zoo.evaluation.sources import reference_segments, sources
+from zoo.evaluation.talks import reference_segments
 from zoo.metrics.longform import score_talks
 from zoo.streaming.simulate import mark_final, simulate
+from zoo.streaming.sources import sources
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance
 

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,7 +22,7 @@ from zoo.config import CONF, build, compose
 from zoo.data import corpora
 from zoo.data.corpora import Corpus, MustC
 from zoo.errors import ZooError
-from zoo.evaluation.runner import Settings
+from zoo.evaluation.settings import Settings
 from zoo.history.base import History
 from zoo.history.reference_segments import ReferenceSegments
 from zoo.loader import HYDRA, Loader
@@ -52,7 +53,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "system": (StreamingSystem, Replay),
     "evaluation": (Settings,),
     "training": (TrainingSettings,),
-    "trainer": (dict,),
+    "trainer": (partial,),
     "logger": (WandbSettings,),
 }
 EXPERIMENTS = {
@@ -105,8 +106,11 @@ CHOICES = [
 ]
 
 
-def entry_point(group: str) -> str:
-    return "train" if group in ("training", "trainer") else "evaluate"
+def entry_point(group: str, choice: str) -> str:
+    """The command that has a choice; each command has a choice of the trainer."""
+    if group == "trainer":
+        return "evaluate" if choice == "evaluate" else "train"
+    return "train" if group == "training" else "evaluate"
 
 
 def tokenizer(experiment: str) -> list[str]:
@@ -159,7 +163,7 @@ def test_a_choice_makes_its_object(group: str, choice: str) -> None:
         overrides = ["system=streamatt"]
     if group == "training" and choice in EXPERIMENTS:  # the experiment sets the widths
         overrides = [f"experiment={choice}", *tokenizer(choice)]
-    cfg = compose(entry_point(group), [f"{group}={choice}", *overrides])
+    cfg = compose(entry_point(group, choice), [f"{group}={choice}", *overrides])
     assert isinstance(instance_of(cfg[group]), KINDS[group])
 
 
@@ -167,7 +171,7 @@ def test_a_choice_makes_its_object(group: str, choice: str) -> None:
 def test_a_strategy_is_the_trainer_s(strategy: str) -> None:
     if strategy != "auto":
         pytest.importorskip("deepspeed", reason="the extra deepspeed is not installed")
-    chosen = build(compose("train", [f"strategy={strategy}"]).trainer)["strategy"]
+    chosen = build(compose("train", [f"strategy={strategy}"]).trainer).keywords["strategy"]
     if strategy == "auto":
         assert chosen == "auto"
     else:
@@ -271,7 +275,7 @@ def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> No
     assert policy.k == 7
     chinese = ["target_language=zh", "system.chunk_seconds=0.32", "policy.abbreviations=[fig]"]
     system = instance_of(compose("evaluate", ["system=streamuni", *chinese]).system)
-    assert (system.direction, system.chunk_seconds, system.policy.abbreviations) == (
+    assert (system.direction, system.chunk_seconds, list(system.policy.abbreviations)) == (
         "en-zh",
         0.32,
         ["fig"],

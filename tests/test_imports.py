@@ -33,7 +33,7 @@ MAY_IMPORT = {
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
     },
-    "streaming": {*CONTRACT, "zoo.streaming"},
+    "streaming": {*CONTRACT, "zoo.audio", "zoo.data.talks", "zoo.streaming"},
 }
 CONFIGURATION = {"zoo/config.py", "zoo/loader.py"}
 RESOLVERS = {"zoo/tracking/launch.py"}  # names run folders for the configuration

@@ -7,7 +7,8 @@ import torch
 
 from zoo.config import build, compose
 from zoo.data.talks import Talk
-from zoo.evaluation.runner import Evaluator, Settings
+from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.languages import language
 from zoo.metrics.asr import recogniser_errors

@@ -1,3 +1,31 @@
-"""SimulZoo: simultaneous speech translation systems on one clock, with one report."""
+"""SimulZoo: simultaneous speech translation systems on one clock, with one report.
+
+system = zoo.load("infinisst_minitalks_en-de")
+trainer = lightning.Trainer(callbacks=[zoo.StreamingEvaluation()])
+trainer.test(system, zoo.TalksDataModule("minitalks"))
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zoo.callbacks.streaming_evaluation import StreamingEvaluation as StreamingEvaluation
+    from zoo.datamodule import TalksDataModule as TalksDataModule
+    from zoo.loading import load as load
 
 __version__ = "0.2.0"
+__all__ = ["StreamingEvaluation", "TalksDataModule", "load"]
+
+# imported at first use, so that ``import zoo.types`` needs no network library
+_MODULES = {
+    "StreamingEvaluation": "zoo.callbacks.streaming_evaluation",
+    "TalksDataModule": "zoo.datamodule",
+    "load": "zoo.loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public class or function."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'zoo' has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -25,7 +25,7 @@ from zoo import loader
 from zoo.arguments import check_arguments
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.loader import HYDRA, PARTS, SEARCH_PATH, Loader
-from zoo.signatures import TARGET, located
+from zoo.signatures import INSTANTIATE_KEYS, TARGET, located
 from zoo.tracking.launch import register_resolvers
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _check_values(node: Any, unresolved: Any, whole: Any, *, where: str) -> None
     if not isinstance(node, Mapping):
         return
 
-    values = {str(name): value for name, value in node.items() if name != TARGET}
+    values = {str(name): value for name, value in node.items() if name not in INSTANTIATE_KEYS}
     if TARGET in node:
         check_arguments(located(node[TARGET], where=where), values, where=where)
 
@@ -129,21 +129,22 @@ def _check_shipped(key: str, folder: str) -> None:
         )
 
 
-def compose(config_name: str, given: Sequence[str] = ()) -> DictConfig:
+def compose(config_name: str, given: Sequence[str] = (), folder: str | None = None) -> DictConfig:
     """Return the configuration that an entry point composes.
 
     Args:
         config_name: ``train`` or ``evaluate``.
         given: overrides. In a job, files are also found in the folders that its command line names
             (``--config-dir``, ``hydra.searchpath``).
+        folder: outside of a job, another folder in which files are found, as by ``--config-dir``.
 
     Raises:
         ZooError: an override is wrong.
     """
     try:
-        return _composed(config_name, given)
+        return _composed(config_name, given, folder)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ZooError(_explained(error, config_name, given)) from error
+        raise ZooError(_explained(error, config_name, given, folder)) from error
 
 
 def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
@@ -251,25 +252,21 @@ def search_arguments() -> list[str]:
     return [shlex.quote(argument) for argument in (*folders, *search)]
 
 
-def choices_unlike(config_name: str, groups: Sequence[str]) -> list[str]:
-    """Return the choices of this job that differ from an entry point's defaults.
+def choices_of(config_name: str, group: str) -> list[str]:
+    """Return the choices of a group, also of the folders that the job's command line names.
 
     Args:
         config_name: ``train`` or ``evaluate``.
-        groups: groups to compare.
-
-    Returns:
-        Overrides ``group=choice``.
+        group: group, such as ``system``.
     """
-    defaults: Any = OmegaConf.load(CONF / f"{config_name}.yaml").defaults
-    default_choices: dict[Any, Any] = {}
-    for item in defaults:
-        if isinstance(item, DictConfig):  # other items are names of files, such as _self_
-            default_choices.update(item.items())
-    chosen = HydraConfig.get().runtime.choices
-    return [
-        f"{group}={chosen[group]}" for group in groups if chosen[group] != default_choices[group]
-    ]
+    found, search = _loader()
+    return list(found.get_group_options(group, overrides=search))
+
+
+def chosen(*groups: str) -> list[str]:
+    """Return the choices of this job as overrides ``group=choice``."""
+    choices = HydraConfig.get().runtime.choices
+    return [f"{group}={choices[group]}" for group in groups]
 
 
 def is_multirun() -> bool:
@@ -503,7 +500,7 @@ def _siblings(
         siblings = OmegaConf.select(_composed(config_name, [*given, create], folder), parent)
     except (ZooError, HydraException, OmegaConfBaseException):
         return None
-    return [f"{parent}.{name!s}" for name in siblings if name != TARGET]
+    return [f"{parent}.{name!s}" for name in siblings if name not in INSTANTIATE_KEYS]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -63,13 +63,11 @@ class Loader(ConfigLoaderImpl):
         if self.partial:
             return cfg
 
-        for item in unknown:  # raised here, before the slow imports of all parts
-            if not item.is_delete():
-                raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
-        if not unknown:
-            fill(cfg)
-            for item in changes:
-                create_parts(cfg, item.key_or_group.split("."))
+        if unknown:  # raised here, before the slow imports of all parts
+            raise ConfigCompositionException(f"Could not override '{unknown[0].key_or_group}'.")
+        fill(cfg)
+        for item in changes:
+            create_parts(cfg, item.key_or_group.split("."))
         return cfg
 
     def _load_configuration_impl(

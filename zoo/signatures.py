@@ -17,6 +17,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from zoo.errors import ZooError
 
 TARGET = "_target_"
+INSTANTIATE_KEYS = (TARGET, "_args_", "_convert_", "_partial_", "_recursive_")  # of Hydra
 REQUIRED = "???"  # OmegaConf's mark of a value that a configuration must set
 
 

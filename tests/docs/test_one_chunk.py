@@ -12,8 +12,8 @@ from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
-from zoo.evaluation.sources import sources
 from zoo.streaming.simulate import simulate
+from zoo.streaming.sources import sources
 from zoo.systems.base import StreamingSystem
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "one_chunk.py"

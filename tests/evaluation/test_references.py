@@ -10,8 +10,9 @@ from zoo import audio
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.evaluation.references import wait_k_oracle
-from zoo.evaluation.sources import check_talks, sources, talk_chunks
+from zoo.evaluation.talks import check_talks
 from zoo.languages import language
+from zoo.streaming.sources import sources, talk_chunks
 
 EN, DE, ZH = language("en"), language("de"), language("zh")
 

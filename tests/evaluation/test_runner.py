@@ -1,6 +1,8 @@
 """A scripted system over talks: rows, files, flags and the page, by hand."""
 
+import gc
 import json
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +12,11 @@ import pytest
 import soundfile
 import torch
 
-from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, written
+from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
-from zoo.evaluation.runner import Evaluator, Settings, knob_values
+from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.settings import Settings, knob_values
 from zoo.formats.logs import read_log
 from zoo.history.keep_all import KeepAll
 from zoo.languages import language
@@ -73,7 +76,7 @@ def talk(folder: Path, name: str) -> Talk:
         times = tuple(
             Word(str(w), offset + i * WORD, offset + (i + 1) * WORD) for i, w in enumerate(words)
         )
-        target = {"de": Target(written(words))}
+        target = {"de": Target(text_of(words))}
         segments.append(
             Segment(offset, len(words) * WORD, " ".join(map(str, words)), times, target)
         )
@@ -147,7 +150,7 @@ def test_scores_of_a_system_that_is_always_right(talks: list[Talk], tmp_path: Pa
     (stream, other) = read_log(tmp_path / one.instances, language=DE)
     assert stream.delays == pytest.approx([WORD * i for i in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12)])
     assert (stream.talk, other.talk) == ("one", "two")
-    assert stream.reference == f"{written(WORDS[0])} {written(WORDS[1])}"
+    assert stream.reference == f"{text_of(WORDS[0])} {text_of(WORDS[1])}"
     assert stream.text == stream.reference
 
 
@@ -157,7 +160,7 @@ def test_the_page_gets_every_stream_with_its_segments(talks: list[Talk], tmp_pat
     streams = evaluated.streams
     assert [(stream.row, stream.talk.name) for stream in streams] == [(0, "one"), (0, "two")]
     assert [(s.source, s.reference, s.hypothesis) for s in streams[1].segments] == [
-        (" ".join(map(str, words)), written(words), written(words)) for words in WORDS
+        (" ".join(map(str, words)), text_of(words), text_of(words)) for words in WORDS
     ]
     assert [segment.offset for segment in streams[0].segments] == pytest.approx([0, 6 * WORD])
 
@@ -203,6 +206,16 @@ def test_a_system_without_a_knob_has_one_row(talks: list[Talk], tmp_path: Path) 
     )
     with pytest.raises(ZooError, match=r"has no latency knob; leave evaluation\.knob_values out"):
         knob_values(still, Settings(knob_values=[1]))
+
+
+def test_a_finished_system_can_be_freed(talks: list[Talk], tmp_path: Path) -> None:
+    evaluated = evaluator(talks, tmp_path)
+    finished = system(TurnTaker())
+    network = weakref.ref(finished.backbone)
+    list(evaluated.run(finished))
+    del finished
+    gc.collect()
+    assert network() is None
 
 
 def test_knob_values() -> None:

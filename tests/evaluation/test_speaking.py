@@ -11,15 +11,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.contract.scripted import TurnTaker, written
+from tests.contract.scripted import TurnTaker, text_of
 from tests.evaluation.conftest import Evaluate
 from tests.evaluation.test_runner import DE, EN, WORD, WORDS, system, talk
 from tests.recognisers.conftest import ctc_folder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import speech
-from zoo.evaluation.job import log_curve, network_of
-from zoo.evaluation.runner import Evaluator, Settings, has_speech
+from zoo.evaluation.job import network_of
+from zoo.evaluation.publish import log_curve
+from zoo.evaluation.runner import Evaluator, has_speech
+from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
@@ -313,7 +315,7 @@ def test_recognisers_load_the_folders_found(tmp_path: Path) -> None:
     models = SpeechModels.available({"de": there, "es": gone}, None)
     models.load(torch.device("cpu"))
     assert (there.loaded, gone.loaded) == (1, 0)
-    assert written(WORDS[0]) == "w1en w2en w3en w4en w5en"
+    assert text_of(WORDS[0]) == "w1en w2en w3en w4en w5en"
 
 
 SPEAKING = (

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.contract.scripted import FRAME, Scripted, speak, written
+from tests.contract.scripted import FRAME, Scripted, speak, text_of
 from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.history.base import History
@@ -76,7 +76,7 @@ def test_an_empty_chunk_in_mid_stream_is_no_evidence() -> None:
 def test_an_empty_last_chunk_writes_what_was_waiting() -> None:
     system = build(policy=AlignAtt(frames=4))
     session = system.open("talk")
-    assert steps(system, session, [speak([1]), torch.zeros(0)], final=True) == ["", written([1])]
+    assert steps(system, session, [speak([1]), torch.zeros(0)], final=True) == ["", text_of([1])]
 
 
 def test_no_audio_at_all_asks_nothing() -> None:

@@ -20,8 +20,16 @@ def train(folder: Path, given: Sequence[str]) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def train_and_kill(folder: Path, given: Sequence[str], *, stages: Iterable[str], step: int) -> None:
-    """Train into ``folder`` and kill all processes when ``step`` is logged."""
+def train_and_kill(
+    folder: Path,
+    given: Sequence[str],
+    *,
+    stages: Iterable[str],
+    step: int,
+    number: signal.Signals = signal.SIGKILL,
+    exit_code: int = -signal.SIGKILL,
+) -> None:
+    """Train into ``folder`` and send a signal to all processes when ``step`` is logged."""
     output = folder.with_suffix(".txt")
     with output.open("w") as file:
         started = subprocess.Popen(
@@ -33,10 +41,10 @@ def train_and_kill(folder: Path, given: Sequence[str], *, stages: Iterable[str],
         )
     while started.poll() is None:
         if (folder / "metrics.csv").exists() and step in losses(folder, stages):
-            os.killpg(started.pid, signal.SIGKILL)
+            os.killpg(started.pid, number)
             started.wait()
         time.sleep(0.02)
-    assert started.returncode == -signal.SIGKILL, (
+    assert started.returncode == exit_code, (
         f"it ended before it could be killed: {output.read_text()[-2000:]}"
     )
 

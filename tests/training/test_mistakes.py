@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
+from lightning.pytorch.callbacks import LearningRateMonitor, Timer
+from lightning.pytorch.loggers import CSVLogger
 
-from zoo import __version__
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.training import run
-from zoo.training.job import FIXED_KEYS, check_same
 from zoo.training.run import last_checkpoint
 from zoo.training.trainer import make_trainer
 
@@ -87,27 +86,6 @@ def test_a_job_is_refused_in_one_sentence_and_leaves_nothing(given: str, tmp_pat
     ]
 
 
-def test_a_run_is_resumed_with_what_it_was_started_with(tmp_path: Path) -> None:
-    config: dict[str, object] = {
-        **dict.fromkeys(FIXED_KEYS, 1),
-        "version": __version__,
-        "backbone": {"hidden": 8, "tokenizer": "a"},
-    }
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
-    check_same(tmp_path, {**config, "backbone": {"hidden": 8, "tokenizer": "moved"}, "threads": 2})
-    with pytest.raises(
-        ZooError, match="another target_language; resume it with the same overrides"
-    ):
-        check_same(tmp_path, {**config, "target_language": 2})
-    with pytest.raises(ZooError, match="another backbone"):
-        check_same(tmp_path, {**config, "backbone": {"hidden": 9, "tokenizer": "a"}})
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump({**config, "version": "0.1.0"}))
-    with pytest.raises(ZooError, match=r"started by version 0\.1\.0 .* start a new training"):
-        check_same(tmp_path, config)
-    with pytest.raises(ZooError, match=r"config\.yaml is missing or damaged"):
-        check_same(tmp_path / "nowhere", config)
-
-
 def test_an_error_of_lightning_is_one_sentence() -> None:
     with pytest.raises(ZooError, match=r"Lightning refuses the trainer: .*nope"):
         make_trainer({"accelerator": "cpu", "nope": 1})
@@ -115,6 +93,17 @@ def test_an_error_of_lightning_is_one_sentence() -> None:
         make_trainer({"accelerator": "cpu", "precision": 3})
     with pytest.raises(ZooError, match=r"be resumed; choose strategy=deepspeed_stage_2"):
         make_trainer({"strategy": "deepspeed_stage_3"})
+    with pytest.raises(ZooError, match=r"trainer\.max_steps is set by the training; use training"):
+        make_trainer({"accelerator": "cpu", "max_steps": 3}, max_steps=2)
+
+
+def test_callbacks_of_the_configuration_are_added() -> None:
+    monitor = "trainer.callbacks=[{_target_: lightning.pytorch.callbacks.LearningRateMonitor}]"
+    options = build(compose("train", ["device=cpu", monitor]).trainer).keywords
+    own = Timer()
+    callbacks = make_trainer(options, callbacks=[own], logger=CSVLogger("unused")).callbacks
+    assert own in callbacks
+    assert any(isinstance(callback, LearningRateMonitor) for callback in callbacks)
 
 
 def test_talks_and_shares_are_checked_before_weights_are_read(
@@ -151,7 +140,7 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
                 talks=[Talk("talk", Path("talk.wav"), 9.0, "en", (segment,))],
                 dev=[],
                 settings=build(cfg.training),
-                trainer_options=build(cfg.trainer),
+                trainer_options=build(cfg.trainer).keywords,
                 folder=tmp_path,
                 seed=0,
                 device=torch.device("cpu"),
@@ -179,7 +168,7 @@ def test_a_training_streams_for_words_alone(
             talks=[],
             dev=[],
             settings=build(cfg.training),
-            trainer_options=build(cfg.trainer),
+            trainer_options=build(cfg.trainer).keywords,
             folder=tmp_path,
             seed=0,
             device=torch.device("cpu"),
@@ -193,7 +182,7 @@ def test_several_processes_allow_for_parts_without_gradients(options: dict[str, 
 
 
 def test_the_device_is_the_accelerator() -> None:
-    assert build(compose("train", ["device=cpu"]).trainer)["accelerator"] == "cpu"
+    assert build(compose("train", ["device=cpu"]).trainer).keywords["accelerator"] == "cpu"
 
 
 def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """A training that is killed and resumed takes the same steps as an uninterrupted training."""
 
+import signal
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.training.jobs import losses, train, train_and_kill
 
@@ -32,6 +34,20 @@ TINY = [
     *(f"training.curriculum.stages.{name}.batch_seconds=12" for name in STEPS),
     *(f"training.curriculum.stages.{name}.warmup_steps=2" for name in STEPS),
 ]
+
+
+def test_a_terminated_training_is_saved_at_its_last_step(tmp_path: Path) -> None:
+    seldom = [*TINY, "training.save_every_steps=1000"]
+    folder = tmp_path / "terminated"
+    train_and_kill(
+        folder, seldom, stages=STEPS, step=10, number=signal.SIGTERM, exit_code=128 + signal.SIGTERM
+    )
+    checkpoint = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+    last_logged = max(losses(folder, STEPS))
+    assert checkpoint["global_step"] == last_logged + 1
+
+    train(folder, [*seldom, f"resume={folder}"])
+    assert sorted(losses(folder, STEPS)) == list(range(sum(STEPS.values())))
 
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:

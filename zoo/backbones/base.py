@@ -116,15 +116,14 @@ class Backbone(nn.Module, ABC):
         return {name: None if name in saved else value for name, value in arguments.items()}
 
     @classmethod
-    def evaluation_command(cls, overrides: Sequence[str], folder: str) -> str:
-        """Return the shell command that evaluates an exported backbone.
+    def evaluation_overrides(cls, overrides: Sequence[str], folder: str) -> list[str]:
+        """Return the overrides of ``evaluate.py`` that evaluate an exported backbone.
 
         Args:
             overrides: Configuration overrides of the training run that the evaluation repeats.
             folder: Folder of the exported weights.
         """
-        weights = f"backbone.{cls.weights_key}={folder}"
-        return f"python evaluate.py {' '.join([*overrides, weights])}"
+        return [*overrides, f"backbone.{cls.weights_key}={folder}"]
 
     def open(self, session: Session) -> Any:
         """Create the backbone's state for a new stream, such as its caches."""

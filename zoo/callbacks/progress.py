@@ -9,6 +9,7 @@ import lightning
 from lightning.pytorch.callbacks import Callback, RichProgressBar
 from lightning.pytorch.callbacks.progress.progress_bar import ProgressBar
 
+from zoo.systems.base import StreamingSystem
 from zoo.training.module import Training
 from zoo.types import Seconds
 
@@ -61,12 +62,14 @@ class ProgressLines(ProgressBar):
         now = time.monotonic()
         if now - self._last_line_time < self.every_seconds:
             return
-        assert isinstance(pl_module, Training)
+        assert isinstance(pl_module, StreamingSystem)
+        training = pl_module.training_plan
+        assert isinstance(training, Training)
         self._last_line_time = now
 
         step = trainer.global_step
-        total_steps = pl_module.curriculum.steps
-        stage, _ = pl_module.curriculum.at(step)
+        total_steps = training.curriculum.steps
+        stage, _ = training.curriculum.at(step)
         seconds_per_step = (now - self._start_time) / max(1, step - self._first_step)
         minutes_left = seconds_per_step * (total_steps - step) / 60
         logger.info(

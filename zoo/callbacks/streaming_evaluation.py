@@ -1,105 +1,200 @@
-"""Callback that evaluates the system on streamed development talks during training.
+"""Callback that scores streams, in tests and validations and during training.
 
-It uses the simulation and the scoring functions of ``evaluate.py``.
+Each rank streams the talks that it claims and writes every finished talk to a log of its own, so
+that a stopped evaluation loses no finished talk. Results travel by these logs, not by collective
+operations.
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
-import lightning
-import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch import LightningModule, Trainer
 
-from zoo.data.talks import Talk
-from zoo.evaluation.sources import reference_segments, sources
-from zoo.metrics.longform import score_talks
-from zoo.streaming.simulate import simulate
+from zoo.evaluation.scorer import Scored, Scorer
+from zoo.evaluation.settings import Settings
+from zoo.evaluation.strategy import IndependentRanks
+from zoo.formats.finished import FinishedStreams
+from zoo.progress import audio_progress
+from zoo.streaming.callback import StreamCallback
+from zoo.streaming.queue import TalkQueue
+from zoo.streaming.ranks import ranks
 from zoo.systems.base import StreamingSystem
-from zoo.training.module import Training
+from zoo.types import Instance, Seconds
+
+MS = 1000
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(kw_only=True, eq=False)
-class StreamingEvaluation(Callback):
-    """Callback that scores streamed talks at fixed optimizer steps.
+class StreamingEvaluation(StreamCallback):
+    """Scores the streams of ``trainer.test`` and ``trainer.validate``.
 
-    The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The latency
-    settings of the system are not changed. Talks of a batch are streamed in parallel, one chunk
-    each per step of the simulation.
+    The scores are logged as ``<split>/<source>-<target>/<score>``, for example ``tst/en-de/BLEU``.
 
     Args:
-        talks: Development talks.
-        every_steps: Number of optimizer steps between two evaluations.
-        first_step: First optimizer step that can have an evaluation.
-        last_step: Optimizer step that has an evaluation in any case. None adds no such step.
-        batch_size: Number of talks that are streamed in parallel.
+        scorer: Scores the streams. None scores with the default settings.
+        folder: Folder of the logs of finished streams. None: ``streams`` in the log folder of the
+            trainer.
+        resume: Whether talks in the logs of ``folder`` are not streamed again.
+        on_all_ranks: Whether every rank waits for all streams and scores them; otherwise only rank
+            0 does.
+
+    Attributes:
+        label: Title of the progress bar. None: the name of the system.
+        instances: Streams of the last evaluation in the order of the talks; empty on ranks that do
+            not score.
+        scored: Scores of the last evaluation; None on ranks that do not score.
+        seconds: Wall-clock time of the last evaluation, from its start on this rank until all
+            streams are collected.
     """
 
-    talks: Sequence[Talk] = field(repr=False)
-    every_steps: int
-    first_step: int = 0
-    last_step: int | None = None
-    batch_size: int = 8
-
-    def on_train_batch_end(
+    def __init__(
         self,
-        trainer: lightning.Trainer,
-        module: lightning.LightningModule,
-        outputs: object,
-        batch: object,
-        batch_idx: int,
+        scorer: Scorer | None = None,
+        *,
+        folder: Path | None = None,
+        resume: bool = False,
+        on_all_ranks: bool = False,
     ) -> None:
-        """Evaluate and log the scores if the finished optimizer step has an evaluation."""
-        assert isinstance(module, Training)
-        step = trainer.global_step
-        is_regular_step = step >= self.first_step and step % self.every_steps == 0
-        is_step_finished = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
-        if not is_step_finished or not (is_regular_step or step == self.last_step):
-            return
+        self.scorer = scorer or Scorer(Settings())
+        self.folder = folder
+        self.resume = resume
+        self.on_all_ranks = on_all_ranks
+        self.label: str | None = None
+        self.instances: list[Instance] = []
+        self.scored: Scored | None = None
+        self.seconds: Seconds = 0.0
+        self._start: Seconds = 0.0
+        self._log = FinishedStreams(Path())
+        self._queue = TalkQueue((), name="none")
+        self._shown: Seconds = 0.0
+        self._progress = ExitStack()
+        self._report: Any = None
 
-        scores = self.evaluate(module)
-        # ModelCheckpoint reads the monitored score from the logged values
-        module.log_dict(scores, rank_zero_only=True, logger=False)
-        # Lightning would pass the scores to the loggers only at its next logging interval
-        for experiment_logger in trainer.loggers:
-            experiment_logger.log_metrics(scores, step=step)
-        summary = ", ".join(
-            f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
-        )
-        logger.info("step %d: %s", step, summary)
+    def on_test_batch_start(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        batch: TalkQueue,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Begin an evaluation."""
+        assert isinstance(pl_module, StreamingSystem)
+        self.begin(trainer, pl_module, batch)
 
-    def evaluate(self, module: Training) -> dict[str, float]:
-        """Stream the development talks with the current weights and score the hypotheses.
+    def on_test_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: object,
+        batch: TalkQueue,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """End an evaluation and log the scores."""
+        assert isinstance(pl_module, StreamingSystem)
+        self.end(trainer, pl_module, batch)
+        # ``sync_dist`` with ``rank_zero_only`` reduces nothing, and Lightning does not warn
+        scores = self.logged(pl_module)
+        pl_module.log_dict(scores, rank_zero_only=True, sync_dist=True, batch_size=1)
 
-        Returns:
-            BLEU (0 to 100) and StreamLAAL (seconds) by logged name. A score without a value is left
-            out.
+    on_validation_batch_start = on_test_batch_start
+    on_validation_batch_end = on_test_batch_end
+
+    def begin(self, trainer: Trainer, system: StreamingSystem, queue: TalkQueue) -> None:
+        """Open the log of this rank and the progress bar of rank 0.
+
+        Args:
+            trainer: Trainer of the evaluation.
+            system: System to evaluate.
+            queue: Talks of the evaluation.
         """
-        system = module.system
-        talks = self.talks
-        was_training = system.training
-        system.eval()
+        folder = self.folder or Path(trainer.log_dir or trainer.default_root_dir) / "streams"
+        shared = ranks()
+        self._queue = queue
+        self._log = FinishedStreams(folder, rank=shared.rank)
+        self._shown = 0.0
+        self._start = time.perf_counter()
+        if self.resume:
+            queue.finished = frozenset(self._log.read())
+        else:
+            self._log.clear()
 
-        streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
-        with torch.autocast(module.device.type, enabled=False):
-            instances = sorted(
-                simulate(system, streams, batch_size=self.batch_size),
-                key=lambda instance: instance.index,
-            )
-        system.train(was_training)
+        if shared.rank == 0:
+            seconds = sum(talk.duration for _, talk in queue.unfinished())
+            bar = audio_progress(self.label or system.name, seconds)
+            self._report = self._progress.enter_context(bar)
 
-        references = [reference_segments(talk, system.target_language) for talk in talks]
-        scores = score_talks(instances, references, language=system.target_language).scores
-        logged = {name: scores[name].value for name in ("BLEU", "StreamLAAL")}
+    def on_chunk_end(self, trainer: Trainer, system: LightningModule, seconds: Seconds) -> None:
+        """Count the audio of all ranks; rank 0 shows the sum."""
+        ranks().add(f"{self._queue.name}/milliseconds", round(seconds * MS))
+        self._show_progress()
+
+    def on_talk_end(self, trainer: Trainer, system: LightningModule, instance: Instance) -> None:
+        """Write the finished stream to disk."""
+        self._log.append(instance)
+
+    def end(self, trainer: Trainer, system: StreamingSystem, queue: TalkQueue) -> None:
+        """Collect the streams of all ranks and score them; arguments as ``begin``."""
+        self.instances, self.scored = [], None
+        shared = ranks()
+        shared.finish(queue.name)
+        if self.on_all_ranks or shared.rank == 0:
+            self.instances = self._collect(system)
+            self.seconds = time.perf_counter() - self._start
+            self._progress.close()
+            self._report = None
+            self.scored = self.score(system)
+        shared.finish(f"{queue.name}/scored")
+        if not isinstance(trainer.strategy, IndependentRanks):
+            # the next collective operation must not wait longer than its time limit
+            shared.wait(f"{queue.name}/scored", among=[0])
+
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        """Close the progress bar."""
+        self._progress.close()
+
+    def logged(self, system: StreamingSystem) -> dict[str, float]:
+        """Return the scores of the last evaluation that have a value, by logged name."""
+        prefix = f"{self._queue.split}/{system.direction}"
+        scores = self.scored.scores if self.scored else {}
         return {
-            f"dev/{system.direction}/{name}": value
-            for name, value in logged.items()
-            if value is not None
+            f"{prefix}/{name}": score.value
+            for name, score in scores.items()
+            if score.value is not None
         }
 
-    @staticmethod
-    def monitor(system: StreamingSystem) -> str:
-        """Return the logged name of the development BLEU, which ranks the checkpoints."""
-        return f"dev/{system.direction}/BLEU"
+    def score(self, system: StreamingSystem) -> Scored:
+        """Score the collected streams."""
+        with_speech = system.synthesizer is not None
+        score = self.scorer.offline if self._queue.whole else self.scorer.streamed
+        return score(
+            self.instances, self._queue.talks, system.target_language, with_speech=with_speech
+        )
+
+    def _collect(self, system: StreamingSystem) -> list[Instance]:
+        """Wait for the streams of all ranks; stream the talks of ranks that have stopped."""
+        stopped = ranks().wait(self._queue.name, self._show_progress)
+        finished = self._log.read()
+        missing = [place for place in range(len(self._queue.talks)) if place not in finished]
+        if missing:
+            names = ", ".join(self._queue.talks[place].name for place in missing)
+            logger.warning("rank %s has stopped; streaming again: %s", stopped, names)
+            for instance in system.stream(self._queue.only(missing)):
+                self._log.append(instance)
+                finished[instance.index] = instance
+        return [finished[place] for place in range(len(self._queue.talks))]
+
+    def _show_progress(self) -> None:
+        """Advance the progress bar of rank 0 to the audio that all ranks have streamed."""
+        if self._report is None:
+            return
+        total = ranks().add(f"{self._queue.name}/milliseconds", 0) / MS
+        self._report(total - self._shown)
+        self._shown = total

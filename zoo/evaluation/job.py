@@ -1,15 +1,15 @@
 """The job of evaluate.py: from a configuration to a run folder with scores, logs and a report."""
 
-import shlex
+import json
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 
+from zoo import __version__
 from zoo.arguments import fits
 from zoo.config import (
     Config,
@@ -27,22 +27,21 @@ from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation import smoke
+from zoo.evaluation.loaded import LoadedSystems
+from zoo.evaluation.publish import log_row, publish, wide_console, write_page
 from zoo.evaluation.recorded import InstanceSource, match_streams
-from zoo.evaluation.runner import Evaluator, Settings, has_speech, knob_values, talks_to_stream
-from zoo.evaluation.sources import check_talks
+from zoo.evaluation.runner import Evaluator, has_speech
+from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
 from zoo.evaluation.speech import SpeechModels
-from zoo.report.page import write_report
-from zoo.report.plots import plot_curves
+from zoo.evaluation.talks import check_talks
 from zoo.report.results import Row
-from zoo.report.table import by_system, print_table
 from zoo.systems.base import StreamingSystem
-from zoo.tracking.provenance import provenance
+from zoo.tracking.launch import is_main_process
+from zoo.tracking.resume import check_same
 from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker
-from zoo.types import SAMPLE_RATE
+from zoo.types import SAMPLE_RATE, Seconds
 
-# columns of the logged table of hypotheses
-HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
 # keys that an entry of `compare` may change
 PARTS = (
     "system",
@@ -53,8 +52,11 @@ PARTS = (
     "source_language",
     "target_language",
 )
+PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
 FAILED = 1  # exit code of a smoke test with a failed check
-TABLE_WIDTH = 100  # columns, where stdout is not a terminal
+
+# keys that describe the machine; a run may be resumed with other values
+MACHINE = ("resume", "trainer", "device", "threads", "logger")
 
 Choices = Mapping[StreamingSystem | InstanceSource, Config]  # configuration of each system
 
@@ -78,22 +80,39 @@ def evaluate(cfg: Config) -> None:
         smoke_test(choices, corpus, settings, device)
         return
 
+    resume = resumed_run(cfg)
     models = speech_models(choices, settings)
-    talks = prepare(list(choices), corpus, settings)
-    models.load(device)
-    run = open_run(run_folder(), kind="evaluate", multirun=is_multirun())
+    loaded = LoadedSystems(seed=cfg.seed)
+    talks = prepare(choices, corpus, settings, loaded)
+    if is_main_process():
+        models.load(device)
     facts = {
-        "corpus_hash": content_hash(talks),
+        "corpus_hash": corpus_hash(talks, resume),
         "convention": settings.convention,
         "batch_size": settings.batch_size,
     }
+    run = open_run(run_folder(), kind="evaluate", resume=resume, multirun=is_multirun())
+    config = {**plain(cfg), "version": __version__}
     with Tracker(
-        run, config=plain(cfg), overrides=overrides(), facts=facts, settings=logger
+        run, config=config, overrides=overrides(), facts=facts, settings=logger
     ) as tracker:
         evaluator = Evaluator(
-            corpus=corpus.name, talks=talks, settings=settings, folder=run.folder, models=models
+            corpus=corpus.name,
+            talks=talks,
+            settings=settings,
+            folder=run.folder,
+            models=models,
+            trainer_options=build(cfg.trainer).keywords,
+            resume=resume is not None,
         )
-        evaluate_systems(evaluator, choices, tracker, device=device, seed=cfg.seed)
+        last_page = time.monotonic()
+        for row in evaluate_systems(evaluator, choices, loaded, tracker, seed=cfg.seed):
+            log_row(tracker, row, compared=len(choices) > 1 or row.kind == "oracle")
+            if time.monotonic() - last_page > PAGE_INTERVAL:
+                write_page(evaluator, run.folder, facts)
+                last_page = time.monotonic()
+        if not run.main:
+            return
         if models.notes:
             facts |= {"not scored": " ".join(models.notes)}
         publish(evaluator, tracker, run.folder, facts)
@@ -101,35 +120,65 @@ def evaluate(cfg: Config) -> None:
             print(note)
 
 
+def resumed_run(cfg: Config) -> Path | None:
+    """Return the folder of the run to resume, or None.
+
+    Raises ZooError if its configuration differs from this configuration.
+    """
+    if cfg.resume is None:
+        return None
+    if is_multirun():
+        raise ZooError("resume=... continues one run; it cannot go with a multirun.")
+    config = plain(cfg)
+    check_same(Path(cfg.resume), config, keys=[key for key in config if key not in MACHINE])
+    return Path(cfg.resume)
+
+
+def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
+    """Return the hash of the talks. Raises ZooError if a run to resume had other talks."""
+    found = content_hash(talks)
+    if resume is not None:
+        path = resume / "provenance.json"
+        try:
+            before = json.loads(path.read_text())["corpus_hash"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
+        if before != found:
+            raise ZooError(f"The talks have changed since the run in {resume} was started.")
+    return found
+
+
 def evaluate_systems(
-    evaluator: Evaluator, choices: Choices, tracker: Tracker, *, device: torch.device, seed: int
-) -> None:
-    """Evaluate every system, then the oracles of every language pair, and log each row.
+    evaluator: Evaluator,
+    choices: Choices,
+    loaded: LoadedSystems,
+    tracker: Tracker,
+    *,
+    seed: int,
+) -> Iterator[Row]:
+    """Evaluate every system, then the oracles of every language pair; yield each row on rank 0.
 
     Args:
         evaluator: evaluator of the corpus.
         choices: configuration of each system.
-        tracker: receives the scores.
-        device: device on which the networks run, one network at a time.
+        loaded: loads one system after the other.
+        tracker: logs which checkpoint a system uses.
         seed: seed that is set before each system runs.
     """
     networks: list[object] = []
     for system, choice in choices.items():
         torch.manual_seed(seed)
+        network = network_of(plain(choice))
         if isinstance(system, StreamingSystem):
             declare_model(tracker, plain(choice)["backbone"])
-            system.to(device)
-        network = network_of(plain(choice))
-        for row in evaluator.run(system, upper_bound=network not in networks):
-            log_row(tracker, row, compared=len(choices) > 1)
+            yield from evaluator.run(loaded.load(choice), upper_bound=network not in networks)
+        else:
+            yield from evaluator.run(system)
         networks.append(network)
-        if isinstance(system, StreamingSystem):
-            system.cpu()
 
     pairs = [(system.target_language, system.source_language) for system in choices]
     for target, source in dict.fromkeys(pairs):
-        for row in evaluator.oracles(target, source):
-            log_row(tracker, row, compared=True)
+        yield from evaluator.oracles(target, source)
 
 
 def speech_models(choices: Choices, settings: Settings) -> SpeechModels:
@@ -204,12 +253,6 @@ def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: tor
         sys.exit(FAILED)
 
 
-def wide_console() -> Console:
-    """Return a console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
-    console = Console()
-    return console if console.is_terminal else Console(width=TABLE_WIDTH)
-
-
 def system_configurations(cfg: Config) -> list[Config]:
     """Return the configuration of each system: ``cfg``, or one per entry of ``compare``."""
     entries = plain(cfg)["compare"]
@@ -237,14 +280,15 @@ def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
 
 
 def prepare(
-    choices: Sequence[StreamingSystem | InstanceSource], corpus: Corpus, settings: Settings
+    choices: Choices, corpus: Corpus, settings: Settings, loaded: LoadedSystems
 ) -> Sequence[Talk]:
     """Load talks and weights, and check all input before long work and before files are written.
 
     Args:
-        choices: systems and recorded logs.
+        choices: configuration of each system and recorded log.
         corpus: source of the talks.
         settings: settings of the evaluation.
+        loaded: loads one system after the other.
 
     Returns:
         The talks.
@@ -272,11 +316,11 @@ def prepare(
             )
 
     for system in streaming:
-        system.configure_model()
+        loaded_system = loaded.load(choices[system])
         for value in knob_values(system, settings):
             if value is not None:
-                system.turn_knob(value)
-            system.open("")  # raises ZooError if no stream can start at this value
+                loaded_system.turn_knob(value)
+            loaded_system.open("")  # raises ZooError if no stream can start at this value
     return talks
 
 
@@ -285,121 +329,3 @@ def declare_model(tracker: Tracker, backbone: Mapping[str, Any]) -> None:
     checkpoint = backbone.get("checkpoint")
     if checkpoint is not None and (Path(checkpoint) / CARD).is_file():
         tracker.use_checkpoint(Path(checkpoint), run_id=run_id_of(Path(checkpoint)))
-
-
-def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
-    """Log scores under stable keys such as ``tst/en-de/StreamLAAL``.
-
-    Args:
-        tracker: receives the scores.
-        row: row of results. The key of a reference row contains the name of the row.
-        compared: whether the run has several systems. The key of every row contains the name of
-            its system then.
-    """
-    prefix = f"{row.split}/{row.source_language}-{row.target_language}"
-    if compared or row.kind != "system":
-        prefix += "/" + row.system.replace(" ", "_")
-    knob = None if row.knob is None else (row.knob.name, row.knob.value)
-    tracker.log_scores(prefix, row.scores, knob=knob)
-
-
-def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write the plots and the HTML report, log both, and print the table.
-
-    Args:
-        evaluator: evaluator with all rows.
-        tracker: receives plots, tables and files.
-        folder: run folder.
-        facts: further facts for the report, by name.
-    """
-    rows, streams = evaluator.rows, evaluator.streams
-    png, _ = plot_curves(rows, folder / "curves")
-    page = folder / "report.html"
-    systems = [row for row in rows if row.kind == "system"]
-    # A recorded log may have a convention of its own.
-    conventions = sorted({row.settings["convention"] or "no elapsed times" for row in systems})
-    run_facts = {**facts, "convention": ", ".join(conventions)}
-    write_report(
-        page,
-        rows=rows,
-        streams=streams,
-        title=f"SimulZoo: {evaluator.corpus}",
-        context=context(run_facts),
-    )
-
-    tracker.log_image("curves", png)
-    for group in by_system(systems):
-        log_curve(tracker, group)
-    tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
-    for path in (folder / "results.json", page):
-        tracker.log_file(path)
-
-    print_table(rows, console=wide_console())
-    print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
-
-
-def program() -> list[str]:
-    """Return the words that start this program: ``python evaluate.py`` or ``simulzoo-evaluate``."""
-    name = Path(sys.argv[0]).name
-    return ["python", name] if name.endswith(".py") else [name]
-
-
-def context(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the provenance of the run, as the report shows it.
-
-    Args:
-        facts: further facts by name.
-    """
-    record = provenance()
-    git, hardware = record["git"], record["hardware"]
-    commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
-    parts = [
-        hardware["cpu"],
-        f"{hardware['usable_cores']} cores",
-        f"{hardware['torch_threads']} threads",
-        *hardware["gpus"],
-    ]
-    return {
-        "command": shlex.join([*program(), *overrides()]),
-        "date": f"{datetime.now():%Y-%m-%d %H:%M}",
-        **{name.replace("_", " "): str(value) for name, value in facts.items()},
-        "git commit": commit,
-        "machine": ", ".join(parts),
-    }
-
-
-def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
-    """Log quality over latency of one system, for its text and for its target speech."""
-    for latency, quality, suffix in (
-        ("StreamLAAL", "BLEU", ""),
-        ("StartOffset", "ASR_BLEU", " speech"),
-    ):
-        points = [(row.scores.get(latency), row.scores.get(quality)) for row in rows]
-        defined = [(x, y) for x, y in points if x is not None and y is not None]
-        if defined:
-            axis, values = zip(*defined, strict=True)
-            tracker.log_curve(
-                f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values}
-            )
-
-
-def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
-    """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
-    rows = evaluator.rows
-    return [
-        [
-            Path(rows[stream.row].instances).parent.name,  # number and name of the row
-            stream.talk.name,
-            segment.offset,
-            segment.source,
-            segment.reference,
-            segment.hypothesis,
-        ]
-        for stream in evaluator.streams
-        for segment in stream.segments
-    ]
-
-
-def relative_path(path: Path) -> Path:
-    """Return a path relative to the working directory if it lies below that directory."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

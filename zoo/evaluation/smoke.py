@@ -20,11 +20,11 @@ from zoo.data.corpora import Corpus
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError
-from zoo.evaluation.sources import reference_segments, sources
+from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
 from zoo.metrics.flags import flag_speech
+from zoo.streaming.queue import TalkQueue
 from zoo.streaming.session import Session
-from zoo.streaming.simulate import simulate
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Hypothesis, Instance, Seconds
 
@@ -140,9 +140,8 @@ def count_hypotheses(backbone: Backbone) -> Iterator[Turns]:
 
 def translate(system: StreamingSystem, talks: Sequence[Talk]) -> list[Output]:
     """Stream each sentence as a talk of its own."""
-    streams = sources(talks, system.target_language, chunk_samples=system.chunk_samples)
     with count_hypotheses(system.backbone) as turns:
-        instances = list(simulate(system.eval(), streams))
+        instances = list(system.eval().stream(TalkQueue(talks).only(range(len(talks)))))
     return [
         Output(
             source=talk.segments[0].source,

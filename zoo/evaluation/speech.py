@@ -8,7 +8,7 @@ import torch
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
-from zoo.evaluation.sources import reference_segments
+from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
 from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
 from zoo.metrics.naturalness import LONGEST, UTMOS, UTMOSModel

@@ -51,12 +51,14 @@ class Source:
         reference: Reference translation.
         segments: (begin, end) of the reference segments in seconds, for systems that use them
             (SimulST).
+        index: Position of the stream in the evaluation. None: its position among the sources.
     """
 
     talk: str
     chunks: Iterable[Tensor]
     reference: str = ""
     segments: Sequence[tuple[Seconds, Seconds]] = ()
+    index: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +66,7 @@ class Stream:
     """A live stream.
 
     Attributes:
-        index: Position of the source.
+        index: Position of the stream in the evaluation.
         source: The source that is streamed.
         session: State of the stream in the system.
         chunks: Chunks that have not been received yet.
@@ -106,7 +108,8 @@ def simulate(
 
     while True:
         while len(live) < batch_size and (item := next(waiting, None)) is not None:
-            index, source = item
+            position, source = item
+            index = position if source.index is None else source.index
             session = system.open(source.talk, segments=source.segments)
             live.append(Stream(index, source, session, mark_final(source.chunks)))
         if not live:

@@ -1,11 +1,12 @@
 """The streaming system: a backbone, a policy, a history and optionally a synthesizer."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
@@ -13,10 +14,15 @@ from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
 from zoo.languages import language
 from zoo.policies.base import Policy
+from zoo.streaming.callback import StreamCallback
+from zoo.streaming.queue import TalkQueue
 from zoo.streaming.session import Session, SpeechRequest
+from zoo.streaming.simulate import simulate
+from zoo.streaming.sources import source
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
+from zoo.systems.plan import TrainingPlan
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -24,6 +30,7 @@ from zoo.types import (
     Cut,
     Decision,
     Hypothesis,
+    Instance,
     Request,
     Samples,
     Seconds,
@@ -122,14 +129,23 @@ class StreamingSystem(lightning.LightningModule):
         self.latency_multiplier = latency_multiplier
         self.knob = knob
         self._loaded = False
+        self._shared = False  # whether another system has loaded the backbone
+        self.training_plan: TrainingPlan | None = None  # trainer.fit needs one
 
     def configure_model(self) -> None:
         """Load weights once; Lightning may call this hook more than once."""
         if not self._loaded:
-            self.backbone.load()
+            if not self._shared:
+                self.backbone.load()
             if self.synthesizer:
                 self.synthesizer.load(self.backbone)
             self._loaded = True
+        if self.training_plan:
+            self.training_plan.prepare(self)
+
+    def share_backbone(self, other: "StreamingSystem") -> None:
+        """Use the loaded backbone of a system whose backbone has the same configuration."""
+        self.backbone, self._shared = other.backbone, True
 
     @property
     def direction(self) -> str:
@@ -199,6 +215,78 @@ class StreamingSystem(lightning.LightningModule):
         session.backbone_state = self.backbone.open(session)
         session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
         return session
+
+    def stream(
+        self, queue: TalkQueue, on_chunk: Callable[[Seconds], None] | None = None
+    ) -> Iterator[Instance]:
+        """Stream the talks that this rank claims from a queue.
+
+        Args:
+            queue: Talks with audio.
+            on_chunk: Function that receives the duration in seconds of each processed chunk.
+
+        Returns:
+            One instance per talk, in the order in which streams finish.
+        """
+        size = None if queue.whole else self.chunk_samples
+        streams = (
+            source(talk, self.target_language, chunk_samples=size, index=index)
+            for index, talk in queue
+        )
+        return simulate(self, streams, batch_size=queue.batch_size, on_chunk=on_chunk)
+
+    def predict_step(self, batch: TalkQueue, batch_idx: int = 0) -> list[Instance]:
+        """Stream the talks that this rank claims and call the hooks of ``StreamCallback``.
+
+        Args:
+            batch: The queue of all ranks.
+            batch_idx: Index of the batch; a queue is the only batch.
+
+        Returns:
+            One instance per talk that this rank has streamed.
+        """
+        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]  # Lightning sets it late
+        followers = [callback for callback in callbacks if isinstance(callback, StreamCallback)]
+
+        def on_chunk(seconds: Seconds) -> None:
+            for follower in followers:
+                follower.on_chunk_end(self.trainer, self, seconds)
+
+        instances = []
+        # hypotheses do not depend on the trainer's mixed precision, which is for training
+        with torch.autocast(self.device.type, enabled=False):
+            for instance in self.stream(batch, on_chunk):
+                instances.append(instance)
+                for follower in followers:
+                    follower.on_talk_end(self.trainer, self, instance)
+        return instances
+
+    def test_step(self, batch: TalkQueue, batch_idx: int = 0) -> None:
+        """Stream as ``predict_step`` does; the callbacks receive the instances."""
+        self.predict_step(batch, batch_idx)
+
+    validation_step = test_step
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Return the loss of a batch of training examples, a scalar."""
+        return self._plan.loss(self, batch, batch_idx)
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Freeze and unfreeze parameters as the training plan demands."""
+        self._plan.begin_batch(self)
+
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        """Return the optimizer of the training plan."""
+        return self._plan.optimizers(self)
+
+    @property
+    def _plan(self) -> TrainingPlan:
+        """The training plan. Raises ZooError without one."""
+        if self.training_plan is None:
+            raise ZooError(
+                f"System {self.name!r} has no training plan; set training_plan, or use train.py."
+            )
+        return self.training_plan
 
     @torch.inference_mode()
     def step(self, sessions: Sequence[Session], chunks: Sequence[SpeechChunk]) -> list[Action]:

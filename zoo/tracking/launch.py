@@ -24,9 +24,9 @@ from zoo.errors import ZooError
 # starts read it.
 RUN_VARIABLE = "SIMULZOO_RUN"
 # Environment variable in which a user sets the name of the launch, for launchers that give their
-# processes no common store (srun, mpirun).
+# processes no common store (mpirun).
 LAUNCH_VARIABLE = "SIMULZOO_LAUNCH"
-_TERMINATED = 128 + signal.SIGTERM  # exit code by the convention of shells
+TERMINATED = 128 + signal.SIGTERM  # exit code by the convention of shells
 _STORE_KEY = "simulzoo/launch"
 # Lightning's launcher sets these variables. If they stay, the next job of a multirun runs as a
 # child process and waits forever for a main process that has ended.
@@ -52,6 +52,20 @@ def is_main_process(environment: Mapping[str, str] = os.environ) -> bool:
     return int(environment.get("LOCAL_RANK", 0)) == 0 and int(environment.get("NODE_RANK", 0)) == 0
 
 
+def external_ranks(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """Return the number of ranks per node and of nodes that torchrun or srun has started.
+
+    (1, 1) for a process that no launcher has started.
+    """
+    if "TORCHELASTIC_RUN_ID" in environment:
+        per_node = int(environment["LOCAL_WORLD_SIZE"])
+        return per_node, int(environment["WORLD_SIZE"]) // per_node
+    if int(environment.get("SLURM_NTASKS", 1)) > 1:
+        nodes = int(environment.get("SLURM_NNODES", 1))
+        return int(environment["SLURM_NTASKS"]) // nodes, nodes
+    return 1, 1
+
+
 @cache
 def launch_name() -> str:
     """Return the name of this launch, ``<date>_<time>_<random>``, equal on all of its processes.
@@ -63,6 +77,8 @@ def launch_name() -> str:
         return os.environ[LAUNCH_VARIABLE]
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return _agreed_name()
+    if external_ranks() != (1, 1) and "SLURM_JOB_ID" in os.environ:
+        return f"slurm_{os.environ['SLURM_JOB_ID']}_{os.environ.get('SLURM_STEP_ID', '0')}"
     if is_main_process():
         return new_name()
     if RUN_VARIABLE in os.environ:
@@ -133,7 +149,7 @@ def terminable() -> Iterator[None]:
         return
 
     def leave(number: int, frame: FrameType | None) -> None:
-        sys.exit(_TERMINATED)
+        sys.exit(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, leave)
     try:

@@ -1,5 +1,6 @@
 """Training batches as a pure function of seed, step and rank, equal in a resumed run."""
 
+import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,10 @@ class TrainingData(lightning.LightningDataModule):
         self._seed = seed
         self._workers = workers
 
+    def val_dataloader(self) -> list[DataLoader[Any]]:
+        """Return no loader: ``DevelopmentEvaluation`` streams talks at given optimizer steps."""
+        return []
+
     def train_dataloader(self) -> DataLoader[Any]:
         """Return the loader of the batches from the Trainer's global step to the last step."""
         assert self.trainer is not None
@@ -116,8 +121,17 @@ class TrainingData(lightning.LightningDataModule):
             batch_size=None,  # an item is a whole batch
             sampler=items,
             num_workers=self._workers,
+            worker_init_fn=ignore_sigterm,
             prefetch_factor=4 if self._workers else None,
             # a DataLoader without a generator would draw a number from torch's global generator at
             # each start, so a resumed run would differ from an uninterrupted run
             generator=torch.Generator().manual_seed(self._seed),
         )
+
+
+def ignore_sigterm(worker: int) -> None:
+    """Let a data worker live on after SIGTERM, which batch systems send to every process.
+
+    The training saves its state first (``zoo/callbacks/termination.py``) and ends its workers.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

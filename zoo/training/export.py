@@ -9,6 +9,7 @@ import yaml
 
 from zoo.data.corpora import MiniTalks
 from zoo.errors import ZooError, check_choice
+from zoo.loading import FOLDER
 from zoo.systems.base import StreamingSystem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -52,6 +53,7 @@ def export(
 
     values: dict[str, Any] = {name: config[name] for name in CONFIG_KEYS}
     values["backbone"] = system.backbone.exported_arguments(values["backbone"])
+    values["evaluate"] = evaluation_record(system, evaluation_overrides)
     configuration = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
     (folder / "config.yaml").write_text(configuration)
 
@@ -64,6 +66,23 @@ def export(
     )
     (folder / "README.md").write_text(readme)
     return folder
+
+
+def evaluation_record(system: StreamingSystem, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return what ``zoo.load`` composes, and the parts of the system that it gives.
+
+    Args:
+        system: The system whose backbone is exported.
+        overrides: Overrides that an evaluation repeats.
+    """
+    knob = system.knob
+    return {
+        "overrides": system.backbone.evaluation_overrides(overrides, FOLDER),
+        "system": system.name,
+        "policy": type(system.policy).__name__,
+        "history": type(system.history).__name__,
+        "knob": knob and {"name": knob.name, "values": list(knob.values)},
+    }
 
 
 def card(
@@ -85,7 +104,8 @@ def card(
     """
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
-    command = system.backbone.evaluation_command(evaluation_overrides, "<this folder>")
+    overrides = system.backbone.evaluation_overrides(evaluation_overrides, FOLDER)
+    command = " ".join(["python evaluate.py", *overrides])
     return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
 
 {size:.2f} M parameters, {dtype}. Trained by

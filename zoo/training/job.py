@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from zoo import __version__
 from zoo.backbones.base import Backbone, TokenizerCorpus
 from zoo.callbacks.progress import progress_bar
@@ -14,7 +12,7 @@ from zoo.config import (
     Config,
     arguments_of,
     build,
-    choices_unlike,
+    chosen,
     is_multirun,
     machine,
     overrides,
@@ -27,10 +25,11 @@ from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice
-from zoo.evaluation.sources import check_talks
+from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
+from zoo.tracking.resume import check_same
 from zoo.tracking.run import CARD, Run, RunIdentity, open_run, write_card
 from zoo.tracking.tracker import Tracker
 from zoo.training.export import DTYPES, export
@@ -58,10 +57,11 @@ def train(cfg: Config) -> None:
         raise ZooError("resume=... continues one run; it cannot be combined with a multirun.")
     check_choice("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
-    options = build(cfg.trainer)
+    options: Mapping[str, Any] = build(cfg.trainer).keywords
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
-        check_same(resume, plain(cfg))
+        # the tokenizer may be in the run folder, which may have moved
+        check_same(resume, plain(cfg), keys=FIXED_KEYS, may_differ=["backbone.tokenizer"])
     device = machine(cfg)
 
     settings: TrainingSettings = build(cfg.training)
@@ -94,32 +94,6 @@ def train(cfg: Config) -> None:
         )
         if run.main:
             finish(system, kept, cfg, corpus, run, tracker)
-
-
-def check_same(folder: Path, config: Mapping[str, Any]) -> None:
-    """Raise ZooError where a run was started by another version or with another configuration."""
-    path = folder / "config.yaml"
-    try:
-        before = yaml.safe_load(path.read_text())
-        version = str(before.get("version", "0.1"))
-        before = {name: before[name] for name in FIXED_KEYS}
-    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
-        raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
-    if version.split(".")[:2] != __version__.split(".")[:2]:
-        raise ZooError(
-            f"The run in {folder} was started by version {version} and cannot be resumed by "
-            f"version {__version__}; start a new training."
-        )
-
-    for name in FIXED_KEYS:
-        current, stored = config[name], before[name]
-        if name == "backbone":  # the run folder, which may hold the tokenizer, may have been moved
-            current, stored = {**current, "tokenizer": None}, {**stored, "tokenizer": None}
-        if current != stored:
-            raise ZooError(
-                f"The run in {folder} was started with another {name}; resume it with the same "
-                "overrides."
-            )
 
 
 def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
@@ -206,8 +180,8 @@ def finish(
         )
         write_card(run, folder)
     tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    command = system.backbone.evaluation_command(needed, str(folder))
-    print(f"exported: {folder}\nevaluate: {command}")
+    needed = system.backbone.evaluation_overrides(needed, str(folder))
+    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join(needed)}")
 
 
 def evaluation_overrides(backbone: Backbone) -> list[str]:
@@ -219,7 +193,7 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     left_out = tuple(
         f"backbone.{name}" for name in (backbone.weights_key, *backbone.training_arguments)
     )
-    needed = choices_unlike("evaluate", ("system", "backbone"))
+    needed = chosen("system", "backbone")
     for override in overrides():
         if override.startswith(REPEATED_PREFIXES) and not override.startswith(left_out):
             needed.append(override)

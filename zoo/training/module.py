@@ -1,28 +1,27 @@
-"""The Lightning module that trains a system's backbone by a curriculum."""
+"""The training plan that trains a system's backbone by a curriculum."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import lightning
 from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
+from zoo.systems.plan import TrainingPlan
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.optimizer import RestingAdamW
 
 
-class Training(lightning.LightningModule):
-    """Trains ``system.backbone`` stage by stage.
+class Training(TrainingPlan):
+    """Trains the backbone of a system stage by stage.
 
     One optimizer updates the parameters of all stages. It skips the parameters that the stage of
     the global step freezes; the other parameters have the learning rate of that stage. Parameters
     that no stage trains are frozen from the start and have no optimizer state.
 
     Args:
-        system: System whose backbone is trained.
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
         weight_decay: Weight decay of AdamW.
@@ -33,7 +32,6 @@ class Training(lightning.LightningModule):
     def __init__(
         self,
         *,
-        system: StreamingSystem,
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
         weight_decay: float = 0.01,
@@ -41,7 +39,6 @@ class Training(lightning.LightningModule):
         log_every_steps: int = 20,
     ) -> None:
         super().__init__()
-        self.system = system
         self.objectives = nn.ModuleDict(dict(objectives))
         self.curriculum = curriculum
         self.weight_decay = weight_decay
@@ -51,21 +48,22 @@ class Training(lightning.LightningModule):
         # parameters by the names of the stages that train them, one group of the optimizer each
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
-    def configure_model(self) -> None:
-        """Load the backbone and freeze the parameters that no stage trains.
+    def prepare(self, system: StreamingSystem) -> None:
+        """Freeze the parameters that no stage trains.
 
-        Lightning calls this method before a strategy collects the trainable parameters.
+        A strategy collects the trainable parameters after this call.
         """
-        self.system.configure_model()
-        self._groups = self._group_parameters()
+        self._groups = self._group_parameters(system)
 
-    def _group_parameters(self) -> dict[tuple[str, ...], list[nn.Parameter]]:
+    def _group_parameters(
+        self, system: StreamingSystem
+    ) -> dict[tuple[str, ...], list[nn.Parameter]]:
         """Group parameters by the names of the stages that train them, and freeze all others."""
-        stages_of: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(self.parameters(), ())
+        stages_of: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(system.parameters(), ())
         for stage in self.curriculum.stages:
             if stage.steps == 0:
                 continue
-            self._freeze(stage)
+            self._freeze(system, stage)
             for parameter in stages_of:
                 if parameter.requires_grad:
                     stages_of[parameter] += (stage.name,)
@@ -77,7 +75,7 @@ class Training(lightning.LightningModule):
                 groups.setdefault(stages, []).append(parameter)
         return groups
 
-    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+    def optimizers(self, system: StreamingSystem) -> OptimizerLRSchedulerConfig:
         """Return AdamW with one group per set of stages.
 
         A group has the learning rate of the current stage if that stage trains it, otherwise 0.
@@ -109,39 +107,40 @@ class Training(lightning.LightningModule):
         stage, within = self.curriculum.at(step)
         return stage.learning_rate * stage.factor(within)
 
-    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+    def begin_batch(self, system: StreamingSystem) -> None:
         """Freeze and unfreeze parameters when a stage begins or a run is resumed within a stage."""
-        stage, _ = self.curriculum.at(self.global_step)
+        stage, _ = self.curriculum.at(system.global_step)
         if stage is not self._stage:
-            self._freeze(stage)
+            self._freeze(system, stage)
             self._stage = stage
 
-    def _freeze(self, stage: Stage) -> None:
+    def _freeze(self, system: StreamingSystem, stage: Stage) -> None:
         """Require gradients of the parameters that ``stage`` trains, and of no others."""
-        self.system.backbone.trainable(stage.trains)
+        system.backbone.trainable(stage.trains)
         for name, objective in self.objectives.items():
             objective.requires_grad_(name == stage.objective)
 
-    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+    def loss(self, system: StreamingSystem, batch: Any, batch_idx: int) -> Tensor:
         """Return the loss of a batch under the objective of the current stage."""
-        stage, _ = self.curriculum.at(self.global_step)
+        stage, _ = self.curriculum.at(system.global_step)
         objective = self.objectives[stage.objective]
         assert isinstance(objective, Objective)
-        losses = objective.losses(self.system.backbone, batch)
-        self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
+        losses = objective.losses(system.backbone, batch)
+        system.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
 
-        starts_step = batch_idx % self.trainer.accumulate_grad_batches == 0
-        if starts_step and self.global_step % self.log_every_steps == 0:
+        starts_step = batch_idx % system.trainer.accumulate_grad_batches == 0
+        if starts_step and system.global_step % self.log_every_steps == 0:
             self._log(
+                system,
                 {
                     f"train/{stage.name}/{name}": float(value.detach())
                     for name, value in losses.items()
-                }
+                },
             )
         return losses["loss"]
 
-    def _log(self, values: dict[str, float]) -> None:
-        """Pass values to the loggers; ``self.log`` would repeat the last values of other stages."""
-        values["train/learning_rate"] = self.learning_rate(self.global_step)
-        for logger in self.loggers:
-            logger.log_metrics(values, step=self.global_step)
+    def _log(self, system: StreamingSystem, values: dict[str, float]) -> None:
+        """Pass values to the loggers; ``log`` would repeat the last values of other stages."""
+        values["train/learning_rate"] = self.learning_rate(system.global_step)
+        for logger in system.loggers:
+            logger.log_metrics(values, step=system.global_step)

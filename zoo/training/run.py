@@ -14,8 +14,9 @@ from lightning.pytorch.loggers import Logger
 
 from zoo import audio
 from zoo.backbones.base import FeatureNormalising
+from zoo.callbacks.development import DevelopmentEvaluation
 from zoo.callbacks.random_state import RandomState
-from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.callbacks.termination import SaveOnTermination
 from zoo.data.sampling import Sampler, Sampling, TalkEncoder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -28,6 +29,8 @@ from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import make_trainer, savers
 
 NORMALISATION_TALKS = 32  # maximum number of talks that feature statistics are estimated from
+DEVELOPMENT = "development"  # folder of hypotheses of development talks in a run folder
+LAST = "last.ckpt"  # checkpoint from which a run is resumed
 CHECKPOINTS = "checkpoints"  # folder of Lightning checkpoints in a run folder
 
 
@@ -181,8 +184,7 @@ def fit(
         callbacks=callbacks,
     )
     prepare(system, talks, settings, samplers, device)
-    module = Training(
-        system=system,
+    system.training_plan = Training(
         curriculum=settings.curriculum,
         objectives=settings.objectives,
         weight_decay=settings.weight_decay,
@@ -197,9 +199,9 @@ def fit(
         workers=settings.data_workers,
     )
     checkpoint = None if resume is None else str(resume)
-    trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+    trainer.fit(system, datamodule=data, ckpt_path=checkpoint, weights_only=True)
     # ``save_every_steps`` may not divide the number of steps, so the final state is written here
-    trainer.save_checkpoint(folder / CHECKPOINTS / "last.ckpt")
+    trainer.save_checkpoint(folder / CHECKPOINTS / LAST)
 
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return [Path(path) for path, _ in ranked]
@@ -233,8 +235,9 @@ def _trainer(
         ZooError: Lightning refuses an option, or ``examples`` of a stage cannot be divided among
             the batches of a step.
     """
-    evaluation = StreamingEvaluation(
+    evaluation = DevelopmentEvaluation(
         talks=dev,
+        folder=folder / DEVELOPMENT,
         every_steps=settings.evaluate_every_steps,
         first_step=settings.evaluate_from_step,
         last_step=settings.curriculum.steps if settings.evaluate_last else None,
@@ -250,7 +253,14 @@ def _trainer(
         trainer_options,
         max_steps=settings.curriculum.steps,
         logger=list(loggers) or False,
-        callbacks=[evaluation, RandomState(), last, best, *callbacks],
+        callbacks=[
+            evaluation,
+            RandomState(),
+            last,
+            best,
+            SaveOnTermination(folder / CHECKPOINTS / LAST),
+            *callbacks,
+        ],
         default_root_dir=str(folder),
     )
 
@@ -345,7 +355,7 @@ def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
         ZooError: The run folder has no checkpoint, the checkpoint is damaged, or the checkpoint was
             written with an incompatible strategy.
     """
-    path = folder / CHECKPOINTS / "last.ckpt"
+    path = folder / CHECKPOINTS / LAST
     if not path.exists():
         raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
     check_resumable(path, strategy)

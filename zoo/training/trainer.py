@@ -9,6 +9,17 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
+from zoo.signatures import arguments
+
+# Arguments that the training sets, with the keys of the zoo that set them.
+SET_BY = {
+    "max_steps": "training.curriculum.stages.NAME.steps",
+    "logger": "logger=NAME",
+    "default_root_dir": "hydra.run.dir",
+    "use_distributed_sampler": "nothing: the batches of each device are distinct",
+    "enable_model_summary": "trainer.callbacks",
+    "limit_val_batches": "training.dev_talks",
+}
 
 
 def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
@@ -19,12 +30,18 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
 
     Args:
         options: The user's arguments of the Trainer.
-        **given: Arguments of the Trainer that the training code sets.
+        **given: Arguments of the Trainer that the training code sets. The user's callbacks are
+            added to ``callbacks``.
 
     Raises:
-        ZooError: Lightning refuses an option, or ``strategy`` names Lightning's own DeepSpeed
-            strategy.
+        ZooError: Lightning refuses an option, the training sets an option itself, or ``strategy``
+            names Lightning's own DeepSpeed strategy.
     """
+    defaults = arguments(lightning.Trainer)
+    for name, key in SET_BY.items():
+        if name in options and options[name] != defaults[name].default:
+            raise ZooError(f"trainer.{name} is set by the training; use {key} instead.")
+
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, str) and strategy.startswith("deepspeed"):
         raise ZooError(
@@ -33,12 +50,15 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         )
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
+    callbacks = [*given.pop("callbacks", ()), *(options.get("callbacks") or ())]
+    fixed = {
+        "use_distributed_sampler": False,
+        "enable_model_summary": False,
+        "limit_val_batches": 0,  # DevelopmentEvaluation streams talks at given optimizer steps
+    }
     try:
         return lightning.Trainer(
-            **{**options, "strategy": strategy},
-            use_distributed_sampler=False,
-            enable_model_summary=False,
-            **given,
+            **{**options, **fixed, **given, "strategy": strategy, "callbacks": callbacks}
         )
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error

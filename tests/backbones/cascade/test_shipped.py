@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from zoo.config import build, compose
-from zoo.evaluation.runner import Evaluator, Settings
+from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.settings import Settings
 from zoo.systems.base import StreamingSystem
 
 FOLDER = Path(__file__).resolve().parents[3] / "checkpoints" / "cascade_minitalks_en-de"

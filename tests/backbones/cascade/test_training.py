@@ -140,6 +140,9 @@ def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Pa
     system: Any = SimpleNamespace(
         name="streamuni",
         backbone=backbone,
+        policy=None,
+        history=None,
+        knob=None,
         source_language=language("en"),
         target_language=language("de"),
     )

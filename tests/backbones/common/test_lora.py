@@ -78,7 +78,7 @@ def test_without_scaling_the_base_weights_come_back(adapted: Network) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"rank": 0}, "rank"), ({"dropout": 1.0}, "dropout"), ({"save": "both"}, "merged or adapter")],
+    [({"rank": 0}, "rank"), ({"dropout": 1.0}, "dropout"), ({"save": "both"}, "merged, adapter")],
 )
 def test_errors_are_one_sentence(options: dict[str, object], message: str) -> None:
     with pytest.raises(ZooError, match=message):

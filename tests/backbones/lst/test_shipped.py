@@ -9,7 +9,8 @@ from zoo import audio
 from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
-from zoo.evaluation.runner import Evaluator, Settings
+from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.settings import Settings
 from zoo.streaming.session import Session
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Request, SpeechChunk

@@ -109,15 +109,14 @@ class CTC(Backbone):
         self.dtype = dtype_named(dtype)
 
     @classmethod
-    def evaluation_command(cls, overrides: Sequence[str], folder: str) -> str:
-        """Return a command that transcribes another system's synthesised speech.
+    def evaluation_overrides(cls, overrides: Sequence[str], folder: str) -> list[str]:
+        """Return the overrides that transcribe another system's synthesised speech.
 
         Args:
             overrides: Ignored; overrides of the training run.
             folder: Folder of the trained weights.
         """
-        weights = f"recogniser.{cls.weights_key}={folder}"
-        return f"python evaluate.py system=wait_k synthesizer=espeak {weights}"
+        return ["system=wait_k", "synthesizer=espeak", f"recogniser.{cls.weights_key}={folder}"]
 
     def load(self) -> None:
         """Read network, tokenizer and feature extractor, or create them.

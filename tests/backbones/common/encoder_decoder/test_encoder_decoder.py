@@ -13,6 +13,7 @@ from tests.fixtures.streams import new_session, white_noise
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder import decoder as decoders_module
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import StreamState
 from zoo.backbones.common.search import SearchConfig
 from zoo.errors import ZooError
 from zoo.history.keep_all import KeepAll
@@ -68,6 +69,9 @@ class Hummer(EncoderDecoder):
             torch.randn(FRAME, 16, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
             / 6
         )
+
+    def open(self, session: Session) -> StreamState:
+        return StreamState()  # it has no features to keep
 
     def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
         self.encoded_lengths.append([len(wave) for wave in waves])

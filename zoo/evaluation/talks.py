@@ -1,16 +1,12 @@
-"""Talks as streams of audio chunks with their reference segments."""
+"""Reference segments of talks, and the checks of talks before an evaluation."""
 
-from collections.abc import Iterator, Sequence
-
-from torch import Tensor
+from collections.abc import Sequence
 
 from zoo import audio
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.references import ReferenceSegment
-from zoo.streaming.simulate import Source
-from zoo.types import Samples
 
 
 def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
@@ -67,32 +63,3 @@ def _reference_languages(talk: Talk) -> list[str]:
     for segment in talk.segments:
         codes &= set(segment.targets)
     return sorted(codes)
-
-
-def sources(
-    talks: Sequence[Talk], target: Language, *, chunk_samples: Samples | None
-) -> Iterator[Source]:
-    """Yield one stream per talk.
-
-    Args:
-        talks: talks with audio.
-        target: language of the references.
-        chunk_samples: samples per chunk (None: the whole talk, for offline decoding).
-    """
-    for talk in talks:
-        reference = target.separator.join(
-            segment.text for segment in reference_segments(talk, target)
-        )
-        segments = [(segment.offset, segment.end) for segment in talk.segments]
-        yield Source(talk.name, talk_chunks(talk, chunk_samples), reference, segments)
-
-
-def talk_chunks(talk: Talk, chunk_samples: Samples | None) -> Iterator[Tensor]:
-    """Read a talk's audio and yield it in chunks (n,).
-
-    Each chunk is a copy, so that it does not keep the whole talk in memory.
-    """
-    samples = audio.load(talk.file, start=talk.offset, duration=talk.duration)
-    size = chunk_samples or max(1, samples.numel())
-    for start in range(0, samples.numel(), size):
-        yield samples[start : start + size].clone()

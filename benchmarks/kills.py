@@ -1,0 +1,188 @@
+"""Endurance check: jobs that are killed at random moments and resumed lose no finished talk.
+
+    python benchmarks/kills.py --kills 15              evaluate.py and train.py, two ranks each
+    python benchmarks/kills.py --job evaluate --devices 1
+
+A job runs once undisturbed. The same job then runs again: the whole process group is killed with
+SIGKILL after a random time, at least ``--kills`` times, and resumed each time. At the end the logs
+of the evaluation must be equal in everything except times of the clock, no finished talk may have
+been streamed twice, and the losses of the training must be equal. Exit code 1: they are not.
+"""
+
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+
+from harness import ROOT, parser_of, print_result
+
+CLOCK_FIELDS = ("elapsed", "chunks")
+EVALUATION = (
+    "evaluation.talks=2",
+    "evaluation.view=segments",
+    "evaluation.knob_values=[1,2]",
+    "evaluation.oracle_k=[]",
+    "device=cpu",
+    "logger=csv",
+)
+TRAINING = (
+    "experiment=infinisst_minitalks",
+    "training.train_talks=4",
+    "training.dev_talks=1",
+    "training.evaluate_every_steps=20",
+    "training.evaluate_from_step=0",
+    "training.save_every_steps=5",
+    "training.log_every_steps=1",
+    "training.data_workers=0",
+    "training.curriculum.stages.recognition.steps=20",
+    "training.curriculum.stages.translation.steps=20",
+    "training.curriculum.stages.long_segments.steps=20",
+    "device=cpu",
+    "logger=csv",
+)
+JOBS = {"evaluate": EVALUATION, "train": TRAINING}
+START = 8.0  # seconds before which no kill is useful: imports
+LONGEST_DELAY = 0.8  # of the duration of the undisturbed job
+
+
+def main() -> None:
+    """Run the jobs and compare."""
+    parser = parser_of(__doc__, {"kills": (15, 2, "kills of each job"), "devices": (2, 2, "ranks")})
+    parser.add_argument("--job", choices=tuple(JOBS), action="append", help="default: both")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
+    given = parser.parse_args()
+
+    results: dict[str, Any] = {}
+    for job in given.job or JOBS:
+        with tempfile.TemporaryDirectory() as folder:
+            results[job] = check(
+                job, Path(folder), given.kills, given.devices, random.Random(given.seed)
+            )
+    print_result("kills", results)
+    sys.exit(0 if all(result["equal"] for result in results.values()) else 1)
+
+
+def check(
+    job: str, folder: Path, kills: int, devices: int, moments: random.Random
+) -> dict[str, Any]:
+    """Run a job undisturbed and killed, and compare the two.
+
+    Args:
+        job: ``evaluate`` or ``train``.
+        folder: Folder of both runs.
+        kills: Number of kills.
+        devices: Number of ranks.
+        moments: Source of the random moments.
+    """
+    undisturbed, disturbed = folder / "undisturbed", folder / "disturbed"
+    overrides = [*JOBS[job], f"trainer.devices={devices}"]
+    start = time.perf_counter()
+    if run(job, undisturbed, overrides) != 0:
+        raise SystemExit(f"{job}.py failed; see its messages above.")
+    duration = time.perf_counter() - start
+
+    for _ in track(range(kills), description=f"killing {job}.py"):
+        seconds = moments.uniform(START, START + LONGEST_DELAY * duration)
+        if run(job, disturbed, [*overrides, *resume(disturbed)], seconds) == 0:
+            forget_last_steps(job, disturbed)
+    if run(job, disturbed, [*overrides, *resume(disturbed)]) != 0:
+        raise SystemExit(f"{job}.py cannot be resumed; see its messages above.")
+    return compare(job, undisturbed, disturbed) | {"kills": kills}
+
+
+def run(
+    job: str, folder: Path, overrides: Sequence[str], seconds: float | None = None
+) -> int | None:
+    """Run a job; kill all of its processes after ``seconds``.
+
+    Returns:
+        The exit code; None if the job was killed.
+    """
+    command = [sys.executable, str(ROOT / f"{job}.py"), *overrides, f"hydra.run.dir={folder}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
+
+
+def resume(folder: Path) -> list[str]:
+    """Return the override that resumes a run; none if the run has nothing to resume."""
+    resumable = (folder / "provenance.json").is_file() and (folder / "run.json").is_file()
+    if (folder / "evaluate.log").exists() or (folder / "instances").exists():
+        return [f"resume={folder}"] if resumable else start_again(folder)
+    checkpoint = folder / "checkpoints" / "last.ckpt"
+    return [f"resume={folder}"] if checkpoint.exists() else start_again(folder)
+
+
+def start_again(folder: Path) -> list[str]:
+    """Remove a run that was killed before it had anything to resume."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return []
+
+
+def forget_last_steps(job: str, folder: Path) -> None:
+    """Remove some finished talks, so that the next start has work although the job has ended."""
+    if job == "evaluate":
+        for log in folder.glob("instances/*/finished/rank*.jsonl"):
+            lines = log.read_bytes().splitlines(keepends=True)
+            log.write_bytes(b"".join(lines[: len(lines) // 2]))
+
+
+def compare(job: str, undisturbed: Path, disturbed: Path) -> dict[str, Any]:
+    """Return whether two runs of a job are equal, and what was done twice."""
+    if job == "train":
+        first, second = losses(undisturbed), losses(disturbed)
+        return {"equal": first == second and bool(first), "losses": len(first)}
+    first, second = streams(undisturbed), streams(disturbed)
+    finished = [
+        (log.parent, json.loads(line)["index"])
+        for log in disturbed.glob("instances/*/finished/rank*.jsonl")
+        for line in log.read_text().splitlines()
+    ]
+    twice = len(finished) - len(set(finished))
+    return {
+        "equal": first == second and bool(first) and twice == 0,
+        "streams": len(first),
+        "streamed_twice": twice,
+    }
+
+
+def streams(folder: Path) -> list[dict[str, Any]]:
+    """Return the lines of all logs without times of the clock."""
+    return [
+        {name: value for name, value in json.loads(line).items() if name not in CLOCK_FIELDS}
+        for log in sorted(folder.glob("instances/*/instances.log"))
+        for line in log.read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def losses(folder: Path) -> dict[tuple[str, str], str]:
+    """Return the losses of a training by step and name."""
+    with (folder / "metrics.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["step"], name): value
+            for row in csv.DictReader(file)
+            for name, value in row.items()
+            if value and name.startswith("train/")
+        }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""An interrupted evaluation streams only the talks that its logs lack."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.contract.scripted import TurnTaker
+from tests.evaluation.test_runner import system, talk
+from zoo.data.talks import Talk
+from zoo.evaluation.runner import FINISHED, Evaluator
+from zoo.evaluation.settings import Settings
+from zoo.systems.base import StreamingSystem
+
+ROWS = ["00-scripted-m1", "01-scripted-m3", "02-scripted-offline"]
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> list[Talk]:
+    return [talk(tmp_path, name) for name in ("one", "two", "three")]
+
+
+def evaluate(folder: Path, talks: list[Talk], *, resume: bool = False) -> list[str]:
+    """Evaluate the scripted system; the names of the streamed talks, row after row."""
+    opened: list[str] = []
+
+    class Noted(StreamingSystem):
+        def open(self, talk: str, **given: object) -> object:  # type: ignore[override]
+            opened.append(talk)
+            return super().open(talk, **given)  # type: ignore[arg-type]
+
+    scripted = system(TurnTaker())
+    scripted.__class__ = Noted
+    evaluator = Evaluator(
+        corpus="script", talks=talks, settings=Settings(), folder=folder, resume=resume
+    )
+    list(evaluator.run(scripted))
+    return opened
+
+
+def logs(folder: Path) -> list[dict[str, object]]:
+    """All lines of all logs without the fields that depend on the clock."""
+    clock = ("elapsed", "chunks")
+    return [
+        {name: value for name, value in json.loads(line).items() if name not in clock}
+        for row in ROWS
+        for line in (folder / "instances" / row / "instances.log").read_text().splitlines()
+    ]
+
+
+def test_only_unfinished_talks_are_streamed_again(talks: list[Talk], tmp_path: Path) -> None:
+    complete, folder = tmp_path / "complete", tmp_path / "run"
+    assert len(evaluate(complete, talks)) == 3 + 3 + 6
+    evaluate(folder, talks)
+    log = folder / "instances" / ROWS[1] / FINISHED / "rank0.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(lines[0] + lines[1][:30])  # killed while it wrote the second talk
+    (folder / "instances" / ROWS[2] / FINISHED / "rank0.jsonl").unlink()
+    first = json.loads(lines[0])["talk"]
+
+    again = evaluate(folder, talks, resume=True)
+    assert sorted(again[:2]) == sorted({"one", "two", "three"} - {first})
+    assert len(again) == 2 + 6
+    assert logs(folder) == logs(complete)
+
+
+def test_without_resume_everything_is_streamed(talks: list[Talk], tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", talks)
+    assert len(evaluate(tmp_path / "run", talks)) == 12

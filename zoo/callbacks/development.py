@@ -1,0 +1,113 @@
+"""Callback that evaluates the system on streamed development talks during training."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import lightning
+
+from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.data.talks import Talk
+from zoo.streaming.queue import TalkQueue
+from zoo.systems.base import StreamingSystem
+
+LOGGED = ("BLEU", "StreamLAAL")
+
+logger = logging.getLogger(__name__)
+
+
+class DevelopmentEvaluation(StreamingEvaluation):
+    """Scores streamed talks at fixed optimizer steps; the ranks share the talks.
+
+    The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The latency
+    settings of the system are not changed.
+
+    Args:
+        talks: Development talks.
+        every_steps: Number of optimizer steps between two evaluations.
+        folder: Folder of the hypotheses, one folder per evaluation.
+        first_step: First optimizer step that can have an evaluation.
+        last_step: Optimizer step that has an evaluation in any case. None adds no such step.
+        batch_size: Number of talks that one rank streams in lockstep.
+    """
+
+    def __init__(
+        self,
+        *,
+        talks: Sequence[Talk],
+        every_steps: int,
+        folder: Path,
+        first_step: int = 0,
+        last_step: int | None = None,
+        batch_size: int = 8,
+    ) -> None:
+        super().__init__(on_all_ranks=True)  # every rank ranks the checkpoints by the scores
+        self._talks = talks
+        self._folder = folder
+        self.every_steps = every_steps
+        self.first_step = first_step
+        self.last_step = last_step
+        self.batch_size = batch_size
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        outputs: object,
+        batch: object,
+        batch_idx: int,
+    ) -> None:
+        """Evaluate and log the scores if the finished optimizer step has an evaluation."""
+        assert isinstance(module, StreamingSystem)
+        step = trainer.global_step
+        is_regular_step = step >= self.first_step and step % self.every_steps == 0
+        is_step_finished = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        if not is_step_finished or not (is_regular_step or step == self.last_step):
+            return
+
+        scores = self.evaluate(trainer, module, step)
+        # ModelCheckpoint reads the monitored score from the logged values
+        module.log_dict(scores, rank_zero_only=True, logger=False)
+        # Lightning would pass the scores to the loggers only at its next logging interval
+        for experiment_logger in trainer.loggers:
+            experiment_logger.log_metrics(scores, step=step)
+        summary = ", ".join(
+            f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
+        )
+        logger.info("step %d: %s", step, summary)
+
+    def evaluate(
+        self, trainer: lightning.Trainer, system: StreamingSystem, step: int
+    ) -> dict[str, float]:
+        """Stream the development talks with the current weights and score the hypotheses.
+
+        Args:
+            trainer: Trainer of the training.
+            system: System to evaluate.
+            step: Optimizer step, which names the folder of the hypotheses.
+
+        Returns:
+            BLEU (0 to 100) and StreamLAAL (seconds) by logged name. A score without a value is left
+            out.
+        """
+        self.folder = self._folder / f"step{step:06d}"
+        self.label = f"development talks, step {step}"
+        queue = TalkQueue(self._talks, split="dev", batch_size=self.batch_size)
+        was_training = system.training
+        system.eval()
+        self.begin(trainer, system, queue)
+        system.test_step(queue)
+        self.end(trainer, system, queue)
+        system.train(was_training)
+
+        scores = self.logged(system)
+        return {name: scores[name] for name in self._names(system) if name in scores}
+
+    @staticmethod
+    def monitor(system: StreamingSystem) -> str:
+        """Return the logged name of the development BLEU, which ranks the checkpoints."""
+        return f"dev/{system.direction}/BLEU"
+
+    @staticmethod
+    def _names(system: StreamingSystem) -> list[str]:
+        return [f"dev/{system.direction}/{name}" for name in LOGGED]

@@ -1,0 +1,77 @@
+"""Lightning DataModule with the talks of a corpus, shared by all systems."""
+
+from lightning import LightningDataModule
+from torch.utils.data import DataLoader
+
+from zoo.config import build, compose
+from zoo.data.corpora import Corpus
+from zoo.evaluation.settings import Settings, View, talks_to_stream
+from zoo.streaming.queue import OneBatch, TalkQueue
+
+
+class TalksDataModule(LightningDataModule):
+    """Talks for ``trainer.test``, ``trainer.validate`` and ``trainer.predict``.
+
+    The only batch is a queue of talks: every rank claims the next talk when it is free.
+
+    Args:
+        corpus: A corpus, or the name of a file in ``conf/data`` such as ``minitalks``.
+        test: Split of ``trainer.test``.
+        val: Split of ``trainer.validate``.
+        predict: Split of ``trainer.predict``; its talks need no references.
+        talks: Number of talks from the start of the split. None: all talks.
+        view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.
+        batch_size: Number of talks that one rank streams in lockstep.
+
+    Raises:
+        ZooError: The corpus is unknown, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        corpus: str | Corpus = "minitalks",
+        *,
+        test: str = "tst",
+        val: str = "dev",
+        predict: str = "tst",
+        talks: int | None = None,
+        view: View = "talks",
+        batch_size: int = 1,
+    ) -> None:
+        super().__init__()
+        self.corpus: Corpus = corpus_named(corpus) if isinstance(corpus, str) else corpus
+        self.splits = {"test": test, "val": val, "predict": predict}
+        self.settings = Settings(talks=talks, view=view, batch_size=batch_size)
+
+    def prepare_data(self) -> None:
+        """Read the talks once per node, before the ranks do; built-in talks are synthesised."""
+        for split in dict.fromkeys(self.splits.values()):
+            self.corpus.talks(split, limit=self.settings.talks)
+
+    def test_dataloader(self) -> DataLoader[TalkQueue]:
+        """Return the queue of the test talks."""
+        return self._loader("test")
+
+    def val_dataloader(self) -> DataLoader[TalkQueue]:
+        """Return the queue of the development talks."""
+        return self._loader("val")
+
+    def predict_dataloader(self) -> DataLoader[TalkQueue]:
+        """Return the queue of the talks to translate."""
+        return self._loader("predict")
+
+    def _loader(self, stage: str) -> DataLoader[TalkQueue]:
+        split = self.splits[stage]
+        talks = self.corpus.talks(split, limit=self.settings.talks)
+        queue = TalkQueue(
+            talks_to_stream(talks, self.settings),
+            split=split,
+            batch_size=self.settings.batch_size,
+        )
+        return DataLoader(OneBatch(queue), batch_size=None)
+
+
+def corpus_named(name: str) -> Corpus:
+    """Create the corpus of a file in ``conf/data``. Raises ZooError for an unknown name."""
+    corpus: Corpus = build(compose("evaluate", [f"data={name}"]).data)
+    return corpus

@@ -1,0 +1,48 @@
+"""Loads the systems of a comparison one after the other."""
+
+from typing import Any
+
+import torch
+
+from zoo.config import Config, build, plain
+from zoo.systems.base import StreamingSystem
+
+
+class LoadedSystems:
+    """Holds the weights of one system at a time.
+
+    Systems in a row whose backbones have the same configuration share one network.
+
+    Args:
+        seed: Seed of randomly initialised weights, so that they are equal on all ranks.
+    """
+
+    def __init__(self, *, seed: int) -> None:
+        self.seed = seed
+        self._config: dict[str, Any] = {}
+        self._system: StreamingSystem | None = None
+
+    def load(self, cfg: Config) -> StreamingSystem:
+        """Create the system of a configuration, load its weights and drop the system before it.
+
+        Raises:
+            ZooError: A weight or file is missing or damaged.
+        """
+        config = plain(cfg)
+        if self._system is not None and config["system"] == self._config["system"]:
+            return self._system
+
+        system: StreamingSystem = build(cfg.system)
+        before, self._system = self._system, None
+        if before is not None and self._shares(before, config):
+            system.share_backbone(before)
+        del before  # its weights are freed before the next are read
+        torch.manual_seed(self.seed)
+        system.configure_model()
+        self._config, self._system = config, system
+        return system
+
+    def _shares(self, before: StreamingSystem, config: dict[str, Any]) -> bool:
+        """Return whether the loaded network serves a configuration, unchanged by a latency knob."""
+        changed = before.knob is not None and before.knob.attribute.startswith("backbone.")
+        return not changed and bool(config["backbone"] == self._config["backbone"])

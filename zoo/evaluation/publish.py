@@ -1,0 +1,163 @@
+"""Publishes the rows of an evaluation: logged scores, plots, the HTML report and the table."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from zoo.config import overrides
+from zoo.evaluation.runner import Evaluator
+from zoo.report.page import write_report
+from zoo.report.plots import plot_curves
+from zoo.report.results import Row
+from zoo.report.table import by_system, print_table
+from zoo.tracking.provenance import provenance
+from zoo.tracking.tracker import Tracker
+
+# columns of the logged table of hypotheses
+HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
+TABLE_WIDTH = 100  # columns, where stdout is not a terminal
+
+
+def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
+    """Log scores under stable keys such as ``tst/en-de/StreamLAAL``.
+
+    Args:
+        tracker: receives the scores.
+        row: row of results. The key of a reference row contains the name of the row.
+        compared: whether the run has several systems. The key of every row contains the name of
+            its system then.
+    """
+    prefix = f"{row.split}/{row.source_language}-{row.target_language}"
+    if compared or row.kind != "system":
+        prefix += "/" + row.system.replace(" ", "_")
+    knob = None if row.knob is None else (row.knob.name, row.knob.value)
+    tracker.log_scores(prefix, row.scores, knob=knob)
+
+
+def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write the plots and the HTML report, log both, and print the table.
+
+    Args:
+        evaluator: evaluator with all rows.
+        tracker: receives plots, tables and files.
+        folder: run folder.
+        facts: further facts for the report, by name.
+    """
+    rows = evaluator.rows
+    png, page = write_page(evaluator, folder, facts)
+    systems = [row for row in rows if row.kind == "system"]
+    tracker.log_image("curves", png)
+    for group in by_system(systems):
+        log_curve(tracker, group)
+    tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
+    for path in (folder / "results.json", page):
+        tracker.log_file(path)
+
+    print_table(rows, console=wide_console())
+    print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
+
+
+def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> tuple[Path, Path]:
+    """Write the plots and the HTML report of the rows so far.
+
+    Args:
+        evaluator: evaluator with at least one row.
+        folder: run folder.
+        facts: further facts for the report, by name.
+
+    Returns:
+        The paths of the plot (PNG) and of the report.
+    """
+    rows = evaluator.rows
+    png, _ = plot_curves(rows, folder / "curves")
+    page = folder / "report.html"
+    # A recorded log may have a convention of its own.
+    conventions = {
+        row.settings["convention"] or "no elapsed times" for row in rows if row.kind == "system"
+    }
+    write_report(
+        page,
+        rows=rows,
+        streams=evaluator.streams,
+        title=f"SimulZoo: {evaluator.corpus}",
+        context=context({**facts, "convention": ", ".join(sorted(conventions))}),
+    )
+    return png, page
+
+
+def program() -> list[str]:
+    """Return the words that start this program: ``python evaluate.py`` or ``simulzoo-evaluate``."""
+    name = Path(sys.argv[0]).name
+    return ["python", name] if name.endswith(".py") else [name]
+
+
+def context(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the provenance of the run, as the report shows it.
+
+    Args:
+        facts: further facts by name.
+    """
+    record = provenance()
+    git, hardware = record["git"], record["hardware"]
+    commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
+    parts = [
+        hardware["cpu"],
+        f"{hardware['usable_cores']} cores",
+        f"{hardware['torch_threads']} threads",
+        *hardware["gpus"],
+    ]
+    return {
+        "command": shlex.join([*program(), *overrides()]),
+        "date": f"{datetime.now():%Y-%m-%d %H:%M}",
+        **{name.replace("_", " "): str(value) for name, value in facts.items()},
+        "git commit": commit,
+        "machine": ", ".join(parts),
+    }
+
+
+def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
+    """Log quality over latency of one system, for its text and for its target speech."""
+    for latency, quality, suffix in (
+        ("StreamLAAL", "BLEU", ""),
+        ("StartOffset", "ASR_BLEU", " speech"),
+    ):
+        points = [(row.scores.get(latency), row.scores.get(quality)) for row in rows]
+        defined = [(x, y) for x, y in points if x is not None and y is not None]
+        if defined:
+            axis, values = zip(*defined, strict=True)
+            tracker.log_curve(
+                f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values}
+            )
+
+
+def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
+    """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
+    rows = evaluator.rows
+    return [
+        [
+            Path(rows[stream.row].instances).parent.name,  # number and name of the row
+            stream.talk.name,
+            segment.offset,
+            segment.source,
+            segment.reference,
+            segment.hypothesis,
+        ]
+        for stream in evaluator.streams
+        for segment in stream.segments
+    ]
+
+
+def relative_path(path: Path) -> Path:
+    """Return a path relative to the working directory if it lies below that directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def wide_console() -> Console:
+    """Return a console as wide as the terminal, or ``TABLE_WIDTH`` columns elsewhere."""
+    console = Console()
+    return console if console.is_terminal else Console(width=TABLE_WIDTH)

@@ -1,0 +1,73 @@
+"""Files and report data of a row of results."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from zoo.data.talks import Talk
+from zoo.files import write_text
+from zoo.formats.simuleval import write_log
+from zoo.formats.speech import write_speech
+from zoo.metrics.longform import ScoredSegment
+from zoo.report.payload import ReportSegment, ReportStream
+from zoo.report.results import KnobValue
+from zoo.types import Instance
+
+
+def write_files(
+    log: Path, instances: Sequence[Instance], talks: Sequence[Talk], transcripts: Sequence[str]
+) -> None:
+    """Write the files of a row.
+
+    Args:
+        log: path of the log; target speech is written to the folder ``speech`` beside it.
+        instances: streams.
+        talks: talk of each stream.
+        transcripts: ASR transcript of each stream, written to ``transcripts.txt`` beside the log,
+            one line per talk: name, tab, transcript (empty: no file).
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    write_log(log, instances)
+    write_speech(log.parent, instances, talks)
+    if transcripts:
+        lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, transcripts, strict=True)]
+        write_text(log.with_name("transcripts.txt"), "".join(lines))
+
+
+def report_streams(
+    row: int,
+    instances: Sequence[Instance],
+    talks: Sequence[Talk],
+    segments: Sequence[ScoredSegment],
+) -> Iterator[ReportStream]:
+    """Yield the streams of a row as the HTML report shows them.
+
+    Args:
+        row: index of the row.
+        instances: streams of the row.
+        talks: talk of each stream.
+        segments: scored segments of all talks, talk after talk.
+    """
+    remaining = iter(segments)
+    for instance, talk in zip(instances, talks, strict=True):
+        # ``zip`` ends at the last segment of the talk and leaves the others in ``remaining``.
+        segments_of_talk = tuple(
+            ReportSegment(
+                scored.offset, scored.duration, segment.source, scored.reference, scored.hypothesis
+            )
+            for segment, scored in zip(talk.segments, remaining, strict=False)
+        )
+        yield ReportStream(row, instance, talk, segments_of_talk)
+
+
+def row_folder(place: int, system: str, knob: KnobValue | None) -> Path:
+    """Return the folder of a row in the run folder.
+
+    Args:
+        place: position of the row in the results.
+        system: name of the system; it may contain any character.
+        knob: latency setting, or None.
+    """
+    setting = "" if knob is None else f"-{knob.name}{knob.value:g}"
+    name = re.sub(r"[^\w.=+-]+", "-", f"{system}{setting}")
+    return Path("instances") / f"{place:02d}-{name}"

@@ -1,0 +1,147 @@
+"""Scores the streams of one row: quality, latency, target speech and health checks.
+
+Every row is scored here: streams of ``StreamingEvaluation``, recorded logs and oracles.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zoo.data.talks import Talk
+from zoo.evaluation.settings import Settings
+from zoo.evaluation.speech import SpeechModels, SpeechScorer, SpeechScores
+from zoo.evaluation.talks import reference_segments
+from zoo.languages import Language
+from zoo.metrics.flags import flags
+from zoo.metrics.longform import ScoredSegment, score_talks
+from zoo.metrics.quality import CorpusQuality
+from zoo.metrics.sentences import score_sentences
+from zoo.metrics.signature import Score
+from zoo.types import Instance
+
+OFFLINE_SCORES = ("BLEU", "chrF")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Scores of one row.
+
+    Attributes:
+        scores: scores by name.
+        transcripts: ASR transcript of each stream; empty without a recogniser.
+        flags: reasons not to trust the scores.
+        segments: scored segments of all talks, talk after talk; None for offline output.
+    """
+
+    scores: dict[str, Score]
+    transcripts: Sequence[str] = ()
+    flags: tuple[str, ...] = ()
+    segments: Sequence[ScoredSegment] | None = None
+
+
+class Scorer:
+    """Scores streams against the references of their talks.
+
+    Args:
+        settings: settings of the evaluation.
+        talks: recordings whose references, synthesised, measure the recogniser's own error.
+        models: models that score target speech (None: target speech has no scores).
+    """
+
+    def __init__(
+        self, settings: Settings, talks: Sequence[Talk] = (), models: SpeechModels | None = None
+    ) -> None:
+        self.settings = settings
+        self.models = models or SpeechModels()
+        self._speech = SpeechScorer(self.models, talks, settings.resegmentation, settings.rules)
+
+    def streamed(
+        self,
+        instances: Sequence[Instance],
+        talks: Sequence[Talk],
+        target: Language,
+        *,
+        with_speech: bool = False,
+        check_health: bool = True,
+    ) -> Scored:
+        """Score streams against the reference segments of their talks.
+
+        Args:
+            instances: one stream per talk.
+            talks: talks with references.
+            target: target language.
+            with_speech: whether the system has target speech.
+            check_health: whether to look for reasons not to trust the scores.
+        """
+        references = [reference_segments(talk, target) for talk in talks]
+        result = score_talks(
+            instances,
+            references,
+            language=target,
+            convention=self.settings.convention,
+            resegmentation=self.settings.resegmentation,
+            rules=self.settings.rules,
+            with_speech=with_speech,
+            extra=self.settings.metrics,
+        )
+        scores = dict(result.scores)
+        # Sentence metrics are defined only if each stream is one sentence.
+        if all(len(segments) == 1 for segments in references):
+            texts = [segment.text for (segment,) in references]
+            scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
+
+        speech = SpeechScores()
+        if with_speech:
+            texts_of_streams = [[segment.text for segment in segments] for segments in references]
+            speech = self._speech.score(instances, texts_of_streams, target)
+        scores |= speech.scores
+
+        return Scored(
+            scores=scores,
+            transcripts=speech.transcripts,
+            flags=tuple(flags(instances, scores, with_speech=with_speech)) if check_health else (),
+            segments=result.segments,
+        )
+
+    def offline(
+        self,
+        instances: Sequence[Instance],
+        talks: Sequence[Talk],
+        target: Language,
+        *,
+        with_speech: bool = False,
+    ) -> Scored:
+        """Score the quality of offline output, which has no latency; arguments as ``streamed``."""
+        texts = [
+            target.join(segment.text for segment in reference_segments(talk, target))
+            for talk in talks
+        ]
+        scores = self._sentence_scores(instances, texts, target, with_speech=with_speech)
+        extra = self.settings.metrics.items()
+        names = {
+            *OFFLINE_SCORES,
+            *(name for name, metric in extra if isinstance(metric, CorpusQuality)),
+        }
+        quality = {name: score for name, score in scores.items() if name in names}
+        speech = SpeechScores()
+        if with_speech:
+            speech = self._speech.score(instances, [[text] for text in texts], target)
+        return Scored(scores=quality | speech.scores, transcripts=speech.transcripts)
+
+    def _sentence_scores(
+        self,
+        instances: Sequence[Instance],
+        texts: Sequence[str],
+        target: Language,
+        *,
+        with_speech: bool,
+    ) -> dict[str, Score]:
+        """Score streams of one sentence each."""
+        return score_sentences(
+            instances,
+            texts,
+            language=target,
+            convention=self.settings.convention,
+            rules=self.settings.rules,
+            with_speech=with_speech,
+            extra=self.settings.metrics,
+        )

@@ -1,0 +1,34 @@
+"""The contract of a training: what a streaming system asks for in ``trainer.fit``."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
+
+    from zoo.systems.base import StreamingSystem
+
+
+class TrainingPlan(nn.Module, ABC):
+    """A training of a system, such as ``zoo.training.module.Training``.
+
+    It is a module, because objectives may have parameters of their own.
+    """
+
+    @abstractmethod
+    def prepare(self, system: "StreamingSystem") -> None:
+        """Freeze the parameters that are never trained, after the weights are loaded."""
+
+    @abstractmethod
+    def optimizers(self, system: "StreamingSystem") -> "OptimizerLRSchedulerConfig":
+        """Return the optimizer and the schedule of its learning rate."""
+
+    @abstractmethod
+    def begin_batch(self, system: "StreamingSystem") -> None:
+        """Freeze and unfreeze parameters for the next batch."""
+
+    @abstractmethod
+    def loss(self, system: "StreamingSystem", batch: Any, batch_idx: int) -> Tensor:
+        """Return the loss of a batch, a scalar."""
