@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from zoo.errors import ZooError
 from zoo.files import write_text
 
 
@@ -61,3 +62,18 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
     content = [asdict(row) for row in rows]
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read ``results.json``. Raises ZooError for a damaged file or the file of another version."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return [_row(dict(entry)) for entry in rows]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ZooError(f"{path} is no results.json of this version: {error}.") from error
+
+
+def _row(entry: dict[str, Any]) -> Row:
+    knob = entry.pop("knob")
+    flags = tuple(entry.pop("flags"))
+    return Row(**entry, knob=None if knob is None else KnobValue(**knob), flags=flags)

@@ -1,0 +1,90 @@
+"""Finished runs are joined into one table, plot and page."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from zoo.errors import ZooError
+from zoo.report.__main__ import join, main
+from zoo.report.joined import find_runs, joined_rows
+from zoo.report.results import KnobValue, Row, read_rows, write_rows
+
+
+def row(system: str, bleu: float, kind: str = "system") -> Row:
+    return Row(
+        system,
+        KnobValue("m", 2) if kind == "system" else None,
+        data="minitalks",
+        split="tst",
+        source_language="en",
+        target_language="de",
+        scores={"BLEU": bleu, "StreamLAAL": bleu / 50, "chrF": None},
+        signatures={"BLEU": "a|b"},
+        instances=f"instances/00-{system}/instances.log",
+        kind=kind,  # type: ignore[arg-type]
+        flags=("late",),
+        settings={"convention": "queue", "talks": 2},
+    )
+
+
+def run(folder: Path, rows: list[Row], *overrides: str) -> Path:
+    folder.mkdir(parents=True)
+    write_rows(rows, folder / "results.json")
+    (folder / "overrides.yaml").write_text(yaml.safe_dump(list(overrides)))
+    return folder
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    rows = [row("a", 50.0), row("b", 60.0, "ceiling")]
+    write_rows(rows, tmp_path / "results.json")
+    assert read_rows(tmp_path / "results.json") == rows
+
+
+def test_rows_carry_the_overrides_in_which_runs_differ(tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep"
+    shared = ["evaluation.talks=2", "logger=csv", "device=cpu"]
+    ceiling = row("a offline", 90.0, "ceiling")
+    run(sweep / "0", [row("a", 50.0), ceiling], *shared, "backbone.window.size=100")
+    run(sweep / "1", [row("a", 60.0), ceiling], *shared, "backbone.window.size=200", "threads=2")
+    other = run(tmp_path / "other", [row("b", 70.0)], "evaluation.talks=2")
+
+    rows = joined_rows(find_runs([sweep, other]), tmp_path / "joined")
+    assert [(one.system, one.scores["BLEU"]) for one in rows] == [
+        ("a backbone.window.size=100", 50.0),
+        ("a offline", 90.0),
+        ("a backbone.window.size=200", 60.0),
+        ("b", 70.0),
+    ]
+    assert rows[0].instances == "../sweep/0/instances/00-a/instances.log"
+    assert rows[2].settings["overrides"] == ["evaluation.talks=2", "backbone.window.size=200"]
+    assert rows[3].settings["run"] == str(other)
+
+
+def test_table_plot_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = run(tmp_path / "one", [row("a", 50.0)], "policy.k=1")
+    two = run(tmp_path / "two", [row("a", 60.0)], "policy.k=3")
+    main([str(one), str(two), "--output", str(tmp_path / "report")])
+    printed = capsys.readouterr().out
+    assert "a policy.k=1" in printed
+    assert "60.0" in printed
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "a policy.k=3" in page
+    assert len(json.loads((tmp_path / "report" / "results.json").read_text())) == 2
+    assert (tmp_path / "report" / "curves.png").stat().st_size > 1000
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZooError, match=r"has no results\.json; name the folder of an evaluation"):
+        find_runs([tmp_path])
+    folder = run(tmp_path / "run", [row("a", 50.0)])
+    with pytest.raises(ZooError, match="is not empty"):
+        join([folder], folder)
+    (folder / "results.json").write_text('[{"system": 1}]')
+    with pytest.raises(ZooError, match=r"is no results\.json of this version"):
+        find_runs([folder])
+    with pytest.raises(SystemExit) as ended:
+        main([str(tmp_path / "nowhere")])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: ")
