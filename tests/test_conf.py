@@ -88,6 +88,12 @@ GUARDS = (  # values that also hold for backbones whose own differ
 )
 CONVENTIONS = ("paper", "released")
 METRICS = ("chrfpp", "ter")  # tests/metrics/test_extra_metrics.py builds them
+SWEEPS = (  # tests/test_sweeps.py runs them
+    "hparams_search/optuna.yaml",
+    "launcher/joblib.yaml",
+    "launcher/submitit_local.yaml",
+    "launcher/submitit_slurm.yaml",
+)
 STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what makes nothing
     "hydra/default.yaml",
@@ -149,7 +155,7 @@ def test_every_file_is_one_of_those_tested_here() -> None:
     expected |= {f"{name}.yaml" for name in ENTRY_POINTS} | {
         f"convention/{name}.yaml" for name in CONVENTIONS
     }
-    expected |= {f"strategy/{name}.yaml" for name in STRATEGIES}
+    expected |= {f"strategy/{name}.yaml" for name in STRATEGIES} | set(SWEEPS)
     expected |= {f"metric/{name}.yaml" for name in METRICS}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
         APART

@@ -16,13 +16,13 @@ def evaluate() -> None:
     entry_point("evaluate", _evaluate)
 
 
-def _train(cfg: Config) -> None:
+def _train(cfg: Config) -> float | None:
     from zoo.training.job import train
 
-    train(cfg)
+    return train(cfg)
 
 
-def _evaluate(cfg: Config) -> None:
+def _evaluate(cfg: Config) -> float | None:
     from zoo.evaluation.job import evaluate
 
-    evaluate(cfg)
+    return evaluate(cfg)

@@ -26,7 +26,13 @@ from zoo.arguments import check_arguments
 from zoo.errors import ZooError, check_choice, unknown_choice
 from zoo.loader import HYDRA, PARTS, SEARCH_PATH, Loader
 from zoo.signatures import INSTANTIATE_KEYS, TARGET, located
-from zoo.tracking.launch import register_resolvers
+from zoo.tracking.launch import (
+    LAUNCH_VARIABLE,
+    default_environment,
+    is_main_process,
+    launch_name,
+    register_resolvers,
+)
 
 if TYPE_CHECKING:
     import torch  # the import takes seconds; a mistyped key is reported before it
@@ -316,10 +322,14 @@ def run_folder() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
-def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
+def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> None:
     """Compose ``conf/<config_name>.yaml`` with the command line and run ``job``.
 
     A mistake is printed to stderr as one sentence and ends the process with exit code 2.
+
+    Args:
+        config_name: ``train`` or ``evaluate``.
+        job: the work; a sweeper optimises the value that it returns.
     """
     _register()
     loader.install()
@@ -330,12 +340,12 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
     def explained(error: HydraException | OmegaConfBaseException) -> str:
         return _explained(error, config_name, typed.overrides, typed.config_dir)
 
-    def guarded(cfg: DictConfig) -> None:
+    def guarded(cfg: DictConfig) -> float | None:
         nonlocal working
         working = True
         try:
             _check_keys(cfg, config_name)
-            job(cfg)
+            value = job(cfg)
         except ZooError as error:
             _exit(str(error))
         except (HydraException, OmegaConfBaseException) as error:  # found when a value is used
@@ -343,9 +353,14 @@ def entry_point(config_name: str, job: Callable[[DictConfig], None]) -> None:
         finally:
             _remove_if_empty(run_folder())
         working = False
+        return value
 
+    # processes of a launcher such as submitit belong to this launch: one folder, one group
+    name = {LAUNCH_VARIABLE: launch_name()} if is_main_process() else {}
     try:
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(guarded)()
+        with default_environment(name):
+            run = hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)
+            run(guarded)()
     except ZooError as error:
         _exit(str(error))
     except (HydraException, OmegaConfBaseException) as error:

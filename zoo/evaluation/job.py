@@ -61,10 +61,14 @@ MACHINE = ("resume", "trainer", "device", "threads", "logger")
 Choices = Mapping[StreamingSystem | InstanceSource, Config]  # configuration of each system
 
 
-def evaluate(cfg: Config) -> None:
+def evaluate(cfg: Config) -> float | None:
     """Evaluate the configured systems; print the table and the paths of the results.
 
-    Raises ZooError on bad input.
+    Returns:
+        The score ``cfg.optimized_metric`` for a sweeper; None if no score is named.
+
+    Raises:
+        ZooError: bad input.
     """
     # The configurations of all systems are composed before any part is built, because building a
     # part replaces the interpolations in its node by their values.
@@ -78,7 +82,7 @@ def evaluate(cfg: Config) -> None:
     if cfg.smoke:
         torch.manual_seed(cfg.seed)
         smoke_test(choices, corpus, settings, device)
-        return
+        return None
 
     resume = resumed_run(cfg)
     models = speech_models(choices, settings)
@@ -112,12 +116,33 @@ def evaluate(cfg: Config) -> None:
                 write_page(evaluator, run.folder, facts)
                 last_page = time.monotonic()
         if not run.main:
-            return
+            return None
         if models.notes:
             facts |= {"not scored": " ".join(models.notes)}
         publish(evaluator, tracker, run.folder, facts)
         for note in models.notes:
             print(note)
+    return optimized(evaluator.rows, cfg.optimized_metric)
+
+
+def optimized(rows: Sequence[Row], metric: str | None) -> float | None:
+    """Return the score that a sweeper optimises: that of the last row of a system.
+
+    Args:
+        rows: rows of an evaluation.
+        metric: name of the score; None: no score.
+
+    Raises:
+        ZooError: the row has no such score.
+    """
+    if metric is None:
+        return None
+    scores = [row for row in rows if row.kind == "system"][-1].scores
+    value = scores.get(metric)
+    if value is None:
+        known = [name for name, score in scores.items() if score is not None]
+        raise unknown_choice("optimized_metric", metric, known)
+    return value
 
 
 def resumed_run(cfg: Config) -> Path | None:

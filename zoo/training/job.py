@@ -44,15 +44,22 @@ REPEATED_PREFIXES = (
     "data=",
     "data.",
 )
+OPTIMIZED_METRICS = ("BLEU",)  # scores of the development talks that a sweeper can optimise
 # Keys of the configuration whose values a resumed run must not change.
 FIXED_KEYS = ("backbone", "data", "source_language", "target_language", "seed")
 
 
-def train(cfg: Config) -> None:
+def train(cfg: Config) -> float | None:
     """Train, or continue a run with ``resume=<run folder>``, and export the backbone.
 
-    Bad input raises ZooError before long work.
+    Returns:
+        The best development BLEU for a sweeper if ``cfg.optimized_metric`` names it, else None.
+
+    Raises:
+        ZooError: bad input, before long work.
     """
+    if cfg.optimized_metric is not None:
+        check_choice("optimized_metric", cfg.optimized_metric, OPTIMIZED_METRICS)
     if cfg.resume is not None and is_multirun():
         raise ZooError("resume=... continues one run; it cannot be combined with a multirun.")
     check_choice("export_dtype", cfg.export_dtype, DTYPES)
@@ -93,7 +100,8 @@ def train(cfg: Config) -> None:
             resume=checkpoint,
         )
         if run.main:
-            finish(system, kept, cfg, corpus, run, tracker)
+            finish(system, list(kept), cfg, corpus, run, tracker)
+    return None if cfg.optimized_metric is None else max(kept.values())
 
 
 def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:

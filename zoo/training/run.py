@@ -145,7 +145,7 @@ def fit(
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback] = (),
     resume: Path | None = None,
-) -> list[Path]:
+) -> dict[Path, float]:
     """Train a system and write checkpoints to ``folder/checkpoints``.
 
     The evaluation scores text only, so the system's synthesizer is removed.
@@ -164,7 +164,7 @@ def fit(
         resume: Checkpoint to resume from. None starts a new training.
 
     Returns:
-        Paths of the best checkpoints by development BLEU, best first.
+        Development BLEU of the best checkpoints by path, best first.
 
     Raises:
         ZooError: The talks or the backbone lack data or parts that a stage needs, the Trainer
@@ -204,7 +204,7 @@ def fit(
     trainer.save_checkpoint(folder / CHECKPOINTS / LAST)
 
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
-    return [Path(path) for path, _ in ranked]
+    return {Path(path): float(score) for path, score in ranked}
 
 
 def _trainer(

@@ -1,0 +1,74 @@
+"""Hydra's sweepers and launchers run jobs of evaluate.py in one folder and one group."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+JOB = [
+    "evaluation.talks=1",
+    "evaluation.view=segments",
+    "evaluation.upper_bound=false",
+    "evaluation.oracle_k=[]",
+    "device=cpu",
+    "logger=csv",
+]
+
+
+def evaluate(folder: Path, *overrides: str) -> None:
+    """Run evaluate.py in ``folder``."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "evaluate.py"), *JOB, *overrides],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_optuna_chooses_by_the_score(tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="needs the extra sweeps")
+    evaluate(
+        tmp_path,
+        "hparams_search=optuna",
+        "hydra.sweeper.n_trials=4",
+        "hydra.sweeper.params={evaluation.knob_values:'choice([1],[2],[3],[8])'}",
+        f"hydra.sweep.dir={tmp_path / 'search'}",
+    )
+    scores = [
+        json.loads((tmp_path / "search" / str(trial) / "results.json").read_text())[-1]["scores"]
+        for trial in range(4)
+    ]
+    best = yaml.safe_load((tmp_path / "search" / "optimization_results.yaml").read_text())
+    assert best["name"] == "optuna"
+    assert best["best_value"] == max(score["BLEU"] for score in scores)
+
+
+@pytest.mark.parametrize("launcher", ["submitit_local", "joblib"])
+def test_the_jobs_of_a_launcher_share_folder_and_group(tmp_path: Path, launcher: str) -> None:
+    plugin = "submitit" if launcher.startswith("submitit") else "joblib"
+    pytest.importorskip(f"hydra_plugins.hydra_{plugin}_launcher", reason="needs the extra sweeps")
+    evaluate(tmp_path, f"launcher={launcher}", "evaluation.knob_values=[2]", "seed=0,1")
+    (folder,) = (tmp_path / "outputs" / "evaluate").iterdir()
+    cards = [json.loads((folder / job / "run.json").read_text()) for job in ("0", "1")]
+    assert [card["group"] for card in cards] == [folder.name] * 2
+    assert len({card["id"] for card in cards}) == 2
+
+
+def test_an_unknown_score_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), "optimized_metric=chrF", "logger=csv"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "Unknown optimized_metric 'chrF'; choose one of: BLEU." in done.stderr
