@@ -155,7 +155,10 @@ def test_keys_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_modules_are_commands(page: Path) -> None:
     modules = MODULE.findall(page.read_text(encoding="utf-8"))
-    sources = [ROOT / f"{module.replace('.', '/')}.py" for module in modules]
+    places = [ROOT / module.replace(".", "/") for module in modules]
+    sources = [
+        place / "__main__.py" if place.is_dir() else place.with_suffix(".py") for place in places
+    ]
     assert [path for path in sources if '"__main__"' not in path.read_text("utf-8")] == []
 
 

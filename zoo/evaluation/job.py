@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
 from zoo.evaluation import smoke
 from zoo.evaluation.loaded import LoadedSystems
-from zoo.evaluation.publish import log_row, publish, wide_console, write_page
+from zoo.evaluation.publish import log_rows, publish, wide_console
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
@@ -40,7 +39,7 @@ from zoo.tracking.launch import is_main_process
 from zoo.tracking.resume import check_same
 from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.types import SAMPLE_RATE
 
 # keys that an entry of `compare` may change
 PARTS = (
@@ -52,7 +51,6 @@ PARTS = (
     "source_language",
     "target_language",
 )
-PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
 FAILED = 1  # exit code of a smoke test with a failed check
 
 # keys that describe the machine; a run may be resumed with other values
@@ -109,12 +107,8 @@ def evaluate(cfg: Config) -> float | None:
             trainer_options=build(cfg.trainer).keywords,
             resume=resume is not None,
         )
-        last_page = time.monotonic()
-        for row in evaluate_systems(evaluator, choices, loaded, tracker, seed=cfg.seed):
-            log_row(tracker, row, compared=len(choices) > 1 or row.kind == "oracle")
-            if time.monotonic() - last_page > PAGE_INTERVAL:
-                write_page(evaluator, run.folder, facts)
-                last_page = time.monotonic()
+        rows = evaluate_systems(evaluator, choices, loaded, tracker, seed=cfg.seed)
+        log_rows(rows, evaluator, tracker, run.folder, facts, compared=len(choices) > 1)
         if not run.main:
             return None
         if models.notes:

@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,39 @@ from zoo.report.results import Row
 from zoo.report.table import by_system, print_table
 from zoo.tracking.provenance import provenance
 from zoo.tracking.tracker import Tracker
+from zoo.types import Seconds
 
 # columns of the logged table of hypotheses
 HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
+PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
 TABLE_WIDTH = 100  # columns, where stdout is not a terminal
+
+
+def log_rows(
+    rows: Iterable[Row],
+    evaluator: Evaluator,
+    tracker: Tracker,
+    folder: Path,
+    facts: Mapping[str, Any],
+    *,
+    compared: bool,
+) -> None:
+    """Log each row when it is finished, and update the HTML report from time to time.
+
+    Args:
+        rows: rows, computed while this function iterates.
+        evaluator: evaluator of the rows.
+        tracker: receives the scores.
+        folder: run folder.
+        facts: further facts for the report, by name.
+        compared: whether the run has several systems.
+    """
+    last_page = time.monotonic()
+    for row in rows:
+        log_row(tracker, row, compared=compared or row.kind == "oracle")
+        if time.monotonic() - last_page > PAGE_INTERVAL:
+            write_page(evaluator, folder, facts)
+            last_page = time.monotonic()
 
 
 def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
