@@ -10,7 +10,9 @@ from tests.evaluation.test_runner import system, talk
 from zoo.data.talks import Talk
 from zoo.evaluation.runner import FINISHED, Evaluator
 from zoo.evaluation.settings import Settings
+from zoo.formats.finished import FinishedStreams
 from zoo.systems.base import StreamingSystem
+from zoo.types import Instance
 
 ROWS = ["00-scripted-m1", "01-scripted-m3", "02-scripted-offline"]
 
@@ -67,3 +69,22 @@ def test_only_unfinished_talks_are_streamed_again(talks: list[Talk], tmp_path: P
 def test_without_resume_everything_is_streamed(talks: list[Talk], tmp_path: Path) -> None:
     evaluate(tmp_path / "run", talks)
     assert len(evaluate(tmp_path / "run", talks)) == 12
+
+
+def test_the_talks_of_a_stopped_rank_are_streamed_again(
+    talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete = tmp_path / "complete"
+    evaluate(complete, talks)
+    append, lost = FinishedStreams.append, []
+
+    def append_or_lose(log: FinishedStreams, instance: Instance) -> None:
+        if instance.talk == "two" and not lost:  # as by a rank that dies before it writes
+            lost.append(instance.talk)
+            return
+        append(log, instance)
+
+    monkeypatch.setattr(FinishedStreams, "append", append_or_lose)
+    assert len(evaluate(tmp_path / "run", talks)) == 12 + 1
+    assert lost
+    assert logs(tmp_path / "run") == logs(complete)
