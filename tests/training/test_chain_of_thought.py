@@ -64,7 +64,8 @@ def exported(run: Path) -> ChainOfThought:
 
 
 def test_every_stage_has_its_own_losses(run: Path) -> None:
-    rows = list(csv.DictReader((run / "metrics.csv").open()))
+    with (run / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
     for stage, name in (
         ("recognition", "word_accuracy"),
         ("sentences", "transcript"),
