@@ -32,6 +32,7 @@ MINUTE: Seconds = 60.0
 GIGA = 1e9
 TABLE_WIDTH = 160  # columns
 NOISE_LEVEL = 0.1  # standard deviation of noise samples
+CLOCK_FIELDS = ("elapsed", "chunks")  # of a logged stream
 COPIES = 10  # repetitions of a bandwidth measurement, the best of which counts
 
 Sizes = Mapping[str, tuple[int, int, str]]  # option: default, default with --small, help
@@ -201,3 +202,12 @@ def rounded(facts: Mapping[str, float]) -> dict[str, float]:
         name: value if isinstance(value, int) else float(f"{value:.5g}")
         for name, value in facts.items()
     }
+
+
+def streams_without_clock(run: Path) -> list[dict[str, Any]]:
+    """Lines of all logs of a run folder of evaluate.py, without times of the clock."""
+    return [
+        {name: value for name, value in json.loads(line).items() if name not in CLOCK_FIELDS}
+        for log in sorted(run.glob("instances/*/instances.log"))
+        for line in log.read_text(encoding="utf-8").splitlines()
+    ]

@@ -25,9 +25,8 @@ from typing import Any
 
 from rich.progress import track
 
-from harness import ROOT, parser_of, print_result
+from harness import ROOT, parser_of, print_result, streams_without_clock
 
-CLOCK_FIELDS = ("elapsed", "chunks")
 EVALUATION = (
     "evaluation.talks=2",
     "evaluation.view=segments",
@@ -150,7 +149,7 @@ def compare(job: str, undisturbed: Path, disturbed: Path) -> dict[str, Any]:
     if job == "train":
         first, second = losses(undisturbed), losses(disturbed)
         return {"equal": first == second and bool(first), "losses": len(first)}
-    first, second = streams(undisturbed), streams(disturbed)
+    first, second = streams_without_clock(undisturbed), streams_without_clock(disturbed)
     finished = [
         (log.parent, json.loads(line)["index"])
         for log in disturbed.glob("instances/*/finished/rank*.jsonl")
@@ -162,15 +161,6 @@ def compare(job: str, undisturbed: Path, disturbed: Path) -> dict[str, Any]:
         "streams": len(first),
         "streamed_twice": twice,
     }
-
-
-def streams(folder: Path) -> list[dict[str, Any]]:
-    """Return the lines of all logs without times of the clock."""
-    return [
-        {name: value for name, value in json.loads(line).items() if name not in CLOCK_FIELDS}
-        for log in sorted(folder.glob("instances/*/instances.log"))
-        for line in log.read_text(encoding="utf-8").splitlines()
-    ]
 
 
 def losses(folder: Path) -> dict[tuple[str, str], str]:

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import ROOT, add_overrides, parser_of, print_result, print_table
+from harness import ROOT, add_overrides, parser_of, print_result, print_table, streams_without_clock
 
-CLOCK_FIELDS = ("elapsed", "chunks")
 SHARED = (
     "evaluation.batch_size=1",
     "evaluation.upper_bound=false",
@@ -71,12 +70,7 @@ def evaluate(ranks: int, overrides: Sequence[str]) -> tuple[list[dict[str, Any]]
             stdout=subprocess.DEVNULL,
         )
         rows = json.loads((run / "results.json").read_text())
-        streams = [
-            {name: value for name, value in json.loads(line).items() if name not in CLOCK_FIELDS}
-            for log in sorted(run.glob("instances/*/instances.log"))
-            for line in log.read_text(encoding="utf-8").splitlines()
-        ]
-        return rows, streams
+        return rows, streams_without_clock(run)
 
 
 if __name__ == "__main__":

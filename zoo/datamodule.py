@@ -43,11 +43,6 @@ class TalksDataModule(LightningDataModule):
         self.splits = {"test": test, "val": val, "predict": predict}
         self.settings = Settings(talks=talks, view=view, batch_size=batch_size)
 
-    def prepare_data(self) -> None:
-        """Read the talks once per node, before the ranks do; built-in talks are synthesised."""
-        for split in dict.fromkeys(self.splits.values()):
-            self.corpus.talks(split, limit=self.settings.talks)
-
     def test_dataloader(self) -> DataLoader[TalkQueue]:
         """Return the queue of the test talks."""
         return self._loader("test")

@@ -11,7 +11,7 @@ from zoo.data.talks import Talk
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
 
-LOGGED = ("BLEU", "StreamLAAL")
+LOGGED = ("/BLEU", "/StreamLAAL")  # ends of the names of logged scores
 
 logger = logging.getLogger(__name__)
 
@@ -101,13 +101,9 @@ class DevelopmentEvaluation(StreamingEvaluation):
         system.train(was_training)
 
         scores = self.logged(system)
-        return {name: scores[name] for name in self._names(system) if name in scores}
+        return {name: score for name, score in scores.items() if name.endswith(LOGGED)}
 
     @staticmethod
     def monitor(system: StreamingSystem) -> str:
         """Return the logged name of the development BLEU, which ranks the checkpoints."""
         return f"dev/{system.direction}/BLEU"
-
-    @staticmethod
-    def _names(system: StreamingSystem) -> list[str]:
-        return [f"dev/{system.direction}/{name}" for name in LOGGED]

@@ -131,8 +131,7 @@ class StreamingEvaluation(StreamCallback):
 
     def on_chunk_end(self, trainer: Trainer, system: LightningModule, seconds: Seconds) -> None:
         """Count the audio of all ranks; rank 0 shows the sum."""
-        ranks().add(f"{self._queue.name}/milliseconds", round(seconds * MS))
-        self._show_progress()
+        self._add_progress(seconds)
 
     def on_talk_end(self, trainer: Trainer, system: LightningModule, instance: Instance) -> None:
         """Write the finished stream to disk."""
@@ -180,7 +179,7 @@ class StreamingEvaluation(StreamCallback):
 
     def _collect(self, system: StreamingSystem) -> list[Instance]:
         """Wait for the streams of all ranks; stream the talks of ranks that have stopped."""
-        stopped = ranks().wait(self._queue.name, self._show_progress)
+        stopped = ranks().wait(self._queue.name, self._add_progress)
         finished = self._log.read()
         missing = [place for place in range(len(self._queue.talks)) if place not in finished]
         if missing:
@@ -191,10 +190,9 @@ class StreamingEvaluation(StreamCallback):
                 finished[instance.index] = instance
         return [finished[place] for place in range(len(self._queue.talks))]
 
-    def _show_progress(self) -> None:
-        """Advance the progress bar of rank 0 to the audio that all ranks have streamed."""
-        if self._report is None:
-            return
-        total = ranks().add(f"{self._queue.name}/milliseconds", 0) / MS
-        self._report(total - self._shown)
-        self._shown = total
+    def _add_progress(self, seconds: Seconds = 0.0) -> None:
+        """Count streamed audio, and advance the bar of rank 0 to the audio of all ranks."""
+        total = ranks().add(f"{self._queue.name}/milliseconds", round(seconds * MS)) / MS
+        if self._report is not None:
+            self._report(total - self._shown)
+            self._shown = total

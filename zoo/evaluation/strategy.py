@@ -7,13 +7,12 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
-from zoo.errors import ZooError
 from zoo.tracking.launch import external_ranks
+from zoo.trainer import create_trainer
 
 # What an evaluation sets itself: it logs and saves by its own means.
 FIXED = {
@@ -112,11 +111,7 @@ def evaluation_trainer(
     if given.get("strategy", "auto") == "auto":
         given["strategy"] = "auto" if single and nodes == 1 else IndependentRanks()
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
-    every = [*callbacks, *(options.get("callbacks") or ())]
-    try:
-        return lightning.Trainer(**{**given, **FIXED, "num_nodes": nodes, "callbacks": every})
-    except (MisconfigurationException, TypeError, ValueError) as error:
-        raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
+    return create_trainer({**given, **FIXED, "num_nodes": nodes}, callbacks)
 
 
 def device_options(device: str, devices: Any) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
 from zoo.signatures import arguments
+from zoo.trainer import create_trainer
 
 # Arguments that the training sets, with the keys of the zoo that set them.
 SET_BY = {
@@ -50,18 +50,13 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         )
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
-    callbacks = [*given.pop("callbacks", ()), *(options.get("callbacks") or ())]
+    callbacks = given.pop("callbacks", ())
     fixed = {
         "use_distributed_sampler": False,
         "enable_model_summary": False,
         "limit_val_batches": 0,  # DevelopmentEvaluation streams talks at given optimizer steps
     }
-    try:
-        return lightning.Trainer(
-            **{**options, **fixed, **given, "strategy": strategy, "callbacks": callbacks}
-        )
-    except (MisconfigurationException, TypeError, ValueError) as error:
-        raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
+    return create_trainer({**options, **fixed, **given, "strategy": strategy}, callbacks)
 
 
 def savers(
