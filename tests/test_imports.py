@@ -32,6 +32,7 @@ MAY_IMPORT = {
         "zoo.formats",
         "zoo.streaming.elapsed",
         "zoo.streaming.playback",
+        "zoo.streaming.waveforms",
     },
     "streaming": {*CONTRACT, "zoo.audio", "zoo.data.talks", "zoo.streaming"},
 }

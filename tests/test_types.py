@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from zoo.types import Cut, Decision, Hypothesis, empty_token_ids
+from zoo.streaming.session import empty_token_ids
+from zoo.types import Cut, Decision, Hypothesis
 
 
 def hypothesis(starts: str, *, prefix: int = 0, finished: bool = False) -> Hypothesis:

@@ -1,12 +1,14 @@
 """Value types of simultaneous translation, shared by every package of the zoo."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor  # scoring and reports use these types without torch
 
 Seconds = float
 Samples = int
@@ -337,7 +339,7 @@ class Instance:
     speech: tuple[SpeechOutput, ...] = ()
     batched: bool = False
 
-    def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> "Instance":
+    def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> Instance:
         """Return a copy with other elapsed times for units and speech.
 
         Args:
@@ -347,8 +349,3 @@ class Instance:
         elapsed = tuple(finished[chunk] for chunk in self.chunk_indices)
         speech = tuple(replace(output, elapsed=finished[output.chunk]) for output in self.speech)
         return replace(self, elapsed=elapsed, speech=speech, convention=convention)
-
-
-def empty_token_ids() -> Tensor:
-    """Return an empty (0,) int64 tensor of token ids."""
-    return torch.empty(0, dtype=torch.long)

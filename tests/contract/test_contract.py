@@ -16,8 +16,8 @@ from zoo.policies.local_agreement import LocalAgreement
 from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.policies.turn_taking import TurnTaking
 from zoo.policies.wait_k import WaitK
-from zoo.streaming.playback import timeline
 from zoo.streaming.simulate import simulate
+from zoo.streaming.waveforms import timeline
 from zoo.systems.base import StreamingSystem
 from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, Task
 

@@ -12,7 +12,8 @@ from zoo import audio
 from zoo.evaluation.runner import Evaluator
 from zoo.formats.logs import read_log
 from zoo.report.payload import payload
-from zoo.streaming.playback import playback_intervals, timeline
+from zoo.streaming.playback import playback_intervals
+from zoo.streaming.waveforms import timeline
 
 
 @pytest.fixture

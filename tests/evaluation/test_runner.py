@@ -21,9 +21,9 @@ from zoo.formats.logs import read_log
 from zoo.history.keep_all import KeepAll
 from zoo.languages import language
 from zoo.policies.turn_taking import TurnTaking
-from zoo.streaming.session import Session
+from zoo.streaming.session import Session, empty_token_ids
 from zoo.systems.base import Knob, StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request, empty_token_ids
+from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request
 
 EN, DE = language("en"), language("de")
 WORD = WORD_FRAMES * FRAME / SAMPLE_RATE  # seconds

@@ -15,7 +15,8 @@ from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
 from zoo.formats.speech import mix_file, target_file, unloaded, write_speech
 from zoo.languages import language
-from zoo.streaming.playback import playback_intervals, timeline
+from zoo.streaming.playback import playback_intervals
+from zoo.streaming.waveforms import timeline
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")

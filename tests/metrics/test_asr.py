@@ -20,6 +20,7 @@ from zoo.metrics.asr import (
 )
 from zoo.metrics.quality import ErrorRate
 from zoo.metrics.speech_pieces import split_speech
+from zoo.metrics.sums import merge
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 DE, EN, ZH = language("de"), language("en"), language("zh")
@@ -226,5 +227,5 @@ def test_error_rates_of_two_ranks_add_up() -> None:
     first, second = ErrorRate(), ErrorRate()
     first.update(["a"], ["a", "b", "c"])
     second.update(["x"], ["y"])
-    first.merge_state(second)
+    merge(first, second)
     assert float(first.compute()) == 75.0

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from torchmetrics import Metric
 
 from tests.metrics.test_scores import DE, SEGMENTS, TALK
 from zoo.config import build, compose
@@ -12,6 +11,7 @@ from zoo.metrics.latency import SegmentLatency, Timing
 from zoo.metrics.longform import score_talks
 from zoo.metrics.quality import TER, ChrF
 from zoo.metrics.sentences import score_sentences
+from zoo.metrics.sums import SummedMetric
 from zoo.report.results import Row
 from zoo.report.table import columns
 
@@ -23,7 +23,11 @@ class LastUnit(SegmentLatency):
         return timing.times[-1] if timing.scorable else None
 
 
-EXTRA: dict[str, Metric] = {"LastUnit": LastUnit(), "TER": TER(), "chrFpp": ChrF(word_order=2)}
+EXTRA: dict[str, SummedMetric] = {
+    "LastUnit": LastUnit(),
+    "TER": TER(),
+    "chrFpp": ChrF(word_order=2),
+}
 
 
 def test_sentences_have_extra_latency_and_quality() -> None:
@@ -47,7 +51,7 @@ def test_every_scoring_starts_with_unused_metrics() -> None:
     first = score_sentences([TALK], language=DE, extra=EXTRA)
     again = score_sentences([TALK], language=DE, extra=EXTRA)
     assert first == again
-    assert EXTRA["LastUnit"].update_count == 0
+    assert EXTRA["LastUnit"].sums == [0.0, 0.0]
 
 
 def test_the_configuration_chooses_metrics_by_name() -> None:

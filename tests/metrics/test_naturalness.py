@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from zoo.errors import ZooError
 from zoo.metrics.naturalness import UTMOS, UTMOSModel
+from zoo.metrics.sums import merge
 
 
 class Loudness(nn.Module):
@@ -41,7 +42,7 @@ def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
     metric.update([torch.ones(160), torch.full((320,), -3.0)])
     other.update([torch.full((10,), 2.0)])
     assert float(metric.compute()) == 3.0
-    metric.merge_state(other)
+    merge(metric, other)
     assert float(metric.compute()) == 3.0
 
 

@@ -23,6 +23,7 @@ from zoo.metrics.speech import (
     SpeechStartOffset,
     SpeechTiming,
 )
+from zoo.metrics.sums import merge
 from zoo.types import SAMPLE_RATE, ChunkTime, Instance, SpeechOutput
 
 DE = language("de")
@@ -140,7 +141,7 @@ def test_ranks_that_saw_different_streams_agree() -> None:
     for rank, case in ((first, TALK), (second, NO_GAP), (second, stream())):
         rank.update(SpeechTiming.of(case))
         together.update(SpeechTiming.of(case))
-    first.merge_state(second)
+    merge(first, second)
     assert float(first.compute()) == float(together.compute()) == 0.375
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from zoo.streaming.playback import mix, playback_intervals, timeline
+from zoo.streaming.playback import playback_intervals
+from zoo.streaming.waveforms import mix, timeline
 from zoo.types import SAMPLE_RATE, Instance, SpeechOutput
 
 

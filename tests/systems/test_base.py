@@ -16,7 +16,7 @@ from zoo.languages import Language
 from zoo.policies.alignatt import AlignAtt
 from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.local_agreement import LocalAgreement
-from zoo.streaming.session import Session, SpeechRequest
+from zoo.streaming.session import Session, SpeechRequest, empty_token_ids
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import Knob, StreamingSystem
 from zoo.types import (
@@ -29,7 +29,6 @@ from zoo.types import (
     Request,
     SpeechChunk,
     Task,
-    empty_token_ids,
 )
 
 

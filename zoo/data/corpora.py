@@ -1,6 +1,7 @@
 """Corpora for configuration: each returns the talks of a split.
 
-Nothing is read before ``talks`` is called.
+Nothing is read before ``talks`` is called. Readers that load audio are imported there as well: the
+references of a recorded log need no torch.
 """
 
 from collections.abc import Sequence
@@ -8,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from zoo.data import manifest, mustc
-from zoo.data.minitalks import corpus as minitalks
+from zoo.data import manifest
 from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
 from zoo.formats.logs import LogFormat, read_log
@@ -46,6 +46,8 @@ class MiniTalks:
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Return the talks of train, dev or tst; see ``Corpus``."""
+        from zoo.data.minitalks import corpus as minitalks
+
         return minitalks.build(split, talks=limit)
 
 
@@ -73,6 +75,8 @@ class MustC:
                 "data=mustc needs data.root, the folder of your MuST-C download "
                 "(the one that contains en-de)."
             )
+        from zoo.data import mustc
+
         return mustc.read(Path(self.root), split, self.source_language, self.target_language)[
             :limit
         ]

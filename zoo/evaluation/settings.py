@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from torchmetrics import Metric
-
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -13,6 +11,7 @@ from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
+from zoo.metrics.sums import SummedMetric
 from zoo.recognisers.base import Recogniser
 from zoo.systems.base import StreamingSystem
 from zoo.types import Convention
@@ -51,7 +50,7 @@ class Settings:
     upper_bound: bool = True
     oracle_k: Sequence[int] = (3, 5, 7)
     recogniser: Recogniser | None = None
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    metrics: Mapping[str, SummedMetric] = field(default_factory=dict)
     utmos: str | None = None
 
     def __post_init__(self) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from zoo import audio
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.languages import Language
@@ -51,6 +50,8 @@ def check_talks(
                 "all its segments are empty."
             )
         if streamed:
+            from zoo import audio  # a slow import, which a recorded log does not need
+
             # raises ZooError for audio that cannot be read
             audio.load(talk.file, start=talk.offset, duration=talk.duration)
 

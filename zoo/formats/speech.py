@@ -12,16 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-import torch
-from torch import Tensor
-
-from zoo import audio
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.files import write_text
 from zoo.formats.text import MS, Record, json_lines, milliseconds
-from zoo.streaming.playback import mix, playback_intervals, start_positions, timeline
-from zoo.types import Instance, Samples, SpeechOutput
+from zoo.streaming.playback import playback_intervals, start_positions
+from zoo.types import Instance, SpeechOutput
 
 FOLDER = "speech"
 # Letters of all scripts stay: percent-encoded names would be longer than file systems allow.
@@ -58,6 +54,11 @@ def write_speech(folder: Path, instances: Sequence[Instance], talks: Sequence[Ta
     """
     if not any(instance.speech for instance in instances):
         return
+
+    # slow imports, which a log of text does not need
+    from zoo import audio
+    from zoo.streaming.waveforms import mix, timeline
+
     (folder / FOLDER).mkdir(exist_ok=True)
     for instance, talk in zip(instances, talks, strict=True):
         target = timeline(instance)
@@ -120,10 +121,14 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
             f"The log has target speech for talk {talk!r}, but {path} is missing; "
             f"keep the folder {FOLDER!r} beside its log."
         )
+
+    from zoo import audio  # a slow import, which a log of text does not need
+
     wave = audio.load(path)
+    silence = wave.new_zeros(1)  # its place is known once all lengths are known
     pieces = [
         SpeechOutput(
-            _silence(piece["samples"]),
+            silence.expand(piece["samples"]),
             piece["delay"] / MS,
             piece["elapsed"] / MS,
             piece["chunk"],
@@ -146,10 +151,7 @@ def read_speech(record: Sequence[Record], *, talk: str, folder: Path) -> tuple[S
 def unloaded(instance: Instance) -> Instance:
     """The same stream with silence for its samples, which takes no memory."""
     silent = [
-        replace(spoken, samples=_silence(spoken.samples.numel())) for spoken in instance.speech
+        replace(spoken, samples=spoken.samples.new_zeros(1).expand(spoken.samples.numel()))
+        for spoken in instance.speech
     ]
     return replace(instance, speech=tuple(silent))
-
-
-def _silence(samples: Samples) -> Tensor:
-    return torch.zeros(1).expand(samples)

@@ -113,7 +113,6 @@ def score_transcripts(
     recogniser: str,
     resegmentation: Resegmentation = "mwer",
     rules: str = "zoo",
-    sync: bool = False,
 ) -> dict[str, Score]:
     """Score transcripts of target speech against reference segments.
 
@@ -127,7 +126,6 @@ def score_transcripts(
         recogniser: Name of the recogniser, for signatures.
         resegmentation: Method that assigns units to segments.
         rules: Name of the counting rules (``zoo.metrics.rules``).
-        sync: Whether to sum over ranks.
 
     Returns:
         ASR_BLEU, ASR_chrF and ASR_DocBLEU (each stream as one segment) by name.
@@ -146,7 +144,7 @@ def score_transcripts(
 
     facts = _facts(recogniser, normaliser)
     no_times = ElapsedInfo(available=False, convention="", batched=False)
-    documents = Scorer(language, find_rules(rules), no_times, facts, {"sync_on_compute": sync})
+    documents = Scorer(language, find_rules(rules), no_times, facts)
     if any(len(stream) != 1 for stream in segments):
         facts = {**facts, "reseg": resegmentation_name(resegmentation, documents.rules)}
     sentences = replace(documents, facts=facts)
@@ -184,7 +182,6 @@ def speech_errors(
     *,
     language: Language,
     recogniser: str,
-    sync: bool = False,
 ) -> dict[str, Score]:
     """Compare transcripts of target speech with the text that the system wrote.
 
@@ -196,12 +193,11 @@ def speech_errors(
         texts: The written text of each stream.
         language: Target language.
         recogniser: Name of the recogniser, for signatures.
-        sync: Whether to sum over ranks.
 
     Returns:
         SpeechWER and SpeechCER in percent by name.
     """
-    scorer = _ErrorScorer(language, recogniser, sync)
+    scorer = _ErrorScorer(language, recogniser)
     return {
         "SpeechWER": scorer.score("SpeechWER", transcripts, texts, by_word=True),
         "SpeechCER": scorer.score("SpeechCER", transcripts, texts, by_word=False),
@@ -229,7 +225,7 @@ def recogniser_errors(
         if normaliser.text(text)
     ]
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    scorer = _ErrorScorer(language, recogniser, sync=False)
+    scorer = _ErrorScorer(language, recogniser)
     return {"ASR_WER": scorer.score("ASR_WER", hypotheses, references, by_word=True)}
 
 
@@ -240,12 +236,10 @@ class _ErrorScorer:
     Attributes:
         language: Language of the texts.
         recogniser: Name of the recogniser, for signatures.
-        sync: Whether to sum over ranks.
     """
 
     language: Language
     recogniser: str
-    sync: bool
 
     def score(
         self, name: str, hypotheses: Sequence[str], references: Sequence[str], *, by_word: bool
@@ -260,7 +254,7 @@ class _ErrorScorer:
         """
         normaliser = Normaliser.of(self.language)
         split = normaliser.words if by_word else normaliser.characters
-        metric = ErrorRate(sync_on_compute=self.sync)
+        metric = ErrorRate()
         for hypothesis, reference in zip(hypotheses, references, strict=True):
             metric.update(split(hypothesis, self.language), split(reference, self.language))
 

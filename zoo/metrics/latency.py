@@ -1,16 +1,11 @@
 """Latency metrics of single segments and their means over a corpus.
 
-Each metric is a ``torchmetrics.Metric`` that sums two numbers, so that the mean is correct when
-segments are distributed over ranks.
+Each metric sums two numbers, so that the mean of several parts of a corpus is correct.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
-from torchmetrics import Metric
+from math import nan
 
 from zoo.types import Seconds
 
@@ -42,27 +37,28 @@ class Timing:
         return bool(self.times) and self.source_length > 0
 
 
-class WeightedMean(Metric):
-    """Mean of values, unweighted unless counts are given; NaN without values."""
+class WeightedMean:
+    """Mean of values, unweighted unless counts are given; NaN without values.
 
-    full_state_update = False
-    total: Tensor
-    count: Tensor
+    Attributes:
+        sums: The sum of the values and their number.
+        higher_is_better: Whether a higher mean is better; None if neither holds.
+    """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("count", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+    higher_is_better: bool | None = None
+
+    def __init__(self) -> None:
+        self.sums = [0.0, 0.0]
 
     def add(self, value: float | None, count: float = 1) -> None:
         """Add a value, or the sum of ``count`` values; None is ignored."""
         if value is not None:
-            self.total += value
-            self.count += count
+            self.sums = [self.sums[0] + value, self.sums[1] + count]
 
-    def compute(self) -> Tensor:
-        """Return the mean, a float64 scalar."""
-        return self.total / self.count
+    def compute(self) -> float:
+        """Return the mean."""
+        total, count = self.sums
+        return total / count if count else nan
 
 
 class SegmentLatency(WeightedMean):
@@ -100,8 +96,8 @@ class YAAL(SegmentLatency):
         long_form: Whether units count up to the end of the recording instead of the segment.
     """
 
-    def __init__(self, *, long_form: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, *, long_form: bool = False) -> None:
+        super().__init__()
         self.long_form = long_form
 
     def score(self, timing: Timing) -> float | None:

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from torchmetrics import Metric
-
 from zoo.errors import check_choice
 from zoo.languages import Language
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
@@ -16,6 +14,7 @@ from zoo.metrics.rules import Rules, find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score, package_version
 from zoo.metrics.soft_segmenter import soft_segment
+from zoo.metrics.sums import SummedMetric
 from zoo.types import Convention, Instance, Seconds, UnitKind
 
 LONG_METRICS: dict[str, type[SegmentLatency]] = {"AL": AL, "LAAL": LAAL, "AP": AP, "DAL": DAL}
@@ -75,8 +74,7 @@ def score_talks(
     rules: str = "zoo",
     repair: bool = True,
     with_speech: bool = False,
-    extra: Mapping[str, Metric] | None = None,
-    sync: bool = False,
+    extra: Mapping[str, SummedMetric] | None = None,
 ) -> LongFormScores:
     """Score talks against their reference segments.
 
@@ -93,8 +91,6 @@ def score_talks(
             its gaps and overlap.
         extra: More metrics by name, each a ``SegmentLatency``, computed on the re-segmented talks
             like the Long metrics, or a ``CorpusQuality``.
-        sync: Whether to sum over ranks. Every rank must call this function then, with at least one
-            talk that has output.
 
     Returns:
         The scores, and the segments with their units.
@@ -118,7 +114,7 @@ def score_talks(
         segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
 
     facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
-    scorer = Scorer(language, counting, elapsed, facts, {"sync_on_compute": sync}, extra or {})
+    scorer = Scorer(language, counting, elapsed, facts, extra or {})
     hypotheses = [segment.hypothesis for segment in segments]
     scores = [
         *scorer.quality(hypotheses, [segment.reference for segment in segments]),
@@ -322,7 +318,7 @@ def _latencies_of(
         stream_times: Times of the units of each segment, for StreamLAAL.
         repaired: Whether elapsed times were corrected; the signatures contain the correction.
     """
-    unit, options = scorer.language.unit, scorer.options
+    unit = scorer.language.unit
     timings = [
         Timing(
             times=segment_times,
@@ -340,10 +336,10 @@ def _latencies_of(
     clamp = {"clamp": scorer.rules.clamp}
     fbk = {"repair": "fbk"} if repaired else {}
     omnisteval = {"repair": "omnisteval"} if repaired else {}
-    laal, yaal = LAAL(**options), YAAL(long_form=True, **options)
+    laal, yaal = LAAL(), YAAL(long_form=True)
     yield scorer.latency(f"StreamLAAL{suffix}", laal, stream_timings, **clamp, **fbk)
     yield scorer.latency(f"LongYAAL{suffix}", yaal, timings, **omnisteval)
-    metrics = {f"Long{name}": metric(**options) for name, metric in LONG_METRICS.items()}
+    metrics = {f"Long{name}": metric() for name, metric in LONG_METRICS.items()}
     for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():
         yield scorer.latency(f"{name}{suffix}", metric, timings, **omnisteval)
 

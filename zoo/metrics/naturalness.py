@@ -27,10 +27,14 @@ HELP = (
 
 
 class UTMOS(WeightedMean):
-    """Mean score over pieces of speech; NaN without speech."""
+    """Mean score over pieces of speech; NaN without speech.
 
-    def __init__(self, model: "UTMOSModel", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    Args:
+        model: The loaded network.
+    """
+
+    def __init__(self, model: "UTMOSModel") -> None:
+        super().__init__()
         self.model = model
 
     def update(self, waveforms: Sequence[Tensor]) -> None:

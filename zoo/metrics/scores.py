@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, TypeVar
 
-from torchmetrics import Metric
-
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.latency import RTF, EndOffset, SegmentLatency, StartOffset, Timing
@@ -15,15 +13,16 @@ from zoo.metrics.quality import BLEU, ChrF, CorpusQuality
 from zoo.metrics.rules import Rules
 from zoo.metrics.signature import Score, signature
 from zoo.metrics.speech import SPEECH_METRICS, SpeechMetric, SpeechTiming
+from zoo.metrics.sums import SummedMetric, reset
 from zoo.streaming.elapsed import with_convention
 from zoo.types import Convention, Instance
 
-MetricT = TypeVar("MetricT", bound=Metric)
+MetricT = TypeVar("MetricT", bound=SummedMetric)
 
 
-def value_of(metric: Metric) -> float | None:
+def value_of(metric: SummedMetric) -> float | None:
     """Return the computed value of a metric, or None if it is not finite."""
-    value = float(metric.compute())
+    value = metric.compute()
     return value if isfinite(value) else None
 
 
@@ -108,7 +107,6 @@ class Scorer:
         rules: Counting rules.
         elapsed: How elapsed times were measured.
         facts: Settings that are part of every signature.
-        options: Keyword arguments for every metric.
         extra: Metrics of the configuration by name, scored beside the built-in metrics.
     """
 
@@ -116,18 +114,15 @@ class Scorer:
     rules: Rules
     elapsed: ElapsedInfo
     facts: dict[str, str | None]
-    options: dict[str, Any]
-    extra: Mapping[str, Metric] = field(default_factory=dict)
+    extra: Mapping[str, SummedMetric] = field(default_factory=dict)
 
     def extra_metrics(self, kind: type[MetricT]) -> dict[str, MetricT]:
         """Return unused copies of the extra metrics of one class, by name."""
         copies: dict[str, MetricT] = {}
         for name, metric in self.extra.items():
             if isinstance(metric, kind):
-                copies[name] = copy.deepcopy(metric)  # typed, unlike Metric.clone
-                copies[name].reset()
-                for option, value in self.options.items():
-                    setattr(copies[name], option, value)
+                copies[name] = copy.deepcopy(metric)
+                reset(copies[name])
         return copies
 
     def quality(
@@ -142,8 +137,8 @@ class Scorer:
         """
         scores: list[Score] = []
         metrics: dict[str, CorpusQuality] = {
-            "BLEU": BLEU(self.language, **self.options),
-            "chrF": ChrF(**self.options),
+            "BLEU": BLEU(self.language),
+            "chrF": ChrF(),
             **self.extra_metrics(CorpusQuality),
         }
         for name, metric in metrics.items():
@@ -210,7 +205,7 @@ class Scorer:
             ]
             for ideal_name, kind in metrics.items():
                 name = f"{ideal_name}_CA" if computation_aware else ideal_name
-                metric = kind(**self.options)
+                metric = kind()
                 for timing in timings:
                     metric.update(timing)
                 scores.append(Score(name, value_of(metric), self._sign(name, of="speech")))
@@ -224,9 +219,9 @@ class Scorer:
         kinds: tuple[type[SegmentLatency], ...] = (StartOffset, EndOffset)
         for kind in kinds:
             name = kind.__name__
-            scores.append(self.latency(name, kind(**self.options), ideal))
+            scores.append(self.latency(name, kind(), ideal))
             if self.elapsed.available:
-                scores.append(self.latency(f"{name}_CA", kind(**self.options), elapsed))
+                scores.append(self.latency(f"{name}_CA", kind(), elapsed))
         return scores
 
     def _real_time_factor(self, instances: Sequence[Instance]) -> list[Score]:
@@ -235,7 +230,7 @@ class Scorer:
         if not timed:
             return []
 
-        metric = RTF(**self.options)
+        metric = RTF()
         for instance in timed:
             metric.update([chunk.compute for chunk in instance.chunks], instance.source_length)
         facts = {"compute": "all/audio", "batched_": self._batched}

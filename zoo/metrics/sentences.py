@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from torchmetrics import Metric
-
 from zoo.errors import ZooError
 from zoo.languages import Language
 from zoo.metrics.latency import SENTENCE_METRICS, SegmentLatency, Timing
@@ -13,6 +11,7 @@ from zoo.metrics.rules import find_rules
 from zoo.metrics.scores import ElapsedInfo, Scorer, prepare_instances
 from zoo.metrics.signature import Score
 from zoo.metrics.speech import SpeechATD
+from zoo.metrics.sums import SummedMetric
 from zoo.types import Convention, Instance
 
 
@@ -24,8 +23,7 @@ def score_sentences(
     convention: Convention = "queue",
     rules: str = "zoo",
     with_speech: bool = False,
-    extra: Mapping[str, Metric] | None = None,
-    sync: bool = False,
+    extra: Mapping[str, SummedMetric] | None = None,
 ) -> dict[str, Score]:
     """Score sentences.
 
@@ -38,7 +36,6 @@ def score_sentences(
         with_speech: Whether to compute StartOffset and EndOffset from the target speech, and also
             its gaps, overlap and token delay (``SpeechATD``).
         extra: More metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
-        sync: Whether to sum over ranks. Every rank must call this function then.
 
     Returns:
         BLEU, chrF, RTF and the latency metrics AL, LAAL, AP, DAL, ATD, YAAL, StartOffset and
@@ -60,8 +57,7 @@ def score_sentences(
     counting = find_rules(rules)
     streams = prepare_instances(instances, convention, counting)
     elapsed = ElapsedInfo.of(streams)
-    options = {"sync_on_compute": sync}
-    scorer = Scorer(language, counting, elapsed, {}, options, extra or {})
+    scorer = Scorer(language, counting, elapsed, {}, extra or {})
     timings = [
         Timing(stream.delays, stream.source_length, counting.length(text, language.unit))
         for stream, text in zip(streams, texts, strict=True)
@@ -75,7 +71,7 @@ def score_sentences(
             for timing, stream in zip(timings, streams, strict=True)
         ]
     for suffix, times in timings_by_suffix.items():
-        metrics = {name: metric(**options) for name, metric in SENTENCE_METRICS.items()}
+        metrics = {name: metric() for name, metric in SENTENCE_METRICS.items()}
         for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():
             scores.append(scorer.latency(f"{name}{suffix}", metric, times))
     if with_speech:

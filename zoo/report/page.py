@@ -11,9 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-import soundfile
-
-from zoo import audio
 from zoo.data.talks import Talk
 from zoo.files import write_bytes
 from zoo.report.markup import facts, headline, json_block, signatures, tables
@@ -140,6 +137,11 @@ def _sounds(talks: Sequence[Talk], *, budget: float) -> dict[int, str]:
 
 def _mp3(talk: Talk) -> str:
     """Return the source audio of a talk as MP3 in base64."""
+    # slow imports, which a report without audio does not need
+    import soundfile
+
+    from zoo import audio
+
     samples = audio.load(talk.file, start=talk.offset, duration=talk.duration).numpy()
     buffer = io.BytesIO()
     soundfile.write(

@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-
-from zoo.types import SAMPLE_RATE, Instance, Samples, Seconds, SpeechOutput
-
-FULL_SCALE = 1.0  # largest sample magnitude that an audio file can hold
-
+from zoo.types import SAMPLE_RATE, Samples, Seconds, SpeechOutput
 
 # ``playback_intervals`` and ``start_positions`` apply one rule, the former to exact seconds for
 # metrics, the latter to whole samples for waveforms. Neither result can be computed from the other:
@@ -51,42 +45,3 @@ def start_positions(
         starts.append(max(available, end))
         end = starts[-1] + output.samples.numel()
     return starts
-
-
-def timeline(instance: Instance, *, computation_aware: bool = False) -> Tensor:
-    """Return the target speech of a stream on the time line of its source.
-
-    Args:
-        instance: Stream with target speech.
-        computation_aware: See :func:`playback_intervals`.
-
-    Returns:
-        (n,) float32 at 16 kHz with silence in the gaps, as long as the source or longer if speech
-        continues after it.
-    """
-    starts = start_positions(instance.speech, computation_aware=computation_aware)
-    end = starts[-1] + instance.speech[-1].samples.numel() if starts else 0
-
-    waveform = torch.zeros(max(end, round(instance.source_length * SAMPLE_RATE)))
-    for start, output in zip(starts, instance.speech, strict=True):
-        waveform[start : start + output.samples.numel()] = output.samples
-    return waveform
-
-
-def mix(source: Tensor, target: Tensor) -> Tensor:
-    """Return a stereo signal: the source on the left channel, the target on the right channel.
-
-    A channel that exceeds full scale is attenuated as a whole.
-
-    Args:
-        source: (s,) source speech.
-        target: (t,) target speech.
-
-    Returns:
-        (max(s, t), 2) float32, the shorter channel padded with silence.
-    """
-    channels = torch.zeros(max(source.numel(), target.numel()), 2)
-    for channel, waveform in enumerate((source, target)):
-        peak = float(waveform.abs().max()) if waveform.numel() else 0.0
-        channels[: waveform.numel(), channel] = waveform / max(peak, FULL_SCALE)
-    return channels

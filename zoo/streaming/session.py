@@ -19,8 +19,12 @@ from zoo.types import (
     Samples,
     Seconds,
     SpeechChunk,
-    empty_token_ids,
 )
+
+
+def empty_token_ids() -> Tensor:
+    """Return an empty (0,) int64 tensor of token ids."""
+    return torch.empty(0, dtype=torch.long)
 
 
 @dataclass(slots=True, eq=False)

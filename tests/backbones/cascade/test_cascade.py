@@ -10,8 +10,8 @@ from transformers import GenerationConfig
 from tests.backbones.cascade.conftest import SHAPE, LoudnessTranscriber, Make
 from zoo.backbones.cascade.cascade import Cascade
 from zoo.backbones.cascade.prompt import Template
-from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Hypothesis, Request, Task, empty_token_ids
+from zoo.streaming.session import Session, empty_token_ids
+from zoo.types import Capability, Cut, Hypothesis, Request, Task
 
 Live = Callable[..., Session]
 PLAIN = frozenset[Capability]()
