@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import distributed
 
+from tests.training import tiny
 from tests.training.jobs import losses, train, train_and_kill
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.training import strategy
 from zoo.training.run import last_checkpoint
+from zoo.training.writing import read_file
 
 needs_deepspeed = pytest.mark.skipif(
     find_spec("deepspeed") is None, reason="needs pip install -e .[deepspeed]"
@@ -76,6 +79,29 @@ def test_two_processes_killed_and_resumed_equal_one(tmp_path: Path) -> None:
     assert weights[0].keys() == weights[1].keys()
     for name, wanted in weights[0].items():
         torch.testing.assert_close(weights[1][name], wanted, rtol=0, atol=STEP / 20, msg=name)
+
+
+@needs_deepspeed
+def test_shards_lack_frozen_weights_of_another_checkpoint_and_resume(tmp_path: Path) -> None:
+    environment = dict(os.environ)
+    tiny.pretrained(tmp_path / "pretrained")
+    before = tiny.train(tmp_path, steps=1, strategy=strategy.ZeRO())
+    after = tiny.train(tmp_path, steps=1, strategy=strategy.ZeRO(), resume=True, drawn=5)
+    best = tmp_path / "best.ckpt"
+    after.trainer.save_checkpoint(best, weights_only=True)
+    after.trainer.strategy.checkpoint_io.teardown()
+    distributed.destroy_process_group()
+    os.environ.clear()
+    os.environ.update(environment)
+
+    left_out = {"backbone.encoder.weight", "backbone.encoder.bias"}
+    (file,) = tiny.last(tmp_path).rglob("*model_states.pt")
+    content = strategy.read(file)
+    assert content["module"].keys() == before.state_dict().keys()
+    assert not left_out & {*content["module"], *content[strategy.FROZEN]}
+    for (name, wanted), found in zip(before.named_parameters(), after.parameters(), strict=True):
+        assert torch.equal(found, wanted), name
+    assert read_file(best)["state_dict"].keys() == before.state_dict().keys()
 
 
 @needs_deepspeed

@@ -24,6 +24,21 @@ def dtype_named(name: str) -> torch.dtype:
     return dtype
 
 
+def mark_restored(module: nn.Module) -> None:
+    """Mark the parameters of a module as read from a checkpoint that the configuration names.
+
+    ``Backbone.load`` reads them again when a training is resumed. Checkpoints of the training
+    therefore leave out marked parameters that no stage trains, and contain all others.
+    """
+    for parameter in module.parameters():
+        parameter.restored = True  # type: ignore[attr-defined]
+
+
+def is_restored(parameter: nn.Parameter) -> bool:
+    """Return whether ``mark_restored`` has marked a parameter."""
+    return getattr(parameter, "restored", False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerCorpus:
     """Training data and settings of a tokenizer.

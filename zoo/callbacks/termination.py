@@ -1,4 +1,4 @@
-"""Callback that saves a training before a batch system kills it."""
+"""Callback that saves a training when it ends, also when a batch system is about to kill it."""
 
 import logging
 import signal
@@ -16,11 +16,11 @@ from zoo.tracking.launch import TERMINATED
 logger = logging.getLogger(__name__)
 
 
-class SaveOnTermination(Callback):
-    """Saves the state of the training after SIGTERM, and ends the process with exit code 143.
+class SaveAtEnd(Callback):
+    """Saves the state of the training after its last step, and after SIGTERM.
 
-    The current optimizer step is finished first. If one rank receives the signal, all ranks save
-    and end.
+    After SIGTERM the current optimizer step is finished first, and the exit code is 143. If one
+    rank receives the signal, all ranks save and end. No rank ends before the file is written.
 
     Args:
         checkpoint: Path of the checkpoint from which the training is resumed.
@@ -49,11 +49,23 @@ class SaveOnTermination(Callback):
         if batch_idx % trainer.accumulate_grad_batches:
             return
         if trainer.strategy.reduce_boolean_decision(self._requested, all=False):
-            trainer.save_checkpoint(self.checkpoint)
+            self._save(trainer)
             logger.warning(
                 "SIGTERM: the state of step %d is saved in %s", trainer.global_step, self.checkpoint
             )
             sys.exit(TERMINATED)
+
+    def on_train_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Save the last step, which may not be one of those with a regular checkpoint."""
+        self._save(trainer)
+
+    def _save(self, trainer: lightning.Trainer) -> None:
+        """Save on all ranks and wait until rank 0 has written the file."""
+        trainer.save_checkpoint(self.checkpoint)
+        trainer.strategy.checkpoint_io.teardown()
+        trainer.strategy.barrier()
 
     def teardown(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str

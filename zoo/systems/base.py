@@ -275,6 +275,16 @@ class StreamingSystem(lightning.LightningModule):
         """Freeze and unfreeze parameters as the training plan demands."""
         self._plan.begin_batch(self)
 
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Add what the training plan needs to resume."""
+        if self.training_plan:
+            self.training_plan.complete_checkpoint(self, checkpoint)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Have the training plan check and adapt a checkpoint of a training."""
+        if self.training_plan:
+            self.training_plan.check_checkpoint(self, checkpoint)
+
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """Return the optimizer of the training plan."""
         return self._plan.optimizers(self)

@@ -21,6 +21,14 @@ class TrainingPlan(nn.Module, ABC):
     def prepare(self, system: "StreamingSystem") -> None:
         """Freeze the parameters that are never trained, after the weights are loaded."""
 
+    def complete_checkpoint(self, system: "StreamingSystem", checkpoint: dict[str, Any]) -> None:
+        """Add what the plan needs to resume to a Lightning checkpoint, before it is written."""
+        return
+
+    def check_checkpoint(self, system: "StreamingSystem", checkpoint: dict[str, Any]) -> None:
+        """Check a Lightning checkpoint and adapt it to this training, before it is restored."""
+        return
+
     @abstractmethod
     def optimizers(self, system: "StreamingSystem") -> "OptimizerLRSchedulerConfig":
         """Return the optimizer and the schedule of its learning rate."""

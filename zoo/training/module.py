@@ -10,6 +10,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
+from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.optimizer import RestingAdamW
 
@@ -44,16 +45,37 @@ class Training(TrainingPlan):
         self.weight_decay = weight_decay
         self.betas = betas
         self.log_every_steps = log_every_steps
+        self._restored: Restored | None = None  # parameters that checkpoints leave out
         self._stage: Stage | None = None  # stage for which parameters are frozen
         # parameters by the names of the stages that train them, one group of the optimizer each
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
     def prepare(self, system: StreamingSystem) -> None:
-        """Freeze the parameters that no stage trains.
+        """Freeze the parameters that no stage trains; checkpoints leave out those of other files.
 
         A strategy collects the trainable parameters after this call.
         """
         self._groups = self._group_parameters(system)
+        if self._restored is None:
+            self._restored = Restored(system)
+            system.strict_loading = False  # names are checked by ``check_checkpoint``
+
+    def complete_checkpoint(self, system: StreamingSystem, checkpoint: dict[str, Any]) -> None:
+        """Add the checksums of left-out parameters and the number of batches per step."""
+        assert self._restored is not None
+        checkpoint[RESTORED] = self._restored.checksums
+        checkpoint[PARTS] = system.trainer.accumulate_grad_batches
+
+    def check_checkpoint(self, system: StreamingSystem, checkpoint: dict[str, Any]) -> None:
+        """Check the parameters of a checkpoint and count its batches as this training does.
+
+        Raises:
+            ZooError: The checkpoint has other parameters, or leaves out parameters that no
+                checkpoint of the configuration restores with the same values.
+        """
+        assert self._restored is not None
+        self._restored.check(checkpoint)
+        count_batches_again(checkpoint, system.trainer.accumulate_grad_batches)
 
     def _group_parameters(
         self, system: StreamingSystem

@@ -1,7 +1,6 @@
 """Settings of a training run, and the functions that train a system and write checkpoints."""
 
 import math
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from zoo import audio
 from zoo.backbones.base import FeatureNormalising
 from zoo.callbacks.development import DevelopmentEvaluation
 from zoo.callbacks.random_state import RandomState
-from zoo.callbacks.termination import SaveOnTermination
+from zoo.callbacks.termination import SaveAtEnd
 from zoo.data.sampling import Sampler, Sampling, TalkEncoder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -27,6 +26,7 @@ from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.module import Training
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import make_trainer, savers
+from zoo.training.writing import READ_ERRORS, damaged, read_file
 
 NORMALISATION_TALKS = 32  # maximum number of talks that feature statistics are estimated from
 DEVELOPMENT = "development"  # folder of hypotheses of development talks in a run folder
@@ -200,9 +200,6 @@ def fit(
     )
     checkpoint = None if resume is None else str(resume)
     trainer.fit(system, datamodule=data, ckpt_path=checkpoint, weights_only=True)
-    # ``save_every_steps`` may not divide the number of steps, so the final state is written here
-    trainer.save_checkpoint(folder / CHECKPOINTS / LAST)
-
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     return {Path(path): float(score) for path, score in ranked}
 
@@ -256,9 +253,9 @@ def _trainer(
         callbacks=[
             evaluation,
             RandomState(),
-            last,
             best,
-            SaveOnTermination(folder / CHECKPOINTS / LAST),
+            last,  # after ``best``, whose ranking it contains
+            SaveAtEnd(folder / CHECKPOINTS / LAST),
             *callbacks,
         ],
         default_root_dir=str(folder),
@@ -359,14 +356,12 @@ def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
     if not path.exists():
         raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
     check_resumable(path, strategy)
+    if not path.is_dir():
+        read_file(path, mmap=True)
+        return path
     try:
-        if path.is_dir():
-            for file in path.rglob("*.pt"):
-                read(file)
-        else:
-            torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
-        raise ZooError(
-            f"{path} is damaged; resume from another copy of it or start afresh."
-        ) from error
+        for file in path.rglob("*.pt"):
+            read(file)
+    except READ_ERRORS as error:
+        raise damaged(path) from error
     return path

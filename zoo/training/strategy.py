@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from lightning.pytorch.strategies import DeepSpeedStrategy
+from lightning.pytorch.strategies import DeepSpeedStrategy, ParallelStrategy
 
 from zoo.errors import ZooError
 from zoo.files import replace_folder
+from zoo.training.contents import RESTORED
 
 STATES = "*_optim_states.pt"  # optimizer state files of a checkpoint; each process writes one file
+FROZEN = "frozen_param_fragments"  # entry of a model file: parameters that have no optimizer state
 
 
 class ZeRO(DeepSpeedStrategy):
@@ -88,16 +90,25 @@ class ZeRO(DeepSpeedStrategy):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], filepath: str | Path, storage_options: Any = None
     ) -> None:
-        """Write a checkpoint folder.
+        """Write a checkpoint folder, or one file if the checkpoint has no optimizer states.
 
         A folder of the same name is replaced only after the new folder is complete.
         """
+        if "optimizer_states" not in checkpoint:
+            ParallelStrategy.save_checkpoint(self, checkpoint, filepath, storage_options)
+            return
         path = Path(self.broadcast(filepath))
         new = path.with_name(f"{path.name}.new")
         if self.is_global_zero:
             shutil.rmtree(new, ignore_errors=True)
         self.barrier()
+        engine, left_out = self.deepspeed_engine, checkpoint[RESTORED]
+        frozen = engine._get_zero_frozen_param_attributes  # saved beside the state dict
+        engine._get_zero_frozen_param_attributes = lambda attribute_of: {
+            name: value for name, value in frozen(attribute_of).items() if name not in left_out
+        }
         super().save_checkpoint(checkpoint, new, storage_options)
+        engine._get_zero_frozen_param_attributes = frozen
         if self.is_global_zero:
             replace_folder(new, path)
         self.barrier()
@@ -115,7 +126,16 @@ class ZeRO(DeepSpeedStrategy):
                 f"{checkpoint_path} was written by {num_writers} processes; "
                 f"resume it with {num_writers} processes, not {self.world_size}."
             )
-        self.deepspeed_engine.checkpoint_engine.load = read
+        engine = self.deepspeed_engine
+
+        def read_completed(path: str | Path, map_location: Any = "cpu") -> Any:
+            content = read(path, map_location)
+            if content.get(FROZEN) is not None:
+                left_out = engine._get_zero_frozen_param_attributes(engine._get_param_fragment_func)
+                content[FROZEN] = {**left_out, **content[FROZEN]}
+            return content
+
+        engine.checkpoint_engine.load = read_completed
         return super().load_checkpoint(checkpoint_path, weights_only)
 
 

@@ -1,15 +1,17 @@
 """Construction of Lightning's Trainer and of the callbacks that write checkpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning
+from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
 from zoo.signatures import arguments
 from zoo.trainer import create_trainer
+from zoo.training.writing import BackgroundWriter
 
 # Arguments that the training sets, with the keys of the zoo that set them.
 SET_BY = {
@@ -51,7 +53,12 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
         strategy = "ddp_find_unused_parameters_true"
     callbacks = given.pop("callbacks", ())
+    plugins = options.get("plugins") or []
+    plugins = plugins if isinstance(plugins, Sequence) else [plugins]
+    if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
+        plugins = [*plugins, BackgroundWriter()]
     fixed = {
+        "plugins": plugins,
         "use_distributed_sampler": False,
         "enable_model_summary": False,
         "limit_val_batches": 0,  # DevelopmentEvaluation streams talks at given optimizer steps

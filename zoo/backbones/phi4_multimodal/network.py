@@ -19,6 +19,7 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
     Phi4MultimodalRotaryEmbedding,
 )
 
+from zoo.backbones.base import mark_restored
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.lora import LoraConfig
@@ -125,6 +126,7 @@ def published_network(
         )
     network.load_state_dict(weights, strict=False, assign=True)
     network.tie_weights()
+    mark_restored(network)
     network.model.rotary_emb = Phi4MultimodalRotaryEmbedding(source.config)
     adapters.install(network, source.adapter, lora, TARGETS)
     return network

@@ -16,6 +16,7 @@ from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBas
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
+from zoo.backbones.base import mark_restored
 from zoo.backbones.common.pretrained import hub
 from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
@@ -121,6 +122,7 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
     missing = sorted(report["missing_keys"])
     if missing:
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")
+    mark_restored(model)
     return model.eval()
 
 

@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from zoo.backbones.base import mark_restored
 from zoo.errors import ZooError, shorten_list
 from zoo.files import atomic_file, write_text
 
@@ -147,6 +148,7 @@ def load_weights(module: nn.Module, folder: Path) -> None:
         raise ZooError(
             f"Checkpoint {str(folder)!r} does not fit the network: {shorten_list(sorted(wrong))}."
         )
+    mark_restored(module)
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 
+from zoo.backbones.base import mark_restored
 from zoo.backbones.common.pretrained import weights as checkpoint
 from zoo.backbones.common.pretrained.loading import quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
@@ -51,6 +52,7 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
                 f"needs {needed}."
             )
     encoder.load_state_dict(weights)
+    mark_restored(encoder)
 
 
 def _is_infinisst(path: Path) -> bool:

@@ -1,0 +1,126 @@
+"""What a checkpoint contains, how it is written, and on how many devices a training goes on."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training import tiny
+from zoo.errors import ZooError
+from zoo.training import writing
+from zoo.training.writing import BackgroundWriter, read_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run folder with the checkpoint from which the training begins."""
+    tiny.pretrained(tmp_path / "run" / "pretrained")
+    return tmp_path / "run"
+
+
+def test_a_checkpoint_lacks_frozen_weights_of_another_one_and_nothing_else(folder: Path) -> None:
+    system = tiny.train(folder, steps=1)
+    content = read_file(tiny.last(folder))
+    encoder = {f"backbone.encoder.{name}" for name in ("weight", "bias")}
+    everything = {name for name, _ in system.named_parameters()}
+    everything |= {name for name, _ in system.named_buffers()}
+    assert content["state_dict"].keys() == everything - encoder
+    assert {f"backbone.{name}" for name in ("bridge.weight", "norm.running_mean")} < everything
+    assert len(content["optimizer_states"][0]["state"]) == 3  # weight, bias and scale
+    pretrained = folder / "pretrained" / "model.safetensors"
+    assert tiny.last(folder).stat().st_size < 0.2 * pretrained.stat().st_size
+
+
+def test_the_random_and_the_restored_parts_resume_bit_by_bit(folder: Path, tmp_path: Path) -> None:
+    whole = tiny.train(folder, steps=6, dropout=0.5)
+    pretrained = tiny.pretrained(tmp_path / "parts" / "pretrained")
+    tiny.train(pretrained.parent, steps=4, dropout=0.5)
+    parts = tiny.train(pretrained.parent, steps=6, resume=True, dropout=0.5, drawn=5)
+    for (name, wanted), found in zip(whole.named_parameters(), parts.parameters(), strict=True):
+        assert torch.equal(found, wanted), name
+
+
+def test_another_named_checkpoint_is_refused(folder: Path) -> None:
+    tiny.train(folder, steps=1)
+    tiny.pretrained(folder / "pretrained", seed=2)
+    with pytest.raises(ZooError, match=r"other frozen weights .*: backbone\.encoder\.bias"):
+        tiny.train(folder, steps=2, resume=True)
+
+
+def test_two_processes_continue_as_one_and_one_as_two(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.tiny", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    whole, parts = (
+        [json.loads(line) for line in (tmp_path / run / "steps.jsonl").read_text().splitlines()]
+        for run in ("whole", "parts")
+    )
+    assert [line["step"] for line in parts] == list(range(1, 10))
+    for found, wanted in zip(parts, whole, strict=True):
+        assert found["examples"] == wanted["examples"]
+        assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-5)
+    weights = [read_file(tiny.last(tmp_path / run))["state_dict"] for run in ("whole", "parts")]
+    for name, wanted in weights[0].items():
+        torch.testing.assert_close(weights[1][name], wanted, msg=name)
+
+
+def test_the_training_goes_on_while_a_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write, write = threading.Event(), writing._write
+
+    def waiting(checkpoint: dict[str, object], path: Path) -> None:
+        may_write.wait()
+        write(checkpoint, path)
+
+    monkeypatch.setattr(writing, "_write", waiting)
+    writer, weight = BackgroundWriter(), torch.ones(2)
+    writer.save_checkpoint({"weight": weight, "tied": weight}, tmp_path / "last.ckpt")
+    weight += 1  # the next step
+    assert not (tmp_path / "last.ckpt").exists()
+    may_write.set()
+    content = writer.load_checkpoint(tmp_path / "last.ckpt")
+    assert content["weight"].tolist() == [1, 1]
+    assert content["weight"].data_ptr() == content["tied"].data_ptr()
+
+
+def test_an_unfinished_file_replaces_nothing_and_its_error_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = BackgroundWriter()
+    writer.save_checkpoint({"step": 1}, tmp_path / "last.ckpt")
+    writer.finish()
+
+    def full_disk(content: object, path: Path) -> None:
+        path.write_bytes(b"PK")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(torch, "save", full_disk)
+    writer.save_checkpoint({"step": 2}, tmp_path / "last.ckpt")
+    with pytest.raises(OSError, match="No space left"):
+        writer.teardown()
+    assert read_file(tmp_path / "last.ckpt") == {"step": 1}
+
+
+def test_reading_runs_no_code(tmp_path: Path) -> None:
+    class Harmful:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    torch.save({"state_dict": Harmful()}, tmp_path / "last.ckpt")
+    with pytest.raises(ZooError, match="is damaged; resume from another copy"):
+        BackgroundWriter().load_checkpoint(tmp_path / "last.ckpt", weights_only=False)
+    assert not (tmp_path / "made").exists()
