@@ -15,10 +15,10 @@ from zoo.data.chain_of_thought import (
     SpeechChainOfThoughtConfig,
     SpeechChainsOfThought,
 )
-from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")
 CHUNK = 0.64
@@ -61,10 +61,8 @@ def draw(
     sampler = SpeechChainsOfThought(
         talks, GERMAN, SpeechChainOfThoughtConfig(**options), chunk_seconds=CHUNK
     )
-    return [
-        sampler.batch(np.random.default_rng([0, step]), BatchShape(seconds=seconds))
-        for step in range(steps)
-    ]
+    schedule = Schedule(sampler, Limits(seconds), steps=steps, parts=1, seed=[0])
+    return [schedule.examples(step, 0) for step in range(steps)]
 
 
 def draw_examples(**options: Any) -> list[SpeechChainOfThought]:
@@ -86,68 +84,74 @@ def test_the_same_generator_draws_the_same_examples() -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"mixture": {"partial": 1.0, "non_streaming": 1.0}, **SEGMENT}]
 )
-def test_a_batch_has_one_kind_one_length_and_the_seconds_asked_for(options: dict[str, Any]) -> None:
+def test_a_batch_has_one_kind_and_lengths_alike(options: dict[str, Any]) -> None:
     lengths = set()
-    for batch in draw(steps=200, **options):
+    for batch in draw(steps=100, seconds=8.0, **options):
         assert len({example.kind for example in batch}) == 1
-        length = batch[0].end - batch[0].start
-        assert all(
-            example.end - example.start == pytest.approx(length, abs=1e-9) for example in batch
-        )
-        assert abs(len(batch) * length - 40) <= length / 2 + 1e-6
-        assert length / GRID == pytest.approx(round(length / GRID), abs=1e-6)
-        assert all(example.start >= 0 and example.end <= TALK.duration + 1e-6 for example in batch)
-        lengths.add(round(length / GRID))
+        longest = max(example.seconds for example in batch)
+        assert len(batch) * longest <= 8 + longest * 0.75
+        for example in batch:
+            assert example.seconds / GRID == pytest.approx(round(example.seconds / GRID), abs=1e-6)
+            assert example.start >= 0
+            assert example.end <= TALK.duration + 1e-6
+            lengths.add(round(example.seconds / GRID))
     assert len(lengths) > 20
 
 
-def test_lengths_are_whole_chunks_but_for_a_share() -> None:
-    def on_grid(off: float) -> list[bool]:
-        chunks = [
-            (batch[0].end - batch[0].start) / CHUNK
-            for batch in draw(steps=200, off_grid=off, **PREFIXES)
-        ]
-        return [abs(count - round(count)) < 1e-6 for count in chunks]
+def test_most_examples_of_a_batch_have_the_same_length() -> None:
+    lengths = [[round(e.seconds / GRID) for e in batch] for batch in draw(steps=60, **PREFIXES)]
+    same = [max(map(batch.count, batch)) for batch in lengths]
+    assert sum(same) > 0.5 * sum(map(len, lengths))
+    assert min(map(len, lengths)) > 1
 
-    assert all(on_grid(0.0))
-    assert 100 < sum(on_grid(0.3)) < 180
+
+def test_lengths_are_whole_chunks_but_for_a_share() -> None:
+    def on_grid(off: float) -> float:
+        chunks = [
+            example.seconds / CHUNK
+            for example in draw_examples(off_grid=off, steps=200, **PREFIXES)
+        ]
+        return sum(abs(count - round(count)) < 1e-6 for count in chunks) / len(chunks)
+
+    assert on_grid(0.0) == 1
+    assert 0.5 < on_grid(0.3) < 0.9
 
 
 def test_default_examples_begin_with_their_sentence_and_end_anywhere() -> None:
-    fractions = []
-    for example in draw_examples(steps=400, mixture={"streaming": 1.0}):
+    lengths = []
+    for example in draw_examples(steps=400, seconds=0.1, mixture={"streaming": 1.0}):
         assert min(abs(example.start - offset) for offset in OFFSETS) < 1e-6
-        length = example.end - example.start
-        assert length <= 3.0 + 1e-6
-        fractions.append(length / 3.0)
-        names = [f"p{place}" for place in range(int(length + 1e-6))]
+        assert example.seconds <= 3.0 + 1e-6
+        lengths.append(example.seconds)
+        names = [f"p{place}" for place in range(int(example.seconds / 3.0 * 3 + 1e-6))]
         assert len(example.transcript.split()) == len(names)
-    steps = [batch[0].end - batch[0].start for batch in draw(steps=400, mixture={"streaming": 1.0})]
-    assert np.mean(steps) == pytest.approx(1.5, abs=0.15)  # uniform
+    assert np.mean(lengths) == pytest.approx(1.5, abs=0.2)  # uniform
 
 
-def test_every_sentence_and_every_end_in_it_come_as_often() -> None:
-    """A length is drawn first, and the longer sentence has more prefixes of that length."""
-    targets = TALK.segments[0].targets
-    spans = {1.0: 0.8, 4.0: 3.2}
-    segments = tuple(
-        Segment(at, long, "so", (Word("so", at, at + long),), targets) for at, long in spans.items()
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_pass_has_every_run_of_sentences_once(count: int) -> None:
+    config = SpeechChainOfThoughtConfig(
+        mixture={"streaming": 1.0}, sentences=[0.0] * (count - 1) + [1.0]
     )
-    sampler = SpeechChainsOfThought(
-        [replace(TALK, segments=segments)],
-        GERMAN,
-        SpeechChainOfThoughtConfig(mixture={"streaming": 1.0}),
-        chunk_seconds=CHUNK,
+    sampler = SpeechChainsOfThought([TALK, TALK], GERMAN, config, chunk_seconds=CHUNK)
+    assert sampler.kinds == [1.0]
+    seen = set()
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        examples = sampler.examples(0, sampler.plan(0, random).places, random)
+        assert 2 * (7 // count) - 2 <= len(examples) <= 2 * (7 // count)
+        starts = sorted(round(example.start) for example in examples)
+        assert len(set(starts)) >= len(examples) / 2  # at most one run of each talk
+        seen |= set(starts)
+    assert len(seen) == 8 - count
+
+
+def test_kinds_and_numbers_of_sentences_have_their_shares() -> None:
+    config = SpeechChainOfThoughtConfig(
+        mixture={"streaming": 3.0, "non_streaming": 1.0}, sentences=[0.6, 0.4]
     )
-    random = np.random.default_rng(0)
-    lengths: dict[float, list[float]] = {1.0: [], 4.0: []}
-    for _ in range(2000):
-        (example,) = sampler.batch(random, BatchShape(seconds=1.0, examples=1))
-        lengths[round(example.start, 6)].append(example.end - example.start)
-    for at, long in spans.items():
-        assert len(lengths[at]) == pytest.approx(1000, abs=80)
-        quarters, _ = np.histogram(lengths[at], bins=4, range=(GRID / 2, long + GRID / 2))
-        assert quarters / len(lengths[at]) == pytest.approx(np.full(4, 0.25), abs=0.06)
+    sampler = SpeechChainsOfThought([TALK], GERMAN, config, chunk_seconds=CHUNK)
+    assert sampler.kinds == pytest.approx([0.45, 0.3, 0.15, 0.1])
 
 
 def test_a_prefix_has_the_words_that_ended_and_the_full_translation_of_begun_sentences() -> None:

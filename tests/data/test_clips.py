@@ -1,19 +1,20 @@
 """Clips are drawn by a seed, synthesised once and paired with the source audio."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from zoo.data import utterances
-from zoo.data.clips import Clip, ClipConfig, Clips
+from zoo.data.clips import ClipConfig, Clips
 from zoo.data.minitalks.speech import Speaker, Utterance
-from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")
 WORDS = ("Das", "Haus", "hier", "ist", "-", "gut.")
@@ -162,21 +163,23 @@ def test_voices_rates_and_pitches_vary(cache: Path, monkeypatch: pytest.MonkeyPa
     assert len({line.seed for line in asked}) > 190
 
 
-def test_batches_have_clips_of_one_length_and_all_clips_alike_often(
+def test_batches_have_a_size_and_a_pass_has_every_clip_once(
     cache: Path, mute: list[tuple[str, ...]]
 ) -> None:
     clips = drawn(cache)
-    seen: list[Clip] = []
-    for step in range(150):
-        batch = clips.batch(np.random.default_rng([7, step]), BatchShape(seconds=30))
-        lengths = [len(clip.samples) / 16_000 for clip in batch]
-        assert max(lengths) <= min(lengths) * 1.25
-        assert 20 < sum(lengths) < 40
+    planned = clips.plan(0, np.random.default_rng(0))
+    schedule = Schedule(clips, Limits(30), steps=40, parts=1, seed=[0])
+    seen: list[Any] = []
+    step = 0
+    while len(seen) < len(clips):
+        batch: list[Any] = list(schedule.examples(step, 0))
+        lengths = [clip.seconds for clip in batch]
+        assert len(lengths) * max(lengths) < 40
         seen += batch
-    assert seen[0] == clips.batch(np.random.default_rng([7, 0]), BatchShape(seconds=30))[0]
-    singles = [sum(len(clip.words) == words for clip in seen) / len(seen) for words in (1, 12)]
-    wanted = [sum(len(e.target) == words for e in clips.excerpts) / 300 for words in (1, 12)]
-    assert singles == pytest.approx(wanted, abs=0.04)
+        step += 1
+    assert sorted(planned.places) == list(range(len(clips)))
+    texts = sorted(clip.excerpt.target for clip in seen)
+    assert texts == sorted(excerpt.target for excerpt in clips.excerpts)
 
 
 def test_an_interrupted_corpus_starts_again(

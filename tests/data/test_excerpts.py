@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,10 @@ import torch
 
 from zoo import audio
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
-from zoo.data.sampling import BatchShape
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.languages import language
+from zoo.training.schedule import Limits, Schedule
 
 GERMAN = language("de")
 
@@ -41,14 +42,10 @@ TALK = Talk(
 PLAIN = {"cut_starts": 0.0, "cut_ends": 0.0, "margin": 0.5}
 
 
-def drawn(
-    steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float
-) -> list[list[Excerpt]]:
-    excerpts = Excerpts(talks, GERMAN, ExcerptConfig(**options))
-    return [
-        excerpts.batch(np.random.default_rng([0, step]), BatchShape(seconds=40))
-        for step in range(steps)
-    ]
+def drawn(steps: int = 60, talks: Sequence[Talk] = (TALK,), **options: float) -> list[Any]:
+    sampler = Excerpts(talks, GERMAN, ExcerptConfig(**options))
+    schedule = Schedule(sampler, Limits(40), steps=steps, parts=1, seed=[0])
+    return [schedule.examples(step, 0) for step in range(steps)]
 
 
 def test_the_same_generator_draws_the_same_excerpts() -> None:
@@ -73,15 +70,26 @@ def test_tight_ones_have_no_margins() -> None:
         assert excerpt.end in [segment.end for segment in TALK.segments]
 
 
-def test_lengths_are_alike_in_a_batch_and_cover_the_range_between_them() -> None:
-    batches = drawn(steps=200, single=0.3, max_seconds=15.0, tight=1.0, **PLAIN)
-    counts = [{round(len(excerpt.target) / 4) for excerpt in batch} for batch in batches]
-    assert all(len(count) == 1 for count in counts)
-    assert {count for counted in counts for count in counted} == {1, 2, 3, 4}
-    assert all(
-        abs(sum(excerpt.end - excerpt.start for excerpt in batch) - 40) < 8 for batch in batches
-    )
-    assert {len(excerpt.target) for batch in drawn(single=1.0, **PLAIN) for excerpt in batch} == {4}
+def test_a_pass_has_every_sentence_in_one_run() -> None:
+    sampler = Excerpts([TALK, TALK], GERMAN, ExcerptConfig(single=0.3, max_seconds=15.0))
+    assert sampler.kinds == [0.3, 0.7]
+    lengths = set()
+    for seed in range(50):
+        places = sampler.plan(1, np.random.default_rng(seed)).places
+        for talk in (0, 1):
+            runs = [(first, last) for index, first, last in places.tolist() if index == talk]
+            sentences = [place for first, last in runs for place in range(first, last + 1)]
+            assert sentences == list(range(7))
+            lengths |= {last - first + 1 for first, last in runs}
+    assert lengths == {1, 2, 3, 4}  # of at most 15 seconds
+    single = sampler.plan(0, np.random.default_rng(0))
+    assert [first for _, first, last in single.places.tolist() if first == last] == [*range(7)] * 2
+    assert single.seconds.tolist() == [3.0] * 14
+
+
+def test_runs_of_long_sentences_are_single_sentences() -> None:
+    sampler = Excerpts([TALK], GERMAN, ExcerptConfig(single=0.0, max_seconds=1.0))
+    assert len(sampler.plan(0, np.random.default_rng(0))) == 7
 
 
 def test_a_cut_start_begins_at_the_earliest_source_word_of_the_rest() -> None:

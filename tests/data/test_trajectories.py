@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from zoo import audio
-from zoo.data.robust_segments import RobustSegments
-from zoo.data.sampling import BatchShape
+from zoo.data.robust_segments import RobustSegment, RobustSegments
+from zoo.data.sampling import Stretches
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.data.trajectories import chunked_words, emission_times, merge_turns
 from zoo.errors import ZooError
@@ -25,6 +25,11 @@ def segment(alignment: tuple[tuple[int, ...], ...], *, offset: float = 0.5) -> S
 
 def times(alignment: tuple[tuple[int, ...], ...]) -> list[float]:
     return [time for _, time in emission_times(segment(alignment), "de")]
+
+
+def planned(segments: RobustSegments, seed: int = 0) -> list[RobustSegment]:
+    places = segments.plan(np.random.default_rng(seed)).places
+    return [segments.segment(place) for place in places]
 
 
 def test_a_word_waits_for_its_latest_source_word() -> None:
@@ -69,11 +74,15 @@ def talk(tmp_path: Path) -> Talk:
     return Talk("talk", path, 5.0, "en", (segment(((0,), (1,), (2,), (3,))),))
 
 
-def test_a_segment_never_starts_inside_an_utterance(talk: Talk) -> None:
-    segments = RobustSegments([talk], chunk_seconds=1.0)
-    assert segments.at(talk, 1.7, 2, lead=0.2).start == pytest.approx(0.3)
-    assert segments.at(talk, 1.7, 2, lead=9.0).start == 0.0
-    assert segments.at(talk, 3.5, 2).start == 3.5
+@pytest.mark.parametrize("on_grid", [False, True])
+def test_a_segment_never_starts_inside_an_utterance(talk: Talk, on_grid: bool) -> None:
+    """The utterance from 0.5 to 3.0 is longer than a stretch: its end is left out."""
+    segments = RobustSegments(
+        [talk], chunk_seconds=0.5, on_grid=on_grid, stretches=Stretches(chunks=[4])
+    )
+    starts = {one.start for seed in range(30) for one in planned(segments, seed)}
+    assert not [start for start in starts if 0.5 < start < 3.0]
+    assert max(starts) >= 3.0
     assert segments.at(talk, 3.5, 2).turns("de") == [[], []]
 
 
@@ -85,7 +94,10 @@ def test_a_segment_past_the_end_of_the_talk_is_padded_with_silence(talk: Talk) -
 
 
 def test_without_robust_segments_a_segment_is_one_utterance(talk: Talk) -> None:
-    one = RobustSegments([talk], chunk_seconds=1.0, robust=False).draw(np.random.default_rng(0), 4)
+    segments = RobustSegments(
+        [talk], chunk_seconds=1.0, robust=False, stretches=Stretches(chunks=[4])
+    )
+    (one,) = planned(segments)
     samples = one.samples()
     assert samples.shape == (3 * SAMPLE_RATE,)
     assert samples[0] == pytest.approx(0.1, abs=1e-3)  # the utterance starts at 0.5 of 5 s
@@ -94,40 +106,50 @@ def test_without_robust_segments_a_segment_is_one_utterance(talk: Talk) -> None:
     assert one.turns("de") == [["t0"], ["t1", "t2"], ["t3"]]
 
 
-def test_utterances_fill_a_batch_until_it_is_as_long_as_asked(talk: Talk) -> None:
-    segments = RobustSegments([talk], chunk_seconds=1.0, robust=False)
-    shape = BatchShape(seconds=8.0, chunks=4)
-    assert [one.chunks for one in segments.batch(np.random.default_rng(0), shape)] == [
-        3,
-        3,
-        3,
-    ]
-    robust = RobustSegments([talk], chunk_seconds=1.0).batch(np.random.default_rng(0), shape)
-    assert [one.chunks for one in robust] == [4, 4]
-
-
 def test_on_the_grid_segments_are_whole_blocks_of_the_talk() -> None:
     late, early = segment(((0,), (1,), (2,), (3,)), offset=12.2), segment(((3,),), offset=1.0)
     talk = Talk("talk", Path("talk.wav"), 16.5, "en", (early, late))
-    segments = RobustSegments([talk], chunk_seconds=1.0, on_grid=True)
-    drawn = [segments.draw(np.random.default_rng(seed), 6, 2) for seed in range(200)]
-    assert {one.start for one in drawn} == {
-        0.0,
-        4.0,
-        6.0,
-        8.0,
-        10.0,
-        12.0,
-    }  # 2 lies inside the first utterance
-    assert {one.chunks for one in drawn} == {6}
-    assert {len(one.segments) for one in drawn if one.start == 4.0} == {0}
-    assert {one.segments[0].offset for one in drawn if one.start == 12.0} == {12.2}
-    assert {
-        one.chunks for one in (segments.draw(np.random.default_rng(s), 30, 4) for s in range(9))
-    } == {20}
+
+    def drawn(chunks: int, multiplier: int) -> list[RobustSegment]:
+        stretches = Stretches([chunks], [multiplier])
+        segments = RobustSegments([talk], chunk_seconds=1.0, on_grid=True, stretches=stretches)
+        return [one for seed in range(100) for one in planned(segments, seed)]
+
+    # 2 lies inside the first utterance
+    assert {one.start for one in drawn(6, 2)} == {0.0, 4.0, 6.0, 10.0, 12.0}
+    assert {one.chunks for one in drawn(6, 2)} == {6}
+    assert {len(one.segments) for one in drawn(6, 2) if one.start == 4.0} == {0}
+    assert {one.segments[0].offset for one in drawn(6, 2) if one.start == 12.0} == {12.2}
+    assert {one.chunks for one in drawn(30, 4)} == {20}
 
 
-def test_draws_depend_on_the_generator_alone(talk: Talk) -> None:
-    segments = RobustSegments([talk], chunk_seconds=1.0)
-    drawn = [segments.draw(np.random.default_rng([7, 3]), 2).start for _ in range(2)]
-    assert drawn[0] == drawn[1]
+@pytest.mark.parametrize("on_grid", [False, True])
+def test_the_segments_of_a_pass_cover_the_talk_and_start_anywhere(on_grid: bool) -> None:
+    words = (Word("so", 0.1, 0.2),)
+    utterance = Segment(0.1, 0.1, "so", words, {"de": Target("so", ("so",), ((0,),))})
+    talk = Talk("talk", Path("talk.wav"), 61.3, "en", (utterance,))
+    stretches = Stretches(chunks=[2, 4, 4, 12], multipliers=[1, 2, 3])
+    segments = RobustSegments([talk], chunk_seconds=1.0, on_grid=on_grid, stretches=stretches)
+    starts: set[float] = set()
+    chunks: dict[int, int] = {}
+    for seed in range(50):
+        drawn = sorted(planned(segments, seed), key=lambda one: one.start)
+        end = 0.0
+        for one in drawn:
+            assert one.start <= end + 1e-9  # nothing is left out
+            assert one.chunks % one.multiplier == 0
+            end = max(end, one.start + one.seconds)
+            starts.add(one.start)
+            chunks[one.chunks] = chunks.get(one.chunks, 0) + one.chunks
+        assert end >= talk.duration
+        assert len({(one.start, one.chunks) for one in drawn}) == len(drawn)
+    assert len(starts) > 40
+    assert set(chunks) == {2, 3, 4, 12}  # 3 is 4 as a multiple of 3
+    shares = {length: count / sum(chunks.values()) for length, count in chunks.items()}
+    assert shares[12] == pytest.approx(0.25, abs=0.1)  # of the audio
+
+
+def test_passes_depend_on_the_generator_alone(talk: Talk) -> None:
+    segments = RobustSegments([talk], chunk_seconds=1.0, stretches=Stretches(chunks=[2]))
+    assert planned(segments, 7) == planned(segments, 7)
+    assert planned(segments, 7) != planned(segments, 8)

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.utils.data import DataLoader
 
 from zoo.config import build, compose
 from zoo.data.chain_of_thought import SpeechChainOfThought, SpeechChainOfThoughtConfig
 from zoo.data.clips import ClipConfig, Clips
 from zoo.data.excerpts import ExcerptConfig
 from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
-from zoo.data.sampling import Sampling
+from zoo.data.sampling import Sampling, Stretches
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
-from zoo.training.batches import StepBatches
+from zoo.training.batches import StepBatches, StepLoader, schedules
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.run import make_samplers
 
@@ -27,6 +28,9 @@ class Shown:
 
     def batch(self, examples: Sequence[Any]) -> list[Any]:
         return list(examples)
+
+    def tokens(self, batch: list[Any]) -> int:
+        return len(batch)
 
 
 STAGE = Stage(
@@ -47,36 +51,52 @@ TALK = Talk(
 )
 
 
-def batches(*, utterances: float = 0.0, rank: int = 0, parts: int = 1) -> Any:
+def batches(*, utterances: float = 0.0, rank: int = 0, parts: int = 1, ranks: int = 1) -> Any:
     config = RobustSegmentConfig(utterances=utterances)
-    samplers = {"only": config.sampler([TALK], target=GERMAN, chunk_seconds=1.0)}
+    sampler = config.sampler(
+        [TALK], target=GERMAN, chunk_seconds=1.0, stretches=Stretches((4, 8), (1, 2))
+    )
     curriculum = Curriculum({"only": STAGE})
     given: Any = {"shown": Shown()}
-    return StepBatches(samplers, curriculum, given, seed=3, rank=rank, parts=parts)
+    by_stage = schedules({"only": sampler}, curriculum, seed=3, parts=ranks * parts)
+    return StepBatches(by_stage, curriculum, given, rank=rank, parts=parts)
 
 
 def test_two_parts_on_one_rank_are_those_of_two_ranks() -> None:
     one = batches(parts=2, utterances=0.5)
-    ranks = [batches(rank=rank, utterances=0.5) for rank in (0, 1)]
+    ranks = [batches(rank=rank, ranks=2, utterances=0.5) for rank in (0, 1)]
     drawn = [one[item] for item in range(40)]
     assert drawn == [ranks[part][step] for step in range(20) for part in (0, 1)]
     assert drawn[0] != drawn[1]
 
 
 def test_a_share_of_the_steps_has_single_utterances() -> None:
-    mixed, robust = batches(utterances=0.3), batches()
-    seen = [mixed[step] for step in range(100)]
+    mixed = batches(utterances=0.3)
+    seen = [mixed[step].content for step in range(100)]
     single = [step for step in range(100) if seen[step][0].talk.name != "talk"]
-    assert 20 <= len(single) <= 40
+    assert 15 <= len(single) <= 45
     lengths = {segment.chunks for step in single for segment in seen[step]}
     assert lengths <= {3, 4}  # of 2.5 s, blocks of one or two
-    for step in set(range(100)) - set(single):
-        assert seen[step] == robust[step]
 
 
 @pytest.mark.parametrize("step", [0, 7])
 def test_a_step_is_drawn_alike_every_time(step: int) -> None:
     assert batches(utterances=0.5)[step] == batches(utterances=0.5)[step]
+
+
+def test_a_batch_counts_its_tokens_examples_and_seconds() -> None:
+    batch = batches()[0]
+    assert batch.tokens == batch.examples == len(batch.content)
+    assert batch.seconds == sum(segment.chunks for segment in batch.content)
+
+
+def test_the_loader_counts_the_tokens_of_a_step() -> None:
+    data = batches(parts=2)
+    loader: Any = DataLoader(data, batch_size=None, sampler=range(8))
+    loaded = list(StepLoader(loader, 2))
+    assert [replace(batch, step_tokens=0) for batch in loaded] == [data[item] for item in range(8)]
+    for first, second in zip(loaded[::2], loaded[1::2], strict=True):
+        assert first.step_tokens == second.step_tokens == first.tokens + second.tokens
 
 
 @pytest.mark.parametrize(
@@ -108,12 +128,13 @@ def test_other_batches_are_drawn_alike_every_time_and_apart_for_every_rank(
     def drawn(rank: int, **options: int) -> list[Any]:
         given: Any = {"shown": Shown()}
         curriculum = Curriculum({"only": replace(stage, **options)})
-        batches = StepBatches({"only": sampler}, curriculum, given, seed=3, rank=rank)
-        return [batches[step] for step in range(9)]
+        by_stage = schedules({"only": sampler}, curriculum, seed=3, parts=2)
+        batches = StepBatches(by_stage, curriculum, given, rank=rank)
+        return [batches[step].content for step in range(9)]
 
     assert drawn(0) == drawn(0)
     assert drawn(0) != drawn(1)
-    assert {len(batch) for batch in drawn(0, examples=2)} <= {1, 2}
+    assert {len(batch) for batch in drawn(0, examples=4)} <= {1, 2}
 
 
 def test_every_stage_has_its_own_sampler() -> None:
@@ -139,9 +160,10 @@ def test_every_stage_has_its_own_sampler() -> None:
     assert samplers["sentences"].config.max_seconds == 12
     assert samplers["segments"].config.max_seconds == 18
     shown: Any = dict.fromkeys(settings.objectives, Shown())
-    batches = StepBatches(samplers, settings.curriculum, shown, seed=0, rank=0)
+    by_stage = schedules(samplers, settings.curriculum, seed=0, parts=1)
+    batches = StepBatches(by_stage, settings.curriculum, shown, rank=0)
     first, *later = [
-        batches[step][0]
+        batches[step].content[0]
         for step in (0, settings.curriculum.stages[0].steps, settings.curriculum.steps - 1)
     ]
     assert isinstance(first, RobustSegment)

@@ -1,4 +1,4 @@
-"""Stages, learning rates and batch shapes are functions of the step alone."""
+"""Stages and learning rates are functions of the step alone."""
 
 import numpy as np
 import pytest
@@ -67,16 +67,12 @@ def test_the_learning_rate_warms_up_holds_and_decays() -> None:
     assert stage(100, schedule="cosine", hold=0.0).factor(50) == pytest.approx(0.5)
 
 
-def test_a_batch_has_one_length_that_its_multiplier_divides() -> None:
-    shapes = [stage(9).shape(np.random.default_rng(seed)) for seed in range(50)]
-    assert {(shape.chunks, shape.multiplier) for shape in shapes} == {
-        (4, 1),
-        (3, 3),
-        (8, 1),
-        (6, 3),
-    }
-    assert {shape.seconds for shape in shapes} == {24}
-    assert all(0 <= shape.choice < 1 for shape in shapes)
+def test_a_stretch_has_a_length_that_its_multiplier_divides() -> None:
+    random = np.random.default_rng(0)
+    drawn = [stage(9).stretches.draw(random) for _ in range(300)]
+    assert set(drawn) == {(4, 1), (3, 3), (8, 1), (6, 3)}
+    longer = sum(chunks > 4 for chunks, _ in drawn)
+    assert 60 < longer < 140  # a third of the stretches, half of the audio
 
 
 def test_examples_of_a_step_are_shared_out_evenly() -> None:

@@ -162,10 +162,11 @@ def test_a_training_streams_for_words_alone(
     cfg = compose("train", ["synthesizer=espeak", "backbone.tokenizer=unread", "device=cpu"])
     system = build(cfg.system)
     assert system.synthesizer is not None
+    talk = Talk("talk", Path("talk.wav"), 9.0, "en", (Segment(1.0, 2.0, "One two."),))
     with pytest.raises(Prepared):
         run.fit(
             system=system,
-            talks=[],
+            talks=[talk],
             dev=[],
             settings=build(cfg.training),
             trainer_options=build(cfg.trainer).keywords,

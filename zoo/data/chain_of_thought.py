@@ -1,9 +1,8 @@
 """Speech chains of thought for training (StreamUni, section 3.2): audio, transcript, translation.
 
-Drawing is a pure function of a random generator.
+Passes and examples are pure functions of a random generator.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from zoo import audio
-from zoo.data.sampling import BatchShape, Sampler, Sampling
+from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -51,9 +50,14 @@ class SpeechChainOfThought:
     language: Language
     kind: Kind
 
+    @property
+    def seconds(self) -> Seconds:
+        """Duration of the part in seconds."""
+        return self.end - self.start
+
     def samples(self) -> Tensor:
-        """Audio (n,); all examples of a batch have the same n."""
-        count = round((self.end - self.start) * SAMPLE_RATE)
+        """Audio (n,)."""
+        count = round(self.seconds * SAMPLE_RATE)
         samples = audio.load(
             self.talk.file, start=self.talk.offset + self.start, duration=count / SAMPLE_RATE
         )[:count]
@@ -73,7 +77,7 @@ class SpeechChainOfThoughtConfig(Sampling):
     ``silence``, ``missing``, ``reach`` and ``settled`` imitate the errors of these boundaries.
 
     Attributes:
-        mixture: share of the steps, and so of the audio, of each kind.
+        mixture: share of the steps of each kind.
         hours: hours of the corpus, from its first talk on, that each kind uses (absent or None: the
             whole corpus).
         sentences: shares of the steps with one, two, three and more consecutive sentences.
@@ -83,8 +87,8 @@ class SpeechChainOfThoughtConfig(Sampling):
         reach: maximum seconds of the next sentence at the end of an example.
         settled: seconds between the end of a word and the time from which on the transcript has the
             punctuation after the word.
-        off_grid: share of the steps whose duration is any multiple of 80 ms. The durations of the
-            other steps are whole chunks of the system.
+        off_grid: share of the examples whose duration is any multiple of 80 ms. The durations of
+            the other examples are whole chunks of the system.
     """
 
     mixture: Mapping[str, float] = field(
@@ -121,14 +125,22 @@ class SpeechChainOfThoughtConfig(Sampling):
         check_numbers(owner, above=0, **hours)
 
     def sampler(
-        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        *,
+        target: Language,
+        chunk_seconds: Seconds,
+        stretches: Stretches = Stretches(),  # noqa: B008 (frozen)
     ) -> "SpeechChainsOfThought":
         """Return the sampler of these talks; raises ZooError like ``SpeechChainsOfThought``."""
         return SpeechChainsOfThought(talks, target, self, chunk_seconds=chunk_seconds)
 
 
 class SpeechChainsOfThought(Sampler):
-    """Draws speech chains of thought.
+    """Makes speech chains of thought.
+
+    A pass over the examples of one kind and one number of sentences divides each talk into runs of
+    that number of sentences, from a random sentence on, and has each run once.
 
     Args:
         talks: talks with word times; the kind ``partial`` needs word alignments, too.
@@ -157,10 +169,13 @@ class SpeechChainsOfThought(Sampler):
             for segment in talk.segments:
                 self._check_segment(segment)
 
-        self._windows: dict[tuple[Kind, int], _Windows] = {}  # by kind and number of sentences
+        self._shares: dict[tuple[Kind, int], float] = {}  # by kind and number of sentences
+        self._windows: dict[tuple[Kind, int], _Windows] = {}
+        total = sum(config.mixture.values()) * sum(config.sentences)
         for kind in self._kinds:
             for count, share in enumerate(config.sentences, start=1):
                 if share > 0:
+                    self._shares[kind, count] = config.mixture[kind] * share / total
                     self._windows[kind, count] = self._find_windows(kind, count)
 
     def _check_segment(self, segment: Segment) -> None:
@@ -170,16 +185,45 @@ class SpeechChainsOfThought(Sampler):
         elif not segment.words:
             raise ZooError(f"Segment {segment.source!r} lacks word times; align the corpus first.")
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[SpeechChainOfThought]:
-        """Return chains of thought of one kind and one length."""
-        kind = self._kinds[_choice(random, [self.config.mixture[kind] for kind in self._kinds])]
-        windows = self._windows[kind, 1 + _choice(random, self.config.sentences)]
-        whole_chunks = random.random() >= self.config.off_grid
-        length = windows.length(random, self.chunk_seconds if whole_chunks else GRID)
-        rows = windows.fitting(random, length, shape.count(length))
+    @property
+    def kinds(self) -> Sequence[float]:
+        """Share of each kind of example with each number of sentences."""
+        return list(self._shares.values())
+
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        """List the rows of the possible positions and their durations; see ``Sampler``.
+
+        Durations of whole chunks are one group, other durations the other group.
+        """
+        name, count = list(self._shares)[kind]
+        windows = self._windows[name, count]
+        first = random.integers(count, size=len(self.talks))  # first sentence of each talk's runs
+        runs = (windows.places[:, 1] - first[windows.places[:, 0]]) % count == 0
+        rows = np.flatnonzero(runs) if runs.any() else np.arange(len(windows.places))
+        on_grid = random.random(len(rows)) >= self.config.off_grid
+        units = np.where(on_grid, self.chunk_seconds, GRID)
+        seconds = windows.lengths(rows, units, random)
+        return Pass(np.stack([rows, seconds], axis=1), seconds, on_grid.astype(int))
+
+    def examples(
+        self, kind: int, places: np.ndarray, random: np.random.Generator
+    ) -> list[SpeechChainOfThought]:
+        """Make examples with random starts; see ``Sampler``.
+
+        An example takes the median duration of the batch if its position allows it, because
+        encoders that do not mask padding encode audio of one length at a time.
+        """
+        name, count = list(self._shares)[kind]
+        windows = self._windows[name, count]
+        rows, lengths = places[:, 0].astype(int), places[:, 1]
+        common = np.sort(lengths)[len(lengths) // 2]
+        fits = (windows.shortest[rows] <= common + CLOSE) & (
+            common <= windows.longest[rows] + CLOSE
+        )
+        lengths = np.where(fits, common, lengths)
         return [
-            self._example(random, kind, windows.places[row], windows.bounds[row], length)
-            for row in rows
+            self._example(random, name, windows.places[row], windows.bounds[row], float(length))
+            for row, length in zip(rows, lengths, strict=True)
         ]
 
     def _example(
@@ -341,27 +385,25 @@ class _Windows:
         kept = shortest <= longest + CLOSE
         return _Windows(places[kept], bounds[kept], shortest[kept], longest[kept])
 
-    def length(self, random: np.random.Generator, unit: Seconds) -> Seconds:
-        """Draw a possible duration: a multiple of ``unit``, or of ``GRID`` if no multiple fits."""
-        row = random.integers(len(self.places))
-        for size in (unit, GRID):
-            min_count = math.ceil((self.shortest[row] - CLOSE) / size)
-            max_count = math.floor((self.longest[row] + CLOSE) / size)
-            if min_count <= max_count:
-                break
-        return float(size * random.integers(min_count, max_count + 1))
+    def lengths(
+        self, rows: np.ndarray, units: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """Draw a possible duration of each row, uniformly.
 
-    def fitting(self, random: np.random.Generator, length: Seconds, count: int) -> np.ndarray:
-        """Draw (count,) rows that can have a duration.
+        Args:
+            rows: (n,) rows of ``places``.
+            units: (n,) unit of which a duration is a multiple; ``GRID`` if no multiple fits.
+            random: Only source of randomness.
 
-        A row with fewer possible durations has a larger weight, so that all rows are drawn about
-        equally often over all durations.
+        Returns:
+            (n,) durations in seconds.
         """
-        rows = np.flatnonzero((self.shortest <= length + CLOSE) & (length <= self.longest + CLOSE))
-        weights = 1 / (GRID + self.longest[rows] - self.shortest[rows])
-        return random.choice(rows, size=count, p=weights / weights.sum())
-
-
-def _choice(random: np.random.Generator, shares: Sequence[float]) -> int:
-    """Draw an index with probabilities proportional to ``shares``."""
-    return int(random.choice(len(shares), p=np.array(shares) / np.sum(shares)))
+        least = np.ceil((self.shortest[rows] - CLOSE) / units)
+        most = np.floor((self.longest[rows] + CLOSE) / units)
+        units = np.where(least <= most, units, GRID)
+        least = np.ceil((self.shortest[rows] - CLOSE) / units)
+        most = np.floor((self.longest[rows] + CLOSE) / units)
+        lengths: np.ndarray = units * random.integers(
+            least.astype(int), most.astype(int), endpoint=True
+        )
+        return lengths

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.data.excerpts import ALIKE, Excerpt
-from zoo.data.sampling import BatchShape, Sampler, Sampling
+from zoo.data.excerpts import Excerpt
+from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
 from zoo.data.talks import Segment, Talk, Word
 from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError, check_numbers
@@ -37,6 +37,11 @@ class Clip:
     words: tuple[Word, ...]
     phonemes: tuple[Word, ...]
     voice: str
+
+    @property
+    def seconds(self) -> Seconds:
+        """Duration of the target speech in seconds."""
+        return len(self.samples) / SAMPLE_RATE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +92,12 @@ class ClipConfig(Sampling):
                 raise ZooError(f"{name} of clips is two whole numbers, least and most, not {span}.")
 
     def sampler(
-        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        *,
+        target: Language,
+        chunk_seconds: Seconds,
+        stretches: Stretches = Stretches(),  # noqa: B008 (frozen)
     ) -> "Clips":
         """Clips of these talks. Raises ZooError as ``Clips`` does."""
         return Clips(talks, target, self)
@@ -120,8 +130,7 @@ class Clips(Sampler):
         self.excerpts, lines = _drawn(talks, language, config)
         self._voices = [line.voice for line in lines]
         self._utterances = spoken(lines, cache=cache)
-        self._order = np.argsort(self._utterances.samples, kind="stable")
-        self._seconds = self._utterances.samples[self._order] / SAMPLE_RATE  # shortest first
+        self._seconds = self._utterances.samples / SAMPLE_RATE
 
     def __len__(self) -> int:
         return len(self.excerpts)
@@ -139,18 +148,19 @@ class Clips(Sampler):
         """Seconds of target speech in total."""
         return float(self._seconds.sum())
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Clip]:
-        """Draw clips of about equal durations of target speech; see ``Sampler``.
+    @property
+    def kinds(self) -> Sequence[float]:
+        """All clips are of one kind."""
+        return [1.0]
 
-        A duration is drawn with a probability proportional to it, and a batch of long clips has
-        fewer clips. All clips are therefore drawn equally often.
-        """
-        ends = np.cumsum(self._seconds)
-        place = np.searchsorted(ends, random.uniform(0, ends[-1]), side="right")
-        length = self._seconds[place.clip(0, len(self) - 1)]
-        low, high = np.searchsorted(self._seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
-        drawn = random.integers(low, max(high, low + 1), size=shape.count(length))
-        return [self[int(self._order[index])] for index in drawn]
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        """List all clips by their indices; see ``Sampler``."""
+        indices = np.arange(len(self))
+        return Pass(indices, self._seconds, np.zeros_like(indices))
+
+    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Clip]:
+        """Return clips by their indices; see ``Sampler``."""
+        return [self[index] for index in places.tolist()]
 
 
 def _drawn(

@@ -1,6 +1,6 @@
 """Excerpts of talks for offline models: whole sentences, and sentences cut as in streaming.
 
-Drawing is a pure function of a random generator.
+Passes and excerpts are pure functions of a random generator.
 """
 
 import math
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from zoo import audio
-from zoo.data.sampling import BatchShape, Sampler, Sampling, TalkEncoder, TalkFrames
+from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
 from zoo.errors import ZooError, check_numbers
@@ -21,7 +21,6 @@ from zoo.types import SAMPLE_RATE, Seconds
 
 SHORTEST: Seconds = 0.08  # minimum duration of an excerpt
 GIVEN = 2  # number of target words in the forced prefix after a cut start
-ALIKE = 0.1  # maximum difference of the lengths in a batch, as a share of the length
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,11 @@ class Excerpt:
     frames: Tensor | None = field(default=None, compare=False, repr=False)
 
     @property
+    def seconds(self) -> Seconds:
+        """Duration of the audio in seconds."""
+        return self.end - self.start
+
+    @property
     def text(self) -> str:
         """The translation."""
         return self.language.join(self.target)
@@ -64,7 +68,7 @@ class Excerpt:
     def samples(self) -> Tensor:
         """Audio (n,), n >= 1."""
         return audio.load(
-            self.talk.file, start=self.talk.offset + self.start, duration=self.end - self.start
+            self.talk.file, start=self.talk.offset + self.start, duration=self.seconds
         )
 
 
@@ -75,7 +79,7 @@ class ExcerptConfig(Sampling):
     Attributes:
         max_seconds: maximum duration of consecutive sentences, in seconds.
         single: share of the batches with one sentence per excerpt. The excerpts of the other
-            batches have consecutive sentences, with uniformly distributed durations.
+            batches have consecutive sentences; durations have about equal shares of the audio.
         margin: maximum silence before the first and after the last sentence, in seconds.
         tight: share of the starts and ends without silence, like those of reference segments.
         cut_starts: share of excerpts that begin inside the first sentence. The target begins at a
@@ -110,14 +114,22 @@ class ExcerptConfig(Sampling):
         check_numbers(owner, above=0, max_seconds=self.max_seconds)
 
     def sampler(
-        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        *,
+        target: Language,
+        chunk_seconds: Seconds,
+        stretches: Stretches = Stretches(),  # noqa: B008 (frozen)
     ) -> "Excerpts":
         """Excerpts of these talks. Raises ZooError as ``Excerpts`` does."""
         return Excerpts(talks, target, self)
 
 
 class Excerpts(Sampler):
-    """Draws excerpts.
+    """Makes excerpts.
+
+    A pass over single sentences has each sentence once. A pass over runs divides each talk into
+    runs of consecutive sentences of random durations, so that each sentence is in one run.
 
     Args:
         talks: talks with word times and word alignments.
@@ -135,9 +147,16 @@ class Excerpts(Sampler):
         for segment in (segment for talk in self.talks for segment in talk.segments):
             # raises ZooError for a segment without word times, alignment or translation
             emission_times(segment, language.code)
-        self._singles = _spans(self.talks, 0.0)
-        self._spans = _spans(self.talks, config.max_seconds)
+        if not self.talks:
+            raise ZooError("The training talks have no segments to take excerpts of.")
+        shares = {True: config.single, False: 1 - config.single}  # by whether sentences are single
+        self._shares = {single: share for single, share in shares.items() if share > 0}
         self._encoded: TalkFrames | None = None
+
+    @property
+    def kinds(self) -> Sequence[float]:
+        """Shares of single sentences and of runs; a kind without a share is absent."""
+        return list(self._shares.values())
 
     def encode(
         self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
@@ -145,17 +164,29 @@ class Excerpts(Sampler):
         """Encode the talks; later excerpts contain the encoder frames that they overlap."""
         self._encoded = encoder.encode_talks(self.talks, multipliers=multipliers, device=device)
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[Excerpt]:
-        """Draw excerpts of about equal durations; see ``Sampler``."""
-        if random.random() < self.config.single:
-            spans, length = self._singles, random.choice(self._singles.seconds)
-        else:
-            spans = self._spans
-            wanted = random.uniform(spans.seconds[0], spans.seconds[-1])
-            length = spans.seconds[np.searchsorted(spans.seconds, wanted)]
-        low, high = np.searchsorted(spans.seconds, [length * (1 - ALIKE), length * (1 + ALIKE)])
-        drawn = random.integers(low, high, size=shape.count(length))
-        excerpts = [self._excerpt(random, *spans.places[span].tolist()) for span in drawn]
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        """List talk, first and last sentence of the excerpts of one pass; see ``Sampler``."""
+        single = list(self._shares)[kind]
+        shortest = min(segment.duration for talk in self.talks for segment in talk.segments)
+        longest = max(self.config.max_seconds, shortest)
+        places: list[tuple[int, int, int]] = []
+        seconds: list[Seconds] = []
+        for index, talk in enumerate(self.talks):
+            segments = talk.segments
+            first = 0
+            while first < len(segments):
+                last = first
+                if not single:
+                    wanted = math.exp(random.uniform(math.log(shortest), math.log(longest)))
+                    last = _last(segments, first, wanted, longest)
+                places.append((index, first, last))
+                seconds.append(segments[last].end - segments[first].offset)
+                first = last + 1
+        return Pass(np.array(places), np.array(seconds), np.zeros(len(places), dtype=int))
+
+    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> list[Excerpt]:
+        """Make excerpts with random starts and ends; see ``Sampler``."""
+        excerpts = [self._excerpt(random, *place) for place in places.tolist()]
         if self._encoded is None:
             return excerpts
         return [self._with_frames(excerpt) for excerpt in excerpts]
@@ -244,31 +275,20 @@ def _spans_of(segment: Segment, code: str) -> list[tuple[Seconds, Seconds] | Non
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
-    """Runs of consecutive segments, sorted by duration.
+def _last(segments: Sequence[Segment], first: int, wanted: Seconds, longest: Seconds) -> int:
+    """Return the last sentence of the run from ``first`` on with the duration nearest to a wish.
 
-    Attributes:
-        places: (n, 3) index of the talk, of the first segment and of the last segment.
-        seconds: (n,) durations, in ascending order.
+    Args:
+        segments: Sentences of a talk.
+        first: Index of the first sentence of the run.
+        wanted: Wanted duration in seconds.
+        longest: Maximum duration of a run of several sentences, in seconds.
     """
-
-    places: np.ndarray
-    seconds: np.ndarray
-
-
-def _spans(talks: Sequence[Talk], longest: Seconds) -> _Spans:
-    """Return all runs of segments of at most ``longest`` seconds, and all single segments."""
-    found: list[tuple[float, int, int, int]] = []
-    for index, talk in enumerate(talks):
-        for first, begin in enumerate(talk.segments):
-            for last, segment in enumerate(talk.segments[first:], start=first):
-                if last > first and segment.end - begin.offset > longest:
-                    break
-                found.append((segment.end - begin.offset, index, first, last))
-    if not found:
-        raise ZooError("The training talks have no segments to take excerpts of.")
-    found.sort()
-    return _Spans(
-        np.array([place for _, *place in found]), np.array([seconds for seconds, *_ in found])
-    )
+    start = segments[first].offset
+    last = first
+    for place in range(first + 1, len(segments)):
+        duration = segments[place].end - start
+        if duration > longest or abs(duration - wanted) > abs(segments[last].end - start - wanted):
+            break
+        last = place
+    return last

@@ -1,6 +1,6 @@
 """Robust segments (InfiniSST, section 3.3): parts of whole talks for training, pauses included."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from zoo import audio
-from zoo.data.sampling import BatchShape, Sampler, Sampling, TalkEncoder, TalkFrames
+from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import chunked_words
 from zoo.data.views import sentences
-from zoo.errors import check_numbers
+from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Samples, Seconds
 
@@ -48,6 +48,11 @@ class RobustSegment:
     def chunk_samples(self) -> Samples:
         """Samples per chunk."""
         return round(self.chunk_seconds * SAMPLE_RATE)
+
+    @property
+    def seconds(self) -> Seconds:
+        """Duration of the chunks in seconds."""
+        return self.chunks * self.chunk_seconds
 
     def samples(self) -> Tensor:
         """Return the audio (chunks x chunk_samples,), zero-padded after the end of the talk."""
@@ -95,49 +100,78 @@ class RobustSegmentConfig(Sampling):
         check_numbers(type(self).__name__, least=0, most=1, utterances=self.utterances)
 
     def sampler(
-        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        *,
+        target: Language,
+        chunk_seconds: Seconds,
+        stretches: Stretches = Stretches(),  # noqa: B008 (frozen)
     ) -> "RobustSegmentSampler":
         """Return a sampler of the robust segments of talks; see ``Sampling``."""
-        return RobustSegmentSampler(talks, self, chunk_seconds=chunk_seconds)
+        return RobustSegmentSampler(talks, self, chunk_seconds=chunk_seconds, stretches=stretches)
 
 
 class RobustSegmentSampler(Sampler):
-    """Draws batches of robust segments or of single utterances.
+    """Makes batches of robust segments or of single utterances.
+
+    A pass over robust segments divides each talk into stretches of random lengths from a random
+    start on. A pass over utterances has each utterance once.
 
     Args:
         talks: Training talks.
         config: Options of the sampler.
         chunk_seconds: Duration of one chunk in seconds.
+        stretches: Lengths and multipliers of the segments.
     """
 
     def __init__(
-        self, talks: Sequence[Talk], config: RobustSegmentConfig, *, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        config: RobustSegmentConfig,
+        *,
+        chunk_seconds: Seconds,
+        stretches: Stretches,
     ) -> None:
-        self.share = 1 - config.utterances
-        self.kinds: dict[bool, RobustSegments] = {}  # by whether segments are robust
-        for robust, share in ((True, self.share), (False, config.utterances)):
-            if share > 0:
-                self.kinds[robust] = RobustSegments(
-                    talks, chunk_seconds=chunk_seconds, robust=robust, on_grid=config.encoded
-                )
-        self._encoded: dict[bool, TalkFrames] = {}
+        shares = {True: 1 - config.utterances, False: config.utterances}
+        self._shares = {robust: share for robust, share in shares.items() if share > 0}
+        self._segments = [
+            RobustSegments(
+                talks,
+                chunk_seconds=chunk_seconds,
+                stretches=stretches,
+                robust=robust,
+                on_grid=config.encoded,
+            )
+            for robust in self._shares
+        ]
+        self._encoded: list[TalkFrames] = []
+
+    @property
+    def kinds(self) -> Sequence[float]:
+        """Shares of robust segments and of single utterances; a kind without a share is absent."""
+        return list(self._shares.values())
 
     def encode(
         self, encoder: TalkEncoder, *, multipliers: Collection[int], device: torch.device
     ) -> None:
-        """Encode the talks of each kind of segment that is drawn; see ``Sampler``."""
-        self._encoded = {
-            robust: encoder.encode_talks(kind.talks, multipliers=multipliers, device=device)
-            for robust, kind in self.kinds.items()
-        }
+        """Encode the talks of each kind of segment; see ``Sampler``."""
+        self._encoded = [
+            encoder.encode_talks(segments.talks, multipliers=multipliers, device=device)
+            for segments in self._segments
+        ]
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[RobustSegment]:
-        """Draw segments of one kind; ``shape.choice`` selects the same kind on all ranks."""
-        robust = shape.choice < self.share
-        segments = self.kinds[robust].batch(random, shape)
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        """List the segments of one pass, grouped by multiplier; see ``Sampler``."""
+        return self._segments[kind].plan(random)
+
+    def examples(
+        self, kind: int, places: np.ndarray, random: np.random.Generator
+    ) -> list[RobustSegment]:
+        """Make segments; see ``Sampler``."""
+        segments = [self._segments[kind].segment(place) for place in places]
         if not self._encoded:
             return segments
-        return [replace(one, frames=_frames(one, self._encoded[robust])) for one in segments]
+        return [replace(one, frames=_frames(one, self._encoded[kind])) for one in segments]
 
 
 def _frames(segment: RobustSegment, encoded: TalkFrames) -> Tensor:
@@ -149,18 +183,20 @@ def _frames(segment: RobustSegment, encoded: TalkFrames) -> Tensor:
 
 
 class RobustSegments:
-    """Draws segments of one kind.
-
-    If the drawn start lies inside an utterance, the segment starts just before that utterance.
+    """Lists and makes segments of one kind.
 
     Attributes:
         talks: Talks with utterances. If ``robust`` is False, each utterance is a talk.
         chunk_seconds: Duration of one chunk in seconds.
+        stretches: Lengths and multipliers of the segments.
         robust: Whether segments are robust segments. If False, each segment is a single utterance
             with the duration of the utterance (InfiniSST, Table 2).
         on_grid: Whether segments have whole encoder blocks, counted from the start of the talk, so
             that a frozen encoder can run over the talk once. The block in which an utterance begins
             may then begin with the end of the previous utterance.
+
+    Raises:
+        ZooError: No talk has an utterance.
     """
 
     def __init__(
@@ -168,96 +204,117 @@ class RobustSegments:
         talks: Sequence[Talk],
         *,
         chunk_seconds: Seconds,
+        stretches: Stretches = Stretches(),  # noqa: B008 (frozen)
         robust: bool = True,
         on_grid: bool = False,
     ) -> None:
         self.talks = [talk for talk in talks if talk.segments] if robust else sentences(talks)
+        if not self.talks:
+            raise ZooError("The training talks have no segments to train on.")
         self.chunk_seconds = chunk_seconds
+        self.stretches = stretches
         self.robust = robust
         self.on_grid = on_grid
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> list[RobustSegment]:
-        """Draw segments of ``shape.chunks`` chunks, or utterances of the same total duration."""
-        drawn: list[RobustSegment] = []
-        chunks_left = shape.chunks * shape.count(shape.chunks * self.chunk_seconds)
-        while chunks_left > 0:
-            drawn.append(self.draw(random, shape.chunks, shape.multiplier))
-            # a robust segment at the end of a talk may be shorter and counts in full
-            chunks_left -= shape.chunks if self.robust else drawn[-1].chunks
-        return drawn
+    def plan(self, random: np.random.Generator) -> Pass:
+        """List the segments of one pass, as talk, start in seconds, chunks and multiplier."""
+        places: list[tuple[int, Seconds, int, int]] = []
+        for index, talk in enumerate(self.talks):
+            for start, chunks, multiplier in self._stretches(talk, random):
+                places.append((index, start, chunks, multiplier))
+        table = np.array(places)
+        return Pass(table, seconds=table[:, 2] * self.chunk_seconds, groups=table[:, 3].astype(int))
 
-    def draw(self, random: np.random.Generator, chunks: int, multiplier: int = 1) -> RobustSegment:
-        """Draw a segment that starts anywhere in any talk with equal chance.
+    def _stretches(
+        self, talk: Talk, random: np.random.Generator
+    ) -> Iterator[tuple[Seconds, int, int]]:
+        """Divide a talk into stretches; yield start in seconds, chunks and multiplier of each.
 
-        On the grid, and for a single utterance, the segment has whole encoder blocks and may be
-        shorter than ``chunks``.
+        The first stretch begins at a random time before the talk and is moved to the start of the
+        talk. The last stretch is moved so that at least its first half is within the talk. A
+        stretch that begins inside an utterance is moved to the start of the utterance, and the next
+        one follows it. Thus an utterance that is longer than a stretch is cut at its end.
+        """
+        chunks, multiplier = self.stretches.draw(random)
+        if not self.robust:
+            yield 0.0, min(chunks, self._chunks_of(talk, multiplier)), multiplier
+            return
+
+        begin = -random.uniform(0, chunks * self.chunk_seconds)
+        reached = 0.0  # end of the stretches so far
+        while begin < talk.duration:
+            seconds = chunks * self.chunk_seconds
+            if self.on_grid:
+                chunks = min(chunks, self._chunks_of(talk, multiplier))
+                latest = (self._chunks_of(talk, multiplier) - chunks) * self.chunk_seconds
+                wanted = min(max(0.0, begin), latest)
+                start = self._block_before(talk, wanted, multiplier * self.chunk_seconds)
+            else:
+                wanted = min(max(0.0, begin), max(0.0, talk.duration - 0.5 * seconds))
+                start = self._utterance_before(talk, wanted, lead=random.uniform(0, LEAD))
+            end = start + chunks * self.chunk_seconds
+            if end > reached:
+                yield start, chunks, multiplier
+                begin += seconds - (wanted - start)
+                reached = end
+            elif begin < reached:  # no further audio
+                begin = reached
+            else:  # the middle of an utterance that is longer than the stretch
+                begin += seconds
+            chunks, multiplier = self.stretches.draw(random)
+
+    @staticmethod
+    def _utterance_before(talk: Talk, start: Seconds, *, lead: Seconds) -> Seconds:
+        """Return ``start``, or a time before the utterance around ``start``.
 
         Args:
-            random: Only source of randomness.
-            chunks: Length of the segment in chunks.
-            multiplier: Latency multiplier m: an encoder block has m chunks.
+            talk: Talk of the segment.
+            start: Seconds from the start of the talk.
+            lead: Maximum silence before the utterance, in seconds.
         """
-        talk = self.talks[random.integers(len(self.talks))]
-        if not self.robust:
-            return self._blocks(talk, 0, -(-chunks // multiplier), multiplier)
-        if self.on_grid:
-            return self._on_grid(talk, random, chunks // multiplier, multiplier)
-        start = random.uniform(0, max(0.0, talk.duration - 0.5 * chunks * self.chunk_seconds))
-        lead = random.uniform(0, LEAD)
-        return self.at(talk, start, chunks, lead=lead, multiplier=multiplier)
+        before = 0.0
+        for segment in talk.segments:
+            if segment.offset < start < segment.end:
+                return max(before, segment.offset - lead, 0.0)
+            before = segment.end
+        return start
 
-    def at(
-        self,
-        talk: Talk,
-        start: Seconds,
-        chunks: int,
-        *,
-        lead: Seconds = 0.0,
-        multiplier: int = 1,
-    ) -> RobustSegment:
-        """Return the segment at ``start``, or before the utterance around ``start``.
+    @staticmethod
+    def _block_before(talk: Talk, start: Seconds, block: Seconds) -> Seconds:
+        """Return the start of the encoder block around ``start``.
+
+        If it is inside an utterance, return the start of the block in which the utterance begins.
+        """
+        first = int(start / block)
+        for segment in talk.segments:
+            if segment.offset < first * block < segment.end:
+                first = int(segment.offset / block)
+                break
+        return first * block
+
+    def segment(self, place: np.ndarray) -> RobustSegment:
+        """Make a segment from a (4,) row of ``Pass.places``."""
+        index, start, chunks, multiplier = place.tolist()
+        return self.at(self.talks[int(index)], start, int(chunks), multiplier=int(multiplier))
+
+    def at(self, talk: Talk, start: Seconds, chunks: int, *, multiplier: int = 1) -> RobustSegment:
+        """Return the segment at ``start``.
 
         Args:
             talk: Talk of the segment.
             start: Seconds from the start of the talk.
             chunks: Length of the segment in chunks.
-            lead: Maximum silence before the utterance around ``start``, in seconds.
             multiplier: Latency multiplier m of the segment.
         """
-        before = 0.0
-        for segment in talk.segments:
-            if segment.offset < start < segment.end:
-                start = max(before, segment.offset - lead, 0.0)
-                break
-            before = segment.end
-        return self._segment(talk, start, chunks, multiplier)
-
-    def _on_grid(
-        self, talk: Talk, random: np.random.Generator, blocks: int, multiplier: int
-    ) -> RobustSegment:
-        """Draw a segment of at most ``blocks`` whole encoder blocks of a talk."""
-        block = multiplier * self.chunk_seconds
-        first = int(
-            random.integers(max(1, blocks_of(talk, round(block * SAMPLE_RATE)) - blocks + 1))
-        )
-        for segment in talk.segments:
-            if segment.offset < first * block < segment.end:
-                first = int(segment.offset / block)
-                break
-        return self._blocks(talk, first, blocks, multiplier)
-
-    def _blocks(self, talk: Talk, first: int, blocks: int, multiplier: int) -> RobustSegment:
-        """Return at most ``blocks`` encoder blocks from block ``first``; the last may be padded."""
-        block = multiplier * self.chunk_seconds
-        blocks = min(blocks, blocks_of(talk, round(block * SAMPLE_RATE)) - first)
-        return self._segment(talk, first * block, blocks * multiplier, multiplier)
-
-    def _segment(self, talk: Talk, start: Seconds, chunks: int, multiplier: int) -> RobustSegment:
         end = start + chunks * self.chunk_seconds
         touched = tuple(
             segment for segment in talk.segments if segment.end > start and segment.offset < end
         )
         return RobustSegment(talk, start, chunks, self.chunk_seconds, touched, multiplier)
+
+    def _chunks_of(self, talk: Talk, multiplier: int) -> int:
+        """Return the number of chunks of a talk in whole encoder blocks; the last may be padded."""
+        return multiplier * blocks_of(talk, round(multiplier * self.chunk_seconds * SAMPLE_RATE))
 
 
 def blocks_of(talk: Talk, block: Samples) -> int:

@@ -1,9 +1,9 @@
-"""Interfaces that draw training examples from talks: batch shapes, samplers and sampler options."""
+"""Interfaces that make training examples from talks: passes, samplers and sampler options."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,31 +14,49 @@ from zoo.languages import Language
 from zoo.types import Frames, Samples, Seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchShape:
-    """Size of one batch; all ranks of a training step have the same shape.
-
-    A robust segment (section 3.3 of the InfiniSST paper) is an example of consecutive audio chunks
-    of a whole talk, silence included.
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Lengths of the parts that a talk is divided into (InfiniSST, section 3.3).
 
     Attributes:
-        seconds: Total audio of the batch, in seconds.
-        examples: Maximum number of examples in the batch. None sets no maximum.
-        chunks: Length of each robust segment, in chunks of the system.
-        multiplier: Latency multiplier m of the batch, a divisor of ``chunks``.
-        choice: Random number, uniform in [0, 1), that selects the kind of the examples.
+        chunks: Lengths in chunks. All lengths have equal shares of the audio; a repeated length has
+            a larger share.
+        multipliers: Latency multipliers m, drawn uniformly. A multiplier above the drawn length is
+            lowered to the length, and the length is lowered to a multiple of the multiplier.
     """
 
-    seconds: Seconds
-    examples: int | None = None
-    chunks: int = 1
-    multiplier: int = 1
-    choice: float = 0.0
+    chunks: Sequence[int] = (1,)
+    multipliers: Sequence[int] = (1,)
 
-    def count(self, length: Seconds) -> int:
-        """Return the number of examples of ``length`` seconds in the batch, at least 1."""
-        count = max(1, round(self.seconds / length))
-        return count if self.examples is None else min(count, self.examples)
+    def draw(self, random: np.random.Generator) -> tuple[int, int]:
+        """Draw a length in chunks and its multiplier."""
+        weights = 1 / np.array(self.chunks)  # equal shares of the audio
+        chunks = int(random.choice(list(self.chunks), p=weights / weights.sum()))
+        multiplier = min(int(random.choice(list(self.multipliers))), chunks)
+        return chunks - chunks % multiplier, multiplier
+
+    @property
+    def possible_multipliers(self) -> set[int]:
+        """All latency multipliers that ``draw`` may return."""
+        return {min(m, chunks) for m in self.multipliers for chunks in self.chunks}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass over the talks: every example of a kind, once.
+
+    Attributes:
+        places: (n, ...) array with one row per example, from which the sampler makes the example.
+        seconds: (n,) durations of the examples. A batch has examples of similar durations.
+        groups: (n,) integers. The examples of one batch are of one group.
+    """
+
+    places: np.ndarray
+    seconds: np.ndarray
+    groups: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 class TalkFrames(Protocol):
@@ -87,16 +105,44 @@ class TalkEncoder(Protocol):
         """
 
 
+class Example(Protocol):
+    """One example of a training batch."""
+
+    @property
+    def seconds(self) -> Seconds:
+        """Duration of the audio of the example, in seconds."""
+
+
 class Sampler(ABC):
-    """Draws the examples of a batch from talks."""
+    """Lists the examples of each pass over the talks, and makes them.
+
+    A sampler has one or more kinds of examples. All examples of a batch are of one kind.
+    """
+
+    @property
+    @abstractmethod
+    def kinds(self) -> Sequence[float]:
+        """Share of the steps of each kind; at least one kind. The shares add up to 1."""
 
     @abstractmethod
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> Sequence[Any]:
-        """Draw the examples of one batch.
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        """List the examples of one pass, at least one.
 
         Args:
-            random: Only source of randomness; equal generators give equal examples.
-            shape: Size of the batch.
+            kind: Index in ``kinds``.
+            random: Only source of randomness; equal generators give equal passes.
+        """
+
+    @abstractmethod
+    def examples(
+        self, kind: int, places: np.ndarray, random: np.random.Generator
+    ) -> Sequence[Example]:
+        """Make the examples of one batch.
+
+        Args:
+            kind: Index in ``kinds``.
+            places: (m, ...) rows of ``Pass.places``, of examples of one group.
+            random: Only source of randomness, such as the silence before an example.
         """
 
     def encode(
@@ -126,7 +172,12 @@ class Sampling(ABC):
 
     @abstractmethod
     def sampler(
-        self, talks: Sequence[Talk], *, target: Language, chunk_seconds: Seconds
+        self,
+        talks: Sequence[Talk],
+        *,
+        target: Language,
+        chunk_seconds: Seconds,
+        stretches: Stretches = Stretches(),
     ) -> Sampler:
         """Create a sampler with these options.
 
@@ -134,6 +185,7 @@ class Sampling(ABC):
             talks: Training talks.
             target: Language of the translations.
             chunk_seconds: Duration of one audio chunk of the streaming system, in seconds.
+            stretches: Lengths and latency multipliers of robust segments.
 
         Raises:
             ZooError: A talk lacks labels that the examples need, such as word times.

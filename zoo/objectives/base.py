@@ -49,8 +49,16 @@ class Objective(nn.Module, ABC):
             examples: Examples of the stage's sampler.
 
         Returns:
-            A batch that has a method ``to(device)``.
+            A batch: a tensor or a dataclass, list or dictionary with tensors.
         """
+
+    def tokens(self, batch: Any) -> int:
+        """Return the number of positions over which ``loss`` of ``losses`` is the mean.
+
+        The training weights the batches of a step by this number. By default a batch has an
+        attribute ``labels``, and all its labels of at least 0 count.
+        """
+        return int((batch.labels >= 0).sum())
 
     @abstractmethod
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:

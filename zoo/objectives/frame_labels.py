@@ -141,6 +141,10 @@ class FrameLabels(Objective):
             multiplier=examples[0].multiplier,
         )
 
+    def tokens(self, batch: FrameBatch) -> int:
+        """Return the number of label frames."""
+        return batch.phonemes.numel()
+
     def losses(self, backbone: Backbone, batch: FrameBatch) -> dict[str, Tensor]:
         """Compute the losses of a batch.
 

@@ -1,56 +1,122 @@
 """Training batches as a pure function of seed, step and rank, equal in a resumed run."""
 
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Self
 
 import lightning
-import numpy as np
 import torch
 import torch.utils.data
+from lightning_utilities.core.apply_func import apply_to_collection
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from zoo.data.sampling import Sampler
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
+from zoo.training.schedule import Schedule
+from zoo.types import Seconds
+
+
+@dataclass(slots=True)
+class TrainingBatch:
+    """Batch of one rank, and what its loss and the throughput are computed from.
+
+    Attributes:
+        content: Batch of the objective.
+        tokens: Number of positions over which the loss of the batch is the mean. 0 for a batch that
+            does not count; see ``Schedule.counts``.
+        examples: Number of examples.
+        seconds: Duration of the audio, in seconds.
+        step_tokens: Tokens of all batches of this rank in the step.
+    """
+
+    content: Any
+    tokens: int
+    examples: int
+    seconds: Seconds
+    step_tokens: int = 0
+
+    def pin_memory(self) -> Self:
+        """Copy the tensors of the batch to pinned memory, for a DataLoader with ``pin_memory``."""
+        self.content = apply_to_collection(self.content, Tensor, Tensor.pin_memory)
+        return self
 
 
 @dataclass(eq=False)
-class StepBatches(Dataset[Any]):
-    """Data set whose item ``step`` is the whole batch of that global step.
-
-    With several parts per step, item ``step * parts + part`` is one part of the batch of a step.
+class StepBatches(Dataset[TrainingBatch]):
+    """Data set whose item ``step * parts + part`` is one batch of this rank in a global step.
 
     Args:
-        samplers: Samplers that draw the examples, by name of the stage.
+        schedules: Schedules of the stages, by name of the stage.
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
-        seed: Seed of the training.
         rank: Global rank of this process.
-        parts: Number of batches whose gradients are accumulated in a step. Two parts on one rank
-            equal one part on each of two ranks.
+        parts: Number of batches whose gradients are accumulated in a step. Two batches on one rank
+            equal one batch on each of two ranks.
     """
 
-    samplers: Mapping[str, Sampler]
+    schedules: Mapping[str, Schedule]
     curriculum: Curriculum
     objectives: Mapping[str, Objective]
-    seed: int
     rank: int
     parts: int = 1
 
-    def __getitem__(self, item: int) -> Any:
-        step, part = divmod(item, self.parts)
-        stage, _ = self.curriculum.at(step)
+    def __getitem__(self, item: int) -> TrainingBatch:
+        global_step, part = divmod(item, self.parts)
+        stage, step = self.curriculum.at(global_step)
+        return training_batch(
+            self.schedules[stage.name],
+            self.objectives[stage.objective],
+            step,
+            self.rank * self.parts + part,
+        )
 
-        # The shape is equal on all ranks, the examples differ. NumPy ignores zeros at the end of a
-        # list of seeds, so batches are counted from 1: [seed, step, 0] would equal [seed, step].
-        shape = stage.shape(np.random.default_rng([self.seed, step]))
-        batch_number = self.rank * self.parts + part + 1
-        random = np.random.default_rng([self.seed, step, batch_number])
 
-        examples = self.samplers[stage.name].batch(random, shape)
-        return self.objectives[stage.objective].batch(examples)
+def training_batch(schedule: Schedule, objective: Objective, step: int, part: int) -> TrainingBatch:
+    """Return batch ``part`` of a step of a stage.
+
+    Args:
+        schedule: Schedule of the stage.
+        objective: Objective of the stage.
+        step: Step within the stage.
+        part: Index of the batch among the batches of all ranks in the step.
+    """
+    examples = schedule.examples(step, part)
+    content = objective.batch(examples)
+    return TrainingBatch(
+        content,
+        tokens=objective.tokens(content) if schedule.counts(step, part) else 0,
+        examples=len(examples),
+        seconds=sum(example.seconds for example in examples),
+    )
+
+
+def schedules(
+    samplers: Mapping[str, Sampler], curriculum: Curriculum, *, seed: int, parts: int
+) -> dict[str, Schedule]:
+    """Return the schedules of the stages that have a sampler, by name of the stage.
+
+    Args:
+        samplers: Samplers of the examples, by name of the stage.
+        curriculum: Stages of the training.
+        seed: Seed of the training.
+        parts: Number of batches per step, over all ranks.
+
+    Raises:
+        ZooError: ``examples`` of a stage is not divisible by ``parts``.
+    """
+    stages = enumerate(curriculum.shared(parts).stages, start=1)
+    return {
+        stage.name: Schedule(
+            samplers[stage.name], stage.limits, steps=stage.steps, parts=parts, seed=[seed, number]
+        )
+        for number, stage in stages
+        if stage.name in samplers
+    }
 
 
 @dataclass(kw_only=True, eq=False)
@@ -74,11 +140,47 @@ class RemainingItems(torch.utils.data.Sampler[int]):
         return self.items
 
 
+class StepLoader:
+    """Loader that counts the tokens of the steps of one rank.
+
+    It loads all batches of a step before it yields the first, because the loss of each batch is
+    divided by the tokens of the step.
+
+    Args:
+        loader: Loader of the batches.
+        parts: Number of batches of this rank in a step.
+
+    Attributes:
+        waited: Seconds in which the training waited for batches.
+    """
+
+    def __init__(self, loader: DataLoader[TrainingBatch], parts: int) -> None:
+        self._loader = loader
+        self._parts = parts
+        self.waited: Seconds = 0.0
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        loaded = iter(self._loader)
+        while True:
+            start = time.perf_counter()
+            batches = list(islice(loaded, self._parts))
+            self.waited += time.perf_counter() - start
+            if not batches:
+                return
+            tokens = sum(batch.tokens for batch in batches)
+            for batch in batches:
+                batch.step_tokens = tokens
+                yield batch
+
+
 class TrainingData(lightning.LightningDataModule):
     """Data module of the batches from the Trainer's global step on.
 
     Args:
-        samplers: Samplers that draw the examples, by name of the stage.
+        samplers: Samplers of the examples, by name of the stage.
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
         seed: Seed of the training.
@@ -105,28 +207,35 @@ class TrainingData(lightning.LightningDataModule):
         """Return no loader: ``DevelopmentEvaluation`` streams talks at given optimizer steps."""
         return []
 
-    def train_dataloader(self) -> DataLoader[Any]:
+    def train_dataloader(self) -> StepLoader:
         """Return the loader of the batches from the Trainer's global step to the last step."""
         assert self.trainer is not None
-        rank, parts = self.trainer.global_rank, self.trainer.accumulate_grad_batches
-        curriculum = self._curriculum.shared(self.trainer.world_size * parts)
+        parts = self.trainer.accumulate_grad_batches
+        by_stage = schedules(
+            self._samplers,
+            self._curriculum,
+            seed=self._seed,
+            parts=self.trainer.world_size * parts,
+        )
         batches = StepBatches(
-            self._samplers, curriculum, self._objectives, seed=self._seed, rank=rank, parts=parts
+            by_stage, self._curriculum, self._objectives, self.trainer.global_rank, parts
         )
         items = RemainingItems(
             first=self.trainer.global_step * parts, items=self._curriculum.steps * parts
         )
-        return DataLoader(
+        loader = DataLoader(
             batches,
             batch_size=None,  # an item is a whole batch
             sampler=items,
             num_workers=self._workers,
+            pin_memory=self.trainer.strategy.root_device.type == "cuda",
             worker_init_fn=ignore_sigterm,
             prefetch_factor=4 if self._workers else None,
             # a DataLoader without a generator would draw a number from torch's global generator at
             # each start, so a resumed run would differ from an uninterrupted run
             generator=torch.Generator().manual_seed(self._seed),
         )
+        return StepLoader(loader, parts)
 
 
 def ignore_sigterm(worker: int) -> None:

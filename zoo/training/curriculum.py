@@ -1,7 +1,6 @@
-"""Curriculum of a training: stages, learning-rate schedules and batch shapes.
+"""Curriculum of a training: stages, learning-rate schedules and batch sizes.
 
-The stage and the learning rate depend only on the global step. The shape of a batch depends only on
-the random generator that the caller passes.
+The stage and the learning rate depend only on the global step.
 """
 
 import math
@@ -9,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
-from zoo.data.sampling import BatchShape, Sampling
+from zoo.data.sampling import Sampling, Stretches
 from zoo.errors import ZooError, check_numbers
+from zoo.training.schedule import Limits
 from zoo.types import Seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage of a training: objective, number of steps, learning rate and batch shapes.
+    """One stage of a training: objective, number of steps, learning rate and batch sizes.
 
     A robust segment (section 3.3 of the InfiniSST paper) is an example of consecutive audio chunks
     of a whole talk, silence included.
@@ -27,16 +25,16 @@ class Stage:
         objective: Name of the objective.
         steps: Number of optimizer steps.
         learning_rate: Peak learning rate.
-        batch_seconds: Total audio of a batch in seconds. For clips, the target speech counts.
+        batch_seconds: Maximum of the number of examples of a batch times their longest duration, in
+            seconds. For clips, the target speech counts. A step has one batch for each rank and
+            accumulation.
         trains: Names of the backbone parts to update; all other parts are frozen. None updates all
             parts.
         examples: Maximum number of examples in a step, divided among the batches of the step. None
             sets no maximum.
         sampling: Options of the sampler in this stage. None uses the options of the objective.
-        chunks: Lengths of robust segments, in chunks, to draw from uniformly. A repeated length is
-            drawn more often.
-        multipliers: Latency multipliers m to draw from uniformly. A multiplier above the drawn
-            length is lowered to the length.
+        chunks: Lengths of robust segments, in chunks; see ``Stretches``.
+        multipliers: Latency multipliers m of robust segments; see ``Stretches``.
         warmup_steps: Number of steps of the linear warm-up to the peak learning rate.
         schedule: Decay of the learning rate to zero after ``hold``; ``constant`` has no decay.
         hold: Share of the stage's steps, in [0, 1], before the decay begins.
@@ -80,23 +78,15 @@ class Stage:
             return warmup_factor * (1.0 - progress)
         return warmup_factor * (0.5 * (1.0 + math.cos(math.pi * progress)))
 
-    def shape(self, random: np.random.Generator) -> BatchShape:
-        """Draw the shape of one batch; all examples have the same length and multiplier."""
-        chunks = int(random.choice(list(self.chunks)))
-        multiplier = min(int(random.choice(list(self.multipliers))), chunks)
-
-        return BatchShape(
-            seconds=self.batch_seconds,
-            examples=self.examples,
-            chunks=chunks - chunks % multiplier,  # a multiple of the multiplier
-            multiplier=multiplier,
-            choice=random.random(),
-        )
+    @property
+    def limits(self) -> Limits:
+        """Size of one batch."""
+        return Limits(self.batch_seconds, self.examples)
 
     @property
-    def possible_multipliers(self) -> set[int]:
-        """All latency multipliers that ``shape`` may draw."""
-        return {min(m, chunks) for m in self.multipliers for chunks in self.chunks}
+    def stretches(self) -> Stretches:
+        """Lengths and latency multipliers of robust segments."""
+        return Stretches(tuple(self.chunks), tuple(self.multipliers))
 
 
 class Curriculum:
@@ -145,7 +135,9 @@ class Curriculum:
     @property
     def multipliers(self) -> set[int]:
         """All latency multipliers that a batch may have."""
-        return {m for stage in self.stages if stage.steps for m in stage.possible_multipliers}
+        return {
+            m for stage in self.stages if stage.steps for m in stage.stretches.possible_multipliers
+        }
 
     def at(self, step: int) -> tuple[Stage, int]:
         """Return the stage of a global step and the step within the stage.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
@@ -10,6 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
+from zoo.training.batches import TrainingBatch
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.optimizer import RestingAdamW
@@ -47,6 +49,8 @@ class Training(TrainingPlan):
         self.log_every_steps = log_every_steps
         self._restored: Restored | None = None  # parameters that checkpoints leave out
         self._stage: Stage | None = None  # stage for which parameters are frozen
+        self._step_tokens = torch.tensor(0.0)  # tokens of the current step, over all ranks
+        self._sums: dict[str, Tensor] = {}  # weighted losses of the current step on this rank
         # parameters by the names of the stages that train them, one group of the optimizer each
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
@@ -143,26 +147,58 @@ class Training(TrainingPlan):
             objective.requires_grad_(name == stage.objective)
 
     def loss(self, system: StreamingSystem, batch: Any, batch_idx: int) -> Tensor:
-        """Return the loss of a batch under the objective of the current stage."""
+        """Return the loss of a batch under the objective of the current stage.
+
+        The gradients of a step are those of the mean loss over all tokens of the step, on all ranks
+        and in all accumulated batches: the loss of a batch is weighted by its share of the tokens.
+        """
+        assert isinstance(batch, TrainingBatch)
         stage, _ = self.curriculum.at(system.global_step)
         objective = self.objectives[stage.objective]
         assert isinstance(objective, Objective)
-        losses = objective.losses(system.backbone, batch)
+        losses = objective.losses(system.backbone, batch.content)
+
+        parts = system.trainer.accumulate_grad_batches
+        part = batch_idx % parts
+        if part == 0:
+            tokens = torch.tensor(float(batch.step_tokens), device=system.device)
+            self._step_tokens = system.trainer.strategy.reduce(tokens, reduce_op="sum")
+        # the strategy takes the mean over the ranks, and Lightning the mean over the parts
+        batches = parts * system.trainer.world_size
+        weight = batches * batch.tokens / self._step_tokens.clamp(min=1.0)
         system.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
+        if system.global_step % self.log_every_steps == 0:
+            self._add(system, stage, losses, weight / parts, last=part == parts - 1)
+        return losses["loss"] * weight
 
-        starts_step = batch_idx % system.trainer.accumulate_grad_batches == 0
-        if starts_step and system.global_step % self.log_every_steps == 0:
-            self._log(
-                system,
-                {
-                    f"train/{stage.name}/{name}": float(value.detach())
-                    for name, value in losses.items()
-                },
-            )
-        return losses["loss"]
+    def _add(
+        self,
+        system: StreamingSystem,
+        stage: Stage,
+        losses: Mapping[str, Tensor],
+        weight: Tensor,
+        *,
+        last: bool,
+    ) -> None:
+        """Add the losses of a batch to those of the step; log the means over all ranks at the end.
 
-    def _log(self, system: StreamingSystem, values: dict[str, float]) -> None:
-        """Pass values to the loggers; ``log`` would repeat the last values of other stages."""
+        Args:
+            system: System that is trained.
+            stage: Current stage.
+            losses: Scalars of the batch, by name.
+            weight: Weight of the batch on this rank.
+            last: Whether the batch is the last of the step.
+        """
+        for name, value in losses.items():
+            before = self._sums.get(name, torch.zeros_like(weight))
+            self._sums[name] = before + weight * value.detach()
+        if not last:
+            return
+        reduce = system.trainer.strategy.reduce
+        means = {name: float(reduce(total, reduce_op="mean")) for name, total in self._sums.items()}
+        self._sums = {}
+        values = {f"train/{stage.name}/{name}": mean for name, mean in means.items()}
         values["train/learning_rate"] = self.learning_rate(system.global_step)
+        # ``log`` would repeat the last values of other stages
         for logger in system.loggers:
             logger.log_metrics(values, step=system.global_step)

@@ -284,7 +284,10 @@ def make_samplers(
     """
     return {
         stage.name: settings.sampling(stage).sampler(
-            talks, target=system.target_language, chunk_seconds=system.chunk_seconds
+            talks,
+            target=system.target_language,
+            chunk_seconds=system.chunk_seconds,
+            stretches=stage.stretches,
         )
         for stage in settings.stages()
     }
@@ -337,7 +340,7 @@ def prepare(
                     "encodes no whole talks; set encoded=false."
                 )
             samplers[stage.name].encode(
-                backbone, multipliers=stage.possible_multipliers, device=device
+                backbone, multipliers=stage.stretches.possible_multipliers, device=device
             )
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from tests.fixtures.streams import white_noise
 from zoo.backbones.base import FrameEncoder
@@ -42,16 +43,17 @@ def test_forward_is_the_class_of_transformers(backbone: Qwen25Omni) -> None:
     """The class computes three-dimensional positions; for audio they equal plain positions."""
     pieces = [
         Piece(noise(16_000)),
-        Piece(noise(16_000, seed=1), "The sea is far away.", "Das Meer ist weit."),
+        Piece(noise(12_800, seed=1), "The sea is far away.", "Das Meer ist weit."),
     ]
     batch = backbone.collator()(pieces)
+    feature_masks = [torch.ones(len(frames), dtype=torch.long) for frames in batch.features]
     lengths = (batch.labels != IGNORED).cumsum(dim=1).argmax(dim=1)
     mask = (torch.arange(batch.labels.shape[1]) <= lengths[:, None]).long()
     theirs = backbone.model(
         input_ids=batch.input_ids,
         attention_mask=mask,
-        input_features=batch.features.mT.double(),
-        feature_attention_mask=torch.ones(batch.features.shape[:2], dtype=torch.long),
+        input_features=pad_sequence(batch.features, batch_first=True).mT.double(),
+        feature_attention_mask=pad_sequence(feature_masks, batch_first=True),
     ).logits
     expected = F.cross_entropy(
         theirs[:, :-1].flatten(0, 1), batch.labels[:, 1:].flatten(), ignore_index=IGNORED

@@ -147,6 +147,10 @@ class Recognition(Objective):
             phonemes=pad_sequence(phonemes, batch_first=True, padding_value=IGNORED),
         )
 
+    def tokens(self, batch: RecognitionBatch) -> int:
+        """Return the number of letters."""
+        return len(batch.letters)
+
     def losses(self, backbone: Backbone, batch: RecognitionBatch) -> dict[str, Tensor]:
         """Compute the losses of a batch.
 

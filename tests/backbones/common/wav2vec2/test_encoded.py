@@ -13,6 +13,7 @@ from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, EncoderConfig, StreamingEncoder
 from zoo.data.excerpts import Excerpt, ExcerptConfig, Excerpts
 from zoo.data.robust_segments import RobustSegments
+from zoo.data.sampling import Stretches
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
 
@@ -63,9 +64,11 @@ def test_frames_are_those_of_streaming_the_whole_talk(
     encoder: StreamingEncoder, talks: list[Talk], multiplier: int, tmp_path: Path
 ) -> None:
     encoded = encode_talks(encoder, talks, [multiplier], device=CPU, cache=tmp_path)
-    segments = RobustSegments(talks, chunk_seconds=0.96, on_grid=True)
-    for seed in range(20):
-        segment = segments.draw(np.random.default_rng(seed), 2, multiplier)
+    stretches = Stretches([2], [multiplier])
+    segments = RobustSegments(talks, chunk_seconds=0.96, on_grid=True, stretches=stretches)
+    random = np.random.default_rng(0)
+    places = np.concatenate([segments.plan(random).places for _ in range(5)])
+    for segment in (segments.segment(place) for place in places):
         samples = audio.load(segment.talk.file)
         samples = torch.nn.functional.pad(
             samples, (0, -samples.numel() % (CHUNK_SAMPLES * multiplier))

@@ -273,7 +273,7 @@ class ChainOfThought(Backbone):
         hidden, _ = self._encode_batch(batch.features)
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
         is_speech = (batch.input_ids == self.prompt.audio)[..., None]
-        speech = self.project(hidden).to(embeddings.dtype)
+        speech = self.project(torch.cat(hidden)).to(embeddings.dtype)
         embeddings = embeddings.masked_scatter(is_speech, speech)
 
         logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
@@ -298,13 +298,13 @@ class ChainOfThought(Backbone):
             Hidden states (batch, T, hidden) of the last layer and of a middle layer.
         """
         features = analysed(self.spectrogram, self.prepared, samples)
-        return self._encode_batch(features.to(samples.device))
-
-    def _encode_batch(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode (batch, F, bins) to (batch, T, hidden) of the last and of a middle layer."""
-        with gradients_if_trained(self.parts()["encoder"]):
-            last, middle = self.encode(list(features.to(self.model.dtype)))
+        last, middle = self._encode_batch([frames.to(samples.device) for frames in features])
         return torch.stack(last), torch.stack(middle)
+
+    def _encode_batch(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Encode rows (F, bins) to (T, hidden) of the last and of a middle layer."""
+        with gradients_if_trained(self.parts()["encoder"]):
+            return self.encode([frames.to(self.model.dtype) for frames in features])
 
     def open(self, session: Session) -> ThoughtState:
         """Create the empty state of a stream, and the vocabularies of both session languages."""

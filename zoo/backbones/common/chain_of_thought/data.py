@@ -4,17 +4,15 @@ A piece is an excerpt of a talk with its transcript and its translation. This co
 workers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from zoo.backbones.common.audio.spectrogram import Spectrogram
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.teacher_forcing import IGNORED, pad_ids
-from zoo.errors import ZooError
 from zoo.languages import Language
 
 
@@ -42,14 +40,14 @@ class ChainOfThoughtBatch:
     """Prompts and answers, padded at the end (causal attention needs no mask there).
 
     Attributes:
-        features: Encoder input (batch, F, bins).
+        features: Encoder input (F, bins) of each row.
         input_ids: Token ids (batch, L) of prompts and answers.
         labels: Labels (batch, L): the id *at* each position of an answer, ``IGNORED`` elsewhere.
         transcript: Mask (batch, L), True at the ids of transcript and separator. Labelled positions
             where the mask is False hold the translation and its end token.
     """
 
-    features: Tensor
+    features: list[Tensor]
     input_ids: Tensor
     labels: Tensor
     transcript: Tensor
@@ -57,7 +55,7 @@ class ChainOfThoughtBatch:
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """Builds a batch from pieces that have the same number of samples.
+    """Builds a batch from pieces of talks.
 
     The audio is not padded, because the encoder of Phi-4-Multimodal does not mask padding.
 
@@ -74,22 +72,14 @@ class Collator:
     embeddings: Callable[[int], int]
 
     def __call__(self, pieces: Sequence[TalkPiece]) -> ChainOfThoughtBatch:
-        """Build a batch with labels for transcript, separator, translation and end token.
-
-        Raises:
-            ZooError: If the pieces have different numbers of samples.
-        """
-        waves = [piece.samples() for piece in pieces]
-        if len({len(wave) for wave in waves}) != 1:
-            raise ZooError("A chain of thought is trained on audio of one length per batch.")
-        features = analysed(self.spectrogram, self.prepared, torch.stack(waves))
-        speech_length = self.embeddings(features.shape[1])
+        """Build a batch with labels for transcript, separator, translation and end token."""
+        features = analysed(self.spectrogram, self.prepared, [piece.samples() for piece in pieces])
 
         input_ids = []
         labels = []
         transcript_mask = []
-        for piece in pieces:
-            opening = self.prompt.opening(speech_length, piece.language)
+        for piece, frames in zip(pieces, features, strict=True):
+            opening = self.prompt.opening(self.embeddings(len(frames)), piece.language)
             source = self.prompt.transcript(piece.transcript)
             target = self.prompt.translation(piece.translation)
             input_ids.append([*opening, *source, *target])
@@ -105,17 +95,13 @@ class Collator:
 
 
 def analysed(
-    spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Tensor
-) -> Tensor:
-    """Compute encoder input (batch, F, bins) from audio of equal length.
+    spectrogram: Spectrogram, prepared: Callable[[Tensor], Tensor], waves: Iterable[Tensor]
+) -> list[Tensor]:
+    """Compute the encoder input (F, bins) of each wave.
 
     Args:
         spectrogram: Computes feature frames.
         prepared: Converts spectrogram frames (F, bins) to encoder input.
-        waves: Audio samples (batch, n).
+        waves: Audio samples (n,).
     """
-    features = []
-    for wave in waves:
-        frames = spectrogram.compute(spectrogram.open(), wave.cpu(), 0)
-        features.append(prepared(frames))
-    return torch.stack(features)
+    return [prepared(spectrogram.compute(spectrogram.open(), wave.cpu(), 0)) for wave in waves]

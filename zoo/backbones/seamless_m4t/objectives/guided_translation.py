@@ -129,6 +129,10 @@ class GuidedTranslation(Objective):
             last[row, positions] = spans[:, 1]
         return GuidedBatch(speech, first, last)
 
+    def tokens(self, batch: GuidedBatch) -> int:
+        """Return the number of labelled tokens."""
+        return super().tokens(batch.speech)
+
     def _token_spans(self, excerpt: Excerpt, ids: Tensor) -> Tensor:
         """Find the encoder frames of each token's aligned source word.
 

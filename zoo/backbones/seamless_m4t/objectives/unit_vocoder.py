@@ -130,6 +130,10 @@ class UnitVocoder(Objective):
             languages=torch.tensor([self._languages.voices[code] for code in codes]),
         )
 
+    def tokens(self, batch: VoiceBatch) -> int:
+        """Return the number of pieces that ``losses`` draws."""
+        return self.pieces
+
     def losses(self, backbone: Backbone, batch: VoiceBatch) -> dict[str, Tensor]:
         """Compute the losses of random pieces of a batch.
 

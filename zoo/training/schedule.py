@@ -1,0 +1,168 @@
+"""Schedule of a stage: which examples each batch of each step has.
+
+Every example of a pass is in one batch. The batches of a step, one for each rank and accumulation,
+have about equal amounts of work. The schedule is a pure function of its arguments, so all ranks and
+all data workers have the same schedule, and a resumed run continues in the middle of a pass.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from zoo.data.sampling import Example, Pass, Sampler
+from zoo.types import Seconds
+
+ALIKE = 0.05  # random change of a duration before sorting, as a share of the duration
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Size of one batch.
+
+    Attributes:
+        seconds: Number of examples times the longest duration, in seconds.
+        examples: Maximum number of examples. None sets no maximum.
+    """
+
+    seconds: Seconds
+    examples: int | None = None
+
+    def count(self, duration: Seconds) -> int:
+        """Return the number of examples of ``duration`` seconds in a batch, at least 1."""
+        count = max(1, round(self.seconds / duration))
+        return count if self.examples is None else min(count, self.examples)
+
+
+def balanced(
+    examples: Pass, limits: Limits, *, parts: int, random: np.random.Generator
+) -> list[list[np.ndarray]]:
+    """Divide the examples of a pass among steps, and the examples of a step among batches.
+
+    The examples of a step are of one group and of similar durations.
+
+    Args:
+        examples: Examples of the pass.
+        limits: Size of one batch.
+        parts: Number of batches per step.
+        random: Only source of randomness.
+
+    Returns:
+        For each step, the indices of the examples of each of its ``parts`` batches. If fewer than
+        ``parts`` examples are left for the last step of a group, some batches are empty.
+    """
+    # slightly changed durations give each pass other batches
+    durations = examples.seconds * random.uniform(1 - ALIKE, 1 + ALIKE, len(examples))
+    order = np.lexsort((-durations, examples.groups))
+    ends = np.flatnonzero(np.diff(examples.groups[order], append=examples.groups.max() + 1)) + 1
+
+    steps: list[list[np.ndarray]] = []
+    place = 0
+    for end in ends.tolist():
+        while place < end:
+            count = parts * limits.count(durations[order[place]])
+            left = end - place
+            if count < left < 1.5 * count:  # two steps of equal size, not a full and a small one
+                count = parts * -(-left // (2 * parts))
+            chosen = order[place : min(place + count, end)]
+            place += len(chosen)
+            # one batch has every parts-th example; a random one has the longest
+            steps.append([chosen[part::parts] for part in random.permutation(parts)])
+    return [steps[index] for index in random.permutation(len(steps))]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Steps of the current pass over the examples of one kind.
+
+    Attributes:
+        number: Number of the pass, counted from 0. -1 before the first pass.
+        first: Number of steps of this kind before the pass.
+        steps: Rows of ``Pass.places`` of each batch of each step.
+    """
+
+    number: int = -1
+    first: int = 0
+    steps: list[list[np.ndarray]] = field(default_factory=list)
+
+
+class Schedule:
+    """Batches of one stage, by step.
+
+    A pass over each kind of examples follows the previous pass over the kind; the shares of the
+    sampler determine the kind of each step.
+
+    Args:
+        sampler: Lists and makes the examples.
+        limits: Size of one batch.
+        steps: Number of steps of the stage.
+        parts: Number of batches per step: ranks times accumulated batches.
+        seed: Seed; stages of a training have different seeds.
+    """
+
+    def __init__(
+        self, sampler: Sampler, limits: Limits, *, steps: int, parts: int, seed: Sequence[int]
+    ) -> None:
+        self._sampler = sampler
+        self._limits = limits
+        self._parts = parts
+        self._seed = list(seed)
+        shares = np.array(sampler.kinds)
+        self._kinds = np.random.default_rng(self._seed).choice(len(shares), size=steps, p=shares)
+        # number of earlier steps of the same kind
+        self._earlier = np.zeros(steps, dtype=int)
+        for kind in range(len(shares)):
+            is_kind = self._kinds == kind
+            self._earlier[is_kind] = np.arange(is_kind.sum())
+        self._progress = [_Progress() for _ in shares]
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def passes(self, step: int) -> float:
+        """Return the number of passes before ``step``, the mean over the kinds by their shares."""
+        finished = []
+        for kind in range(len(self._progress)):
+            earlier = int((self._kinds[:step] == kind).sum())
+            progress = self._advance(kind, earlier)
+            finished.append(progress.number + (earlier - progress.first) / len(progress.steps))
+        return float(np.average(finished, weights=self._sampler.kinds))
+
+    def places(self, step: int) -> tuple[int, list[np.ndarray]]:
+        """Return the kind of the examples of a step, and the rows of each of its batches."""
+        kind, index = int(self._kinds[step]), int(self._earlier[step])
+        progress = self._advance(kind, index)
+        return kind, progress.steps[index - progress.first]
+
+    def counts(self, step: int, part: int) -> bool:
+        """Return whether a batch of a step counts in the loss.
+
+        If a step has fewer examples than batches, a batch without an example of its own has one of
+        another batch and does not count.
+        """
+        _, parts = self.places(step)
+        return len(parts[part]) > 0
+
+    def examples(self, step: int, part: int) -> Sequence[Example]:
+        """Return the examples of one of the batches of a step, at least one."""
+        kind, parts = self.places(step)
+        # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1
+        random = np.random.default_rng([*self._seed, step, part + 1])
+        rows = parts[part]
+        if not len(rows):
+            rows = next(rows for rows in parts if len(rows))[:1]
+        return self._sampler.examples(kind, rows, random)
+
+    def _advance(self, kind: int, index: int) -> _Progress:
+        """Return the pass that has the step ``index`` of a kind."""
+        progress = self._progress[kind]
+        if index < progress.first:
+            progress.number, progress.first, progress.steps = -1, 0, []
+        while index >= progress.first + len(progress.steps):
+            progress.first += len(progress.steps)
+            progress.number += 1
+            random = np.random.default_rng([*self._seed, kind + 1, progress.number + 1, 1])
+            examples = self._sampler.plan(kind, random)
+            steps = balanced(examples, self._limits, parts=self._parts, random=random)
+            progress.steps = [[examples.places[part] for part in step] for step in steps]
+        return progress
