@@ -8,7 +8,7 @@ from torch import nn
 from zoo.backbones.base import Backbone
 from zoo.backbones.ctc.ctc import CTC
 from zoo.languages import language
-from zoo.training.export import card
+from zoo.training.export import Selected, card
 
 
 class Linear(Backbone):
@@ -32,6 +32,7 @@ def card_of(backbone: Backbone | None = None, **given: Any) -> str:
         target_language=language("es"),
     )
     options = {
+        "selected": Selected(step=400),
         "corpus": "minitalks",
         "training_overrides": ["seed=1", "target_language=es"],
         "evaluation_overrides": ["target_language=es"],

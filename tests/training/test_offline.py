@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 
+import zoo
 from zoo.config import build, compose
+from zoo.loading import FOLDER
 from zoo.training.run import prepare
+from zoo.training.writing import read_file
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -32,14 +36,16 @@ TRAINING = [
     "threads=1",
     "device=cpu",
     "backbone.encoder_weights=null",
+    "export_dtype=float32",
     "training.train_talks=2",
     "training.dev_talks=1",
     "training.evaluate_every_steps=4",
     "training.evaluate_from_step=4",
+    "training.evaluate_last=false",
     *(
         f"{STAGES}.{name}.steps=0" for name in ("sentences", "short", "long")
     ),  # they would fill the cache folder
-    f"{STAGES}.alone.steps=4",
+    f"{STAGES}.alone.steps=5",
     f"{STAGES}.alone.batch_seconds=12",
 ]
 
@@ -57,6 +63,7 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
     assert f"backbone.checkpoint={export}" in output
     assert "step 4: BLEU" in (tmp_path / "run" / "train.log").read_text()
     assert {"the", "a"} < set(json.loads((export / "source_words.json").read_text()))
+    _check_best(tmp_path / "run")
     results = run(
         "evaluate.py",
         "system=streamatt",
@@ -68,6 +75,26 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert "BLEU" in results
+
+
+def _check_best(folder: Path) -> None:
+    """The evaluated step is exported beside the last one, and ``zoo.load`` reads it."""
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == [
+        "best-step=4.ckpt",
+        "last.ckpt",
+    ]
+    best = zoo.load(folder / "export_best")
+    best.configure_model()
+    content = read_file(folder / "checkpoints" / "best-step=4.ckpt")
+    assert "optimizer_states" not in content
+    for name, weight in best.state_dict().items():
+        torch.testing.assert_close(weight, content["state_dict"][name], msg=name)
+    weights = [load_file(folder / name / "model.safetensors") for name in ("export_best", "export")]
+    assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    card = (folder / "export_best" / "README.md").read_text()
+    assert "Weights of step 4, the best on the development talks: " in card
+    assert f"backbone.checkpoint={FOLDER}" in card
+    assert "Weights of step 5, the last." in (folder / "export" / "README.md").read_text()
 
 
 def test_no_part_is_left_in_the_mode_of_evaluation() -> None:

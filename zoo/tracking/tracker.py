@@ -229,7 +229,7 @@ class Tracker:
         server.
 
         Args:
-            paths: the top-k checkpoint files and the exported folder.
+            paths: exported folders and checkpoint files; the last one is the latest.
             best: the path among ``paths`` that receives the alias ``best``.
             metadata: values that W&B shows with every artifact.
         """

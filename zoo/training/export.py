@@ -1,6 +1,7 @@
 """A trained backbone as files that anybody can load: weights, tokenizer, configuration, card."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,31 @@ BUILT_IN = """on the built-in corpus minitalks: synthetic speech over a closed g
 that a system works; it does not translate real talks."""
 
 
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Which weights of a training are exported.
+
+    Attributes:
+        step: Optimizer step after which the weights were saved.
+        bleu: Development BLEU, 0 to 100, of the weights that have the best one. None: the weights
+            of the last step.
+    """
+
+    step: int
+    bleu: float | None = None
+
+    def __str__(self) -> str:
+        """Name the weights in one phrase."""
+        if self.bleu is None:
+            return f"step {self.step}, the last"
+        return f"step {self.step}, the best on the development talks: {self.bleu:.2f} BLEU"
+
+
 def export(
     system: StreamingSystem,
     folder: Path,
     *,
+    selected: Selected,
     config: Mapping[str, Any],
     corpus: str,
     training_overrides: Sequence[str],
@@ -34,6 +56,7 @@ def export(
     Args:
         system: The system whose backbone is exported.
         folder: Folder to write to.
+        selected: Which weights the system has.
         config: Configuration of the training.
         corpus: Name of the corpus.
         training_overrides: Overrides of the training.
@@ -54,11 +77,13 @@ def export(
     values: dict[str, Any] = {name: config[name] for name in CONFIG_KEYS}
     values["backbone"] = system.backbone.exported_arguments(values["backbone"])
     values["evaluate"] = evaluation_record(system, evaluation_overrides)
+    values["weights"] = asdict(selected)
     configuration = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
     (folder / "config.yaml").write_text(configuration)
 
     readme = card(
         system,
+        selected=selected,
         corpus=corpus,
         training_overrides=training_overrides,
         evaluation_overrides=evaluation_overrides,
@@ -88,15 +113,17 @@ def evaluation_record(system: StreamingSystem, overrides: Sequence[str]) -> dict
 def card(
     system: StreamingSystem,
     *,
+    selected: Selected,
     corpus: str,
     training_overrides: Sequence[str],
     evaluation_overrides: Sequence[str],
     dtype: str,
 ) -> str:
-    """Return the model card: size and languages of the model, and its two commands.
+    """Return the model card: size, languages and step of the model, and its two commands.
 
     Args:
         system: The system whose backbone is exported.
+        selected: Which weights the system has.
         corpus: Name of the corpus.
         training_overrides: Overrides of the training.
         evaluation_overrides: Overrides that an evaluation repeats.
@@ -113,4 +140,5 @@ def card(
     python train.py {" ".join(training_overrides)}
 
 {data} Evaluate it with `{command}`.
+Weights of {selected}.
 """

@@ -1,6 +1,5 @@
 """The work of train.py: from a configuration to a trained, exported model."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,10 +29,11 @@ from zoo.files import atomic_folder
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.resume import check_same
-from zoo.tracking.run import CARD, Run, RunIdentity, open_run, write_card
+from zoo.tracking.run import Run, RunIdentity, open_run, write_card
 from zoo.tracking.tracker import Tracker
-from zoo.training.export import DTYPES, export
+from zoo.training.export import DTYPES, Selected, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint
+from zoo.training.writing import read_file
 
 # An evaluation needs the overrides of its training that begin with one of these prefixes.
 REPEATED_PREFIXES = (
@@ -44,6 +44,8 @@ REPEATED_PREFIXES = (
     "data=",
     "data.",
 )
+LAST_EXPORT = "export"  # folder of the last weights in a run folder
+BEST_EXPORT = "export_best"  # folder of the weights with the best development BLEU
 OPTIMIZED_METRICS = ("BLEU",)  # scores of the development talks that a sweeper can optimise
 # Keys of the configuration whose values a resumed run must not change.
 FIXED_KEYS = ("backbone", "data", "source_language", "target_language", "seed")
@@ -100,7 +102,7 @@ def train(cfg: Config) -> float | None:
             resume=checkpoint,
         )
         if run.main:
-            finish(system, list(kept), cfg, corpus, run, tracker)
+            finish(system, kept, cfg, corpus, run, tracker)
     return None if cfg.optimized_metric is None else max(kept.values())
 
 
@@ -157,39 +159,68 @@ def backbone_class(cfg: Config) -> type[Backbone]:
 
 def finish(
     system: StreamingSystem,
-    kept: Sequence[Path],
+    kept: Mapping[Path, float],
     cfg: Config,
     corpus: Corpus,
     run: Run,
     tracker: Tracker,
 ) -> None:
-    """Export the last weights, log the kept checkpoints and print the command that evaluates.
+    """Export the last and the best weights and print the commands that evaluate them.
 
     Args:
-        system: System with the last weights.
-        kept: Checkpoint files that the training kept, the best file first.
+        system: System with the last weights; it has the best weights afterwards.
+        kept: Development BLEU of the checkpoint files that the training kept, the best file first.
         cfg: Configuration of the training.
         corpus: Corpus of the training.
-        run: Run whose folder receives the export.
+        run: Run whose folder receives the exports.
         tracker: Tracker of the run.
     """
-    folder = run.folder / "export"
     needed = evaluation_overrides(system.backbone)
-    if not (folder / CARD).is_file():  # this file is written last; without it an export is partial
-        shutil.rmtree(folder, ignore_errors=True)
-        export(
-            system,
-            folder,
-            config=plain(cfg),
-            corpus=corpus.name,
-            training_overrides=[*search_arguments(), *overrides()],
-            evaluation_overrides=needed,
-            dtype=cfg.export_dtype,
-        )
-        write_card(run, folder)
-    tracker.log_checkpoints([folder, *kept], best=kept[0] if kept else None)
-    needed = system.backbone.evaluation_overrides(needed, str(folder))
-    print(f"exported: {folder}\nevaluate: python evaluate.py {' '.join(needed)}")
+
+    def write(folder: Path, selected: Selected) -> str:
+        with atomic_folder(folder) as unfinished:
+            export(
+                system,
+                unfinished,
+                selected=selected,
+                config=plain(cfg),
+                corpus=corpus.name,
+                training_overrides=[*search_arguments(), *overrides()],
+                evaluation_overrides=needed,
+                dtype=cfg.export_dtype,
+            )
+            write_card(run, unfinished)
+        command = system.backbone.evaluation_overrides(needed, str(folder))
+        return f"exported: {folder} ({selected})\nevaluate: python evaluate.py {' '.join(command)}"
+
+    last, best = run.folder / LAST_EXPORT, run.folder / BEST_EXPORT
+    messages = [write(last, Selected(system.global_step))]
+    for path, bleu in list(kept.items())[:1]:
+        messages.insert(0, write(best, Selected(load_best(system, path), bleu)))
+    exports = [best, last] if kept else [last]
+    tracker.log_checkpoints(exports, best=best if kept else None)
+    print("\n".join(messages))
+
+
+def load_best(system: StreamingSystem, checkpoint: Path) -> int:
+    """Load the backbone's weights of a best checkpoint after a training.
+
+    Args:
+        system: System that was trained, not sharded.
+        checkpoint: File that the training has written, without left-out weights.
+
+    Returns:
+        The optimizer step of the weights.
+    """
+    content = read_file(checkpoint, mmap=True)
+    prefix = "backbone."
+    weights = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in content["state_dict"].items()
+        if name.startswith(prefix)
+    }
+    system.backbone.load_state_dict(weights, strict=False)
+    return int(content["global_step"])
 
 
 def evaluation_overrides(backbone: Backbone) -> list[str]:

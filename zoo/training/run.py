@@ -201,7 +201,8 @@ def fit(
     checkpoint = None if resume is None else str(resume)
     trainer.fit(system, datamodule=data, ckpt_path=checkpoint, weights_only=True)
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
-    return {Path(path): float(score) for path, score in ranked}
+    # a run that was killed and resumed may remember a file that it had replaced already
+    return {Path(path): float(score) for path, score in ranked if Path(path).exists()}
 
 
 def _trainer(

@@ -98,5 +98,6 @@ def savers(
         every_n_train_steps=evaluate_every_steps,
         save_on_train_epoch_end=False,
         save_weights_only=True,
+        enable_version_counter=False,  # a resumed run overwrites the files of repeated steps
     )
     return last, best
