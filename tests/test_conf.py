@@ -33,7 +33,7 @@ from zoo.signatures import complete
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay
-from zoo.tracking.wandb_logger import WandbSettings
+from zoo.tracking.wandb_run import WandbSettings
 from zoo.training.run import TrainingSettings
 from zoo.training.strategy import ZeRO
 

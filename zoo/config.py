@@ -290,11 +290,8 @@ def machine(cfg: DictConfig) -> "torch.device":
     """
     import torch
 
-    _check_number(cfg, "seed", least=0)
-    if cfg.seed > LARGEST_SEED:
-        raise ZooError(f"seed must be at most {LARGEST_SEED}, not {cfg.seed}.")
+    check_machine(cfg)
     if cfg.threads is not None:
-        _check_number(cfg, "threads", least=1)
         torch.set_num_threads(cfg.threads)
 
     name = cfg.device
@@ -308,6 +305,19 @@ def machine(cfg: DictConfig) -> "torch.device":
         found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         raise unknown_choice("device", name, found) from error
     return device
+
+
+def check_machine(cfg: DictConfig) -> None:
+    """Check the seed and the number of CPU threads, without torch.
+
+    Raises:
+        ZooError: the seed or the number of threads is wrong.
+    """
+    _check_number(cfg, "seed", least=0)
+    if cfg.seed > LARGEST_SEED:
+        raise ZooError(f"seed must be at most {LARGEST_SEED}, not {cfg.seed}.")
+    if cfg.threads is not None:
+        _check_number(cfg, "threads", least=1)
 
 
 def _check_number(cfg: DictConfig, key: str, *, least: int) -> None:

@@ -8,8 +8,9 @@ import pytest
 from tests.contract.scripted import TurnTaker
 from tests.evaluation.test_runner import system, talk
 from zoo.data.talks import Talk
-from zoo.evaluation.runner import FINISHED, Evaluator
+from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings
+from zoo.evaluation.streamed import FINISHED
 from zoo.formats.finished import FinishedStreams
 from zoo.systems.base import StreamingSystem
 from zoo.types import Instance

@@ -13,7 +13,7 @@ from PIL import Image
 
 from zoo.tracking.run import Run, open_run
 from zoo.tracking.tracker import Tracker, exit_code
-from zoo.tracking.wandb_logger import WandbSettings
+from zoo.tracking.wandb_run import WandbSettings
 
 Reader = Callable[[Path], list[Any]]
 OFF = WandbSettings(mode="disabled")

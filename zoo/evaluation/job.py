@@ -1,18 +1,20 @@
-"""The job of evaluate.py: from a configuration to a run folder with scores, logs and a report."""
+"""The job of evaluate.py: from a configuration to a run folder with scores, logs and a report.
+
+What streams (networks, Lightning) and what scores target speech is imported where it is used: the
+imports take seconds, and a recorded log needs neither.
+"""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from zoo import __version__
 from zoo.arguments import fits
 from zoo.config import (
     Config,
     build,
+    check_machine,
     compose,
     is_multirun,
     machine,
@@ -25,21 +27,21 @@ from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
-from zoo.evaluation import smoke
 from zoo.evaluation.loaded import LoadedSystems
-from zoo.evaluation.publish import log_rows, publish, wide_console
+from zoo.evaluation.publish import log_rows, publish
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
-from zoo.evaluation.speech import SpeechModels
 from zoo.evaluation.talks import check_talks
 from zoo.report.results import Row
-from zoo.systems.base import StreamingSystem
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.resume import check_same
 from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
 from zoo.tracking.tracker import Tracker
-from zoo.types import SAMPLE_RATE
+
+if TYPE_CHECKING:
+    from zoo.evaluation.speech import SpeechModels
+    from zoo.systems.base import StreamingSystem
 
 # keys that an entry of `compare` may change
 PARTS = (
@@ -51,12 +53,12 @@ PARTS = (
     "source_language",
     "target_language",
 )
-FAILED = 1  # exit code of a smoke test with a failed check
+AUTO = "auto"  # the value of `device` that lets the machine decide
 
 # keys that describe the machine; a run may be resumed with other values
 MACHINE = ("resume", "trainer", "device", "threads", "logger")
 
-Choices = Mapping[StreamingSystem | InstanceSource, Config]  # configuration of each system
+Choices = Mapping["StreamingSystem | InstanceSource", Config]  # configuration of each system
 
 
 def evaluate(cfg: Config) -> float | None:
@@ -72,21 +74,24 @@ def evaluate(cfg: Config) -> float | None:
     # part replaces the interpolations in its node by their values.
     entries = system_configurations(cfg)
     settings: Settings = build(cfg.evaluation)
-    device, logger = machine(cfg), build(cfg.logger)
+    check_machine(cfg)
+    logger = build(cfg.logger)
     choices: Choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
     if not isinstance(cfg.smoke, bool):
         raise unknown_choice("value of smoke", cfg.smoke, ("true", "false"))
     if cfg.smoke:
-        torch.manual_seed(cfg.seed)
-        smoke_test(choices, corpus, settings, device)
+        from zoo.evaluation.smoke_run import smoke_test
+
+        smoke_test(choices, corpus, settings, device=machine(cfg), seed=cfg.seed)
         return None
 
     resume = resumed_run(cfg)
     models = speech_models(choices, settings)
+    device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
     loaded = LoadedSystems(seed=cfg.seed)
     talks = prepare(choices, corpus, settings, loaded)
-    if is_main_process():
+    if models and is_main_process():
         models.load(device)
     facts = {
         "corpus_hash": corpus_hash(talks, resume),
@@ -104,17 +109,18 @@ def evaluate(cfg: Config) -> float | None:
             settings=settings,
             folder=run.folder,
             models=models,
-            trainer_options=build(cfg.trainer).keywords,
+            trainer_options=trainer_options(choices),
             resume=resume is not None,
         )
-        rows = evaluate_systems(evaluator, choices, loaded, tracker, seed=cfg.seed)
+        rows = evaluate_systems(evaluator, choices, loaded, tracker)
         log_rows(rows, evaluator, tracker, run.folder, facts, compared=len(choices) > 1)
         if not run.main:
             return None
-        if models.notes:
-            facts |= {"not scored": " ".join(models.notes)}
+        notes = models.notes if models else []
+        if notes:
+            facts |= {"not scored": " ".join(notes)}
         publish(evaluator, tracker, run.folder, facts)
-        for note in models.notes:
+        for note in notes:
             print(note)
     return optimized(evaluator.rows, cfg.optimized_metric)
 
@@ -167,13 +173,21 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     return found
 
 
+def streaming(choices: Choices) -> "list[StreamingSystem]":
+    """Return the systems that stream, without the recorded logs."""
+    return [system for system in choices if not isinstance(system, InstanceSource)]
+
+
+def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
+    """Return the user's arguments of Lightning's Trainer, which all systems that stream share."""
+    for system in streaming(choices):
+        options: Mapping[str, Any] = build(choices[system].trainer).keywords
+        return options
+    return None
+
+
 def evaluate_systems(
-    evaluator: Evaluator,
-    choices: Choices,
-    loaded: LoadedSystems,
-    tracker: Tracker,
-    *,
-    seed: int,
+    evaluator: Evaluator, choices: Choices, loaded: LoadedSystems, tracker: Tracker
 ) -> Iterator[Row]:
     """Evaluate every system, then the oracles of every language pair; yield each row on rank 0.
 
@@ -182,17 +196,15 @@ def evaluate_systems(
         choices: configuration of each system.
         loaded: loads one system after the other.
         tracker: logs which checkpoint a system uses.
-        seed: seed that is set before each system runs.
     """
     networks: list[object] = []
     for system, choice in choices.items():
-        torch.manual_seed(seed)
         network = network_of(plain(choice))
-        if isinstance(system, StreamingSystem):
+        if isinstance(system, InstanceSource):
+            yield from evaluator.run(system)
+        else:
             declare_model(tracker, plain(choice)["backbone"])
             yield from evaluator.run(loaded.load(choice), upper_bound=network not in networks)
-        else:
-            yield from evaluator.run(system)
         networks.append(network)
 
     pairs = [(system.target_language, system.source_language) for system in choices]
@@ -200,8 +212,8 @@ def evaluate_systems(
         yield from evaluator.oracles(target, source)
 
 
-def speech_models(choices: Choices, settings: Settings) -> SpeechModels:
-    """Return the models that score the target speech of the systems.
+def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None":
+    """Return the models that score the target speech of the systems; None without target speech.
 
     The configuration of a system names the recogniser of its target language. No recogniser weights
     are read. Raises ZooError for a missing model that is required.
@@ -210,6 +222,11 @@ def speech_models(choices: Choices, settings: Settings) -> SpeechModels:
     for system, choice in choices.items():
         if has_speech(system):
             recognisers[system.target_language.code] = build(choice.evaluation).recogniser
+    if not recognisers:
+        return None
+
+    from zoo.evaluation.speech import SpeechModels
+
     return SpeechModels.available(recognisers, settings.utmos)
 
 
@@ -225,53 +242,6 @@ def network_of(config: Mapping[str, Any]) -> object:
     return backbone, config["synthesizer"], config["source_language"], config["target_language"]
 
 
-def smoke_test(choices: Choices, corpus: Corpus, settings: Settings, device: torch.device) -> None:
-    """Stream a few sentences through each system and print its checks; no file is written.
-
-    Args:
-        choices: configuration of each system.
-        corpus: source of the sentences.
-        settings: settings of the evaluation; the split and the first knob value are used.
-        device: device on which the networks run.
-
-    Raises:
-        ZooError: a setting, a talk or a recorded system does not fit.
-        SystemExit: a system fails a check; the exit code is 1.
-    """
-    systems = [system for system in choices if isinstance(system, StreamingSystem)]
-    if len(systems) < len(choices):
-        raise ZooError(
-            "smoke=true streams a few sentences; a recorded system has nothing to stream."
-        )
-    for system in systems:
-        value = knob_values(system, settings)[0]
-        if value is not None:
-            system.turn_knob(value)
-    talks = smoke.pick_sentences(corpus, settings.split)
-    for source, target in dict.fromkeys(
-        (system.source_language, system.target_language) for system in systems
-    ):
-        check_talks(talks, source=source, target=target)
-
-    passed = True
-    for system in systems:
-        system.configure_model()
-        print(smoke.title(system.to(device), plain(choices[system])["backbone"].get("checkpoint")))
-        outputs = smoke.translate(system, talks)
-        step = system.chunk_samples / SAMPLE_RATE
-        checks = [
-            smoke.check_weights(system),
-            *smoke.check_outputs(
-                outputs, system.target_language, step, with_speech=has_speech(system)
-            ),
-        ]
-        smoke.show(outputs, checks, wide_console())
-        passed = passed and all(check.ok for check in checks)
-        system.cpu()
-    if not passed:
-        sys.exit(FAILED)
-
-
 def system_configurations(cfg: Config) -> list[Config]:
     """Return the configuration of each system: ``cfg``, or one per entry of ``compare``."""
     entries = plain(cfg)["compare"]
@@ -279,18 +249,21 @@ def system_configurations(cfg: Config) -> list[Config]:
         return [cfg]
     if not entries or not fits(entries, Mapping[str, Sequence[str]]):
         raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
-    return [_compared(cfg, name, entry) for name, entry in entries.items()]
+    shared = plain(cfg, resolve=False)
+    return [_compared(shared, name, entry) for name, entry in entries.items()]
 
 
-def _compared(cfg: Config, name: str, entry: Sequence[str]) -> Config:
+def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config:
     """Return the configuration of one entry of ``compare``.
 
     Raises ZooError if the entry sets a key that all systems share.
     """
     choice = compose("evaluate", [*overrides(), *entry])
     choice.system.name = row_name(name, overrides(), entry)
-    shared, own = plain(cfg, resolve=False), plain(choice, resolve=False)
+    own = plain(choice, resolve=False)
     for key in own:
+        if key == "trainer":
+            shared.setdefault(key, own[key])  # a recorded log has no trainer
         if key not in PARTS and own[key] != shared.get(key):
             raise ZooError(
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
@@ -315,26 +288,27 @@ def prepare(
     Raises:
         ZooError: a value, file or stream does not fit.
     """
-    streaming = [system for system in choices if isinstance(system, StreamingSystem)]
-    for system in streaming:
+    systems = streaming(choices)
+    for system in systems:
         knob_values(system, settings)  # raises ZooError for a value that the system does not accept
     ensure_writable(run_folder())
     talks = corpus.talks(settings.split, limit=settings.talks)
 
     # Systems often share languages; the talks are checked once for each combination.
     combinations = [
-        (system.source_language, system.target_language, system in streaming) for system in choices
+        (system.source_language, system.target_language, system in systems) for system in choices
     ]
     for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
     for recording in choices:
-        if not isinstance(recording, StreamingSystem):
+        if isinstance(recording, InstanceSource):
             # raises ZooError if the talks and the recorded streams do not match
             match_streams(
                 recording, talks_to_stream(talks, settings), all_streams=settings.talks is None
             )
 
-    for system in streaming:
+    # the last system stays loaded, and the first is evaluated first
+    for system in reversed(systems):
         loaded_system = loaded.load(choices[system])
         for value in knob_values(system, settings):
             if value is not None:

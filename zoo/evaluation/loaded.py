@@ -1,11 +1,11 @@
 """Loads the systems of a comparison one after the other."""
 
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from zoo.config import Config, build, plain
-from zoo.systems.base import StreamingSystem
+
+if TYPE_CHECKING:
+    from zoo.systems.base import StreamingSystem
 
 
 class LoadedSystems:
@@ -14,7 +14,8 @@ class LoadedSystems:
     Systems in a row whose backbones have the same configuration share one network.
 
     Args:
-        seed: Seed of randomly initialised weights, so that they are equal on all ranks.
+        seed: Seed that is set whenever a system is loaded or used again, so that randomly
+            initialised weights are equal on all ranks.
     """
 
     def __init__(self, *, seed: int) -> None:
@@ -22,13 +23,16 @@ class LoadedSystems:
         self._config: dict[str, Any] = {}
         self._system: StreamingSystem | None = None
 
-    def load(self, cfg: Config) -> StreamingSystem:
+    def load(self, cfg: Config) -> "StreamingSystem":
         """Create the system of a configuration, load its weights and drop the system before it.
 
         Raises:
             ZooError: A weight or file is missing or damaged.
         """
+        import torch  # a job that only scores recorded logs loads no system
+
         config = plain(cfg)
+        torch.manual_seed(self.seed)
         if self._system is not None and config["system"] == self._config["system"]:
             return self._system
 
@@ -42,7 +46,7 @@ class LoadedSystems:
         self._config, self._system = config, system
         return system
 
-    def _shares(self, before: StreamingSystem, config: dict[str, Any]) -> bool:
+    def _shares(self, before: "StreamingSystem", config: dict[str, Any]) -> bool:
         """Return whether the loaded network serves a configuration, unchanged by a latency knob."""
         changed = before.knob is not None and before.knob.attribute.startswith("backbone.")
         return not changed and bool(config["backbone"] == self._config["backbone"])

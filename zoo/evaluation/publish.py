@@ -13,7 +13,6 @@ from rich.console import Console
 from zoo.config import overrides
 from zoo.evaluation.runner import Evaluator
 from zoo.report.page import write_report
-from zoo.report.plots import plot_curves
 from zoo.report.results import Row
 from zoo.report.table import by_system, print_table
 from zoo.tracking.provenance import provenance
@@ -70,7 +69,7 @@ def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
 
 
 def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write the plots and the HTML report, log both, and print the table.
+    """Print the table, write the plots and the HTML report, and log both.
 
     Args:
         evaluator: evaluator with all rows.
@@ -79,6 +78,7 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
         facts: further facts for the report, by name.
     """
     rows = evaluator.rows
+    print_table(rows, console=wide_console())
     png, page = write_page(evaluator, folder, facts)
     systems = [row for row in rows if row.kind == "system"]
     tracker.log_image("curves", png)
@@ -88,7 +88,6 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     for path in (folder / "results.json", page):
         tracker.log_file(path)
 
-    print_table(rows, console=wide_console())
     print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
 
 
@@ -103,6 +102,8 @@ def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> 
     Returns:
         The paths of the plot (PNG) and of the report.
     """
+    from zoo.report.plots import plot_curves  # imports matplotlib, after the table is printed
+
     rows = evaluator.rows
     png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
@@ -135,12 +136,9 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
     record = provenance()
     git, hardware = record["git"], record["hardware"]
     commit = f"{git['commit']}{' (with changes)' if git['dirty'] else ''}" if git else "unknown"
-    parts = [
-        hardware["cpu"],
-        f"{hardware['usable_cores']} cores",
-        f"{hardware['torch_threads']} threads",
-        *hardware["gpus"],
-    ]
+    parts = [hardware["cpu"], f"{hardware['usable_cores']} cores"]
+    if hardware["torch_threads"] is not None:
+        parts += [f"{hardware['torch_threads']} threads", *hardware["gpus"]]
     return {
         "command": shlex.join([*program(), *overrides()]),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, shorten_list
@@ -12,6 +12,7 @@ from zoo.types import Instance
 SHOWN = 5  # maximum number of names in a message
 
 
+@runtime_checkable
 class InstanceSource(Protocol):
     """A source of recorded streams, such as ``zoo.systems.replay.Replay``.
 

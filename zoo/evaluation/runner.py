@@ -3,12 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from lightning.pytorch import Trainer
-from torch.utils.data import DataLoader
-
-from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
 from zoo.evaluation.recorded import InstanceSource, match_streams
@@ -16,21 +12,20 @@ from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.rows import report_streams, row_folder, write_files
 from zoo.evaluation.scorer import Scored, Scorer
 from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
-from zoo.evaluation.speech import SpeechModels
-from zoo.evaluation.strategy import evaluation_trainer
 from zoo.formats.speech import unloaded
 from zoo.languages import Language
 from zoo.languages import language as find_language
 from zoo.report.payload import ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
-from zoo.streaming.queue import OneBatch, TalkQueue
-from zoo.systems.base import StreamingSystem
 from zoo.tracking.launch import is_main_process
 from zoo.types import Convention, Instance
 
+if TYPE_CHECKING:  # imports of seconds, which recorded logs and oracles do not need
+    from zoo.evaluation.speech import SpeechModels
+    from zoo.systems.base import StreamingSystem
+
 RowKind = Literal["system", "ceiling", "oracle"]
 ONE_DEVICE = {"accelerator": "cpu", "precision": "32-true"}
-FINISHED = "finished"  # folder of the logs of finished streams, in the folder of a row
 
 
 class Evaluator:
@@ -60,7 +55,7 @@ class Evaluator:
         talks: Sequence[Talk],
         settings: Settings,
         folder: Path,
-        models: SpeechModels | None = None,
+        models: "SpeechModels | None" = None,
         trainer_options: Mapping[str, Any] | None = None,
         resume: bool = False,
     ) -> None:
@@ -70,14 +65,13 @@ class Evaluator:
         self.talks = talks_to_stream(talks, settings)
         self.rows: list[Row] = []
         self.streams: list[ReportStream] = []
-        self.models = models or SpeechModels()
-        self._scorer = Scorer(settings, talks, self.models)
+        self._scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
         self._resume = resume
         self._next_row = 0  # number of the next row, on all ranks
 
     def run(
-        self, system: StreamingSystem | InstanceSource, *, upper_bound: bool = True
+        self, system: "StreamingSystem | InstanceSource", *, upper_bound: bool = True
     ) -> Iterator[Row]:
         """Evaluate a system and yield its rows; ranks other than 0 yield no row.
 
@@ -92,20 +86,8 @@ class Evaluator:
         Raises:
             ZooError: a value or a stream does not fit.
         """
-        if isinstance(system, StreamingSystem):
-            # a trainer refers to its last module; with a trainer of its own a system can be freed
-            evaluation = StreamingEvaluation(self._scorer, resume=self._resume)
-            trainer = evaluation_trainer(self._trainer_options, [evaluation])
-            for row, talks in self._rows_of(system, upper_bound=upper_bound):
-                self._stream(system, row, talks, evaluation, trainer)
-                if evaluation.scored is not None:
-                    facts = {
-                        "ranks": trainer.world_size,
-                        "streaming_seconds": round(evaluation.seconds, 3),
-                    }
-                    yield self._keep(
-                        row, evaluation.instances, talks, evaluation.scored, facts=facts
-                    )
+        if not isinstance(system, InstanceSource):
+            yield from self._streamed(system, upper_bound=upper_bound)
             return
         instances, talks = match_streams(
             system, self.talks, all_streams=self.settings.talks is None
@@ -121,8 +103,21 @@ class Evaluator:
             row = self._row("wait-k oracle", KnobValue("k", k), source, target, "oracle")
             yield from self._scored(row, wait_k_oracle(self.talks, target, k), self.talks)
 
+    def _streamed(self, system: "StreamingSystem", *, upper_bound: bool) -> Iterator[Row]:
+        """Stream, score and yield the rows of a system; arguments as ``run``."""
+        # imports Lightning, which recorded logs and oracles do not need
+        from zoo.evaluation.streamed import StreamedRows
+
+        streamed = StreamedRows(
+            self._scorer, self._trainer_options, folder=self.folder, resume=self._resume
+        )
+        for row, talks in self._rows_of(system, upper_bound=upper_bound):
+            scored = streamed.stream(system, row, talks)
+            if scored is not None:
+                yield self._keep(row, streamed.instances, talks, scored, facts=streamed.facts)
+
     def _rows_of(
-        self, system: StreamingSystem, *, upper_bound: bool
+        self, system: "StreamingSystem", *, upper_bound: bool
     ) -> Iterator[tuple[Row, Sequence[Talk]]]:
         """Set each knob value and yield its row, without scores, and the talks to stream.
 
@@ -141,35 +136,6 @@ class Evaluator:
         if upper_bound and self.settings.upper_bound:
             segments = sentences(self.talks) if self.settings.view == "talks" else self.talks
             yield self._row(f"{system.name} offline", None, *languages, "ceiling"), segments
-
-    def _stream(
-        self,
-        system: StreamingSystem,
-        row: Row,
-        talks: Sequence[Talk],
-        evaluation: StreamingEvaluation,
-        trainer: Trainer,
-    ) -> None:
-        """Stream and score the talks of a row; ``evaluation`` receives streams and scores.
-
-        Args:
-            system: system to evaluate.
-            row: row without scores.
-            talks: talks to stream.
-            evaluation: callback of the trainer.
-            trainer: trainer of the evaluation.
-        """
-        queue = TalkQueue(
-            talks,
-            split=self.settings.split,
-            whole=row.kind == "ceiling",  # only quality is scored: offline output has no latency
-            batch_size=self.settings.batch_size,
-        )
-        evaluation.folder = self.folder / Path(row.instances).parent / FINISHED
-        knob = "" if row.knob is None else f" {row.knob.name}={row.knob.value:g}"
-        evaluation.label = f"{row.system}{knob}"
-        loader = DataLoader(OneBatch(queue), batch_size=None)
-        trainer.test(system, loader, verbose=False)
 
     def _scored(
         self,
@@ -264,14 +230,14 @@ class Evaluator:
         return row
 
 
-def has_speech(system: StreamingSystem | InstanceSource) -> bool:
+def has_speech(system: "StreamingSystem | InstanceSource") -> bool:
     """Return whether a system emits target speech.
 
     Raises ZooError for a recorded log that cannot be read.
     """
-    if isinstance(system, StreamingSystem):
-        return system.synthesizer is not None
-    return any(instance.speech for instance in system.instances())
+    if isinstance(system, InstanceSource):
+        return any(instance.speech for instance in system.instances())
+    return system.synthesizer is not None
 
 
 def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:

@@ -5,10 +5,10 @@ Every row is scored here: streams of ``StreamingEvaluation``, recorded logs and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from zoo.data.talks import Talk
 from zoo.evaluation.settings import Settings
-from zoo.evaluation.speech import SpeechModels, SpeechScorer, SpeechScores
 from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
 from zoo.metrics.flags import flags
@@ -17,6 +17,9 @@ from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
 from zoo.types import Instance
+
+if TYPE_CHECKING:
+    from zoo.evaluation.speech import SpeechScorer  # imports torch; text is scored without
 
 OFFLINE_SCORES = ("BLEU", "chrF")
 
@@ -43,16 +46,12 @@ class Scorer:
 
     Args:
         settings: settings of the evaluation.
-        talks: recordings whose references, synthesised, measure the recogniser's own error.
-        models: models that score target speech (None: target speech has no scores).
+        speech: scorer of target speech (None: target speech has no scores of a recogniser).
     """
 
-    def __init__(
-        self, settings: Settings, talks: Sequence[Talk] = (), models: SpeechModels | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, speech: "SpeechScorer | None" = None) -> None:
         self.settings = settings
-        self.models = models or SpeechModels()
-        self._speech = SpeechScorer(self.models, talks, settings.resegmentation, settings.rules)
+        self._speech = speech
 
     def streamed(
         self,
@@ -89,15 +88,15 @@ class Scorer:
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
 
-        speech = SpeechScores()
-        if with_speech:
+        transcripts: Sequence[str] = ()
+        if with_speech and self._speech:
             texts_of_streams = [[segment.text for segment in segments] for segments in references]
             speech = self._speech.score(instances, texts_of_streams, target)
-        scores |= speech.scores
+            scores, transcripts = scores | speech.scores, speech.transcripts
 
         return Scored(
             scores=scores,
-            transcripts=speech.transcripts,
+            transcripts=transcripts,
             flags=tuple(flags(instances, scores, with_speech=with_speech)) if check_health else (),
             segments=result.segments,
         )
@@ -122,9 +121,9 @@ class Scorer:
             *(name for name, metric in extra if isinstance(metric, CorpusQuality)),
         }
         quality = {name: score for name, score in scores.items() if name in names}
-        speech = SpeechScores()
-        if with_speech:
-            speech = self._speech.score(instances, [[text] for text in texts], target)
+        if not (with_speech and self._speech):
+            return Scored(scores=quality)
+        speech = self._speech.score(instances, [[text] for text in texts], target)
         return Scored(scores=quality | speech.scores, transcripts=speech.transcripts)
 
     def _sentence_scores(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
@@ -13,8 +13,10 @@ from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
 from zoo.metrics.sums import SummedMetric
 from zoo.recognisers.base import Recogniser
-from zoo.systems.base import StreamingSystem
 from zoo.types import Convention
+
+if TYPE_CHECKING:
+    from zoo.systems.base import StreamingSystem  # imports Lightning; a recorded log has no knob
 
 View = Literal["talks", "segments"]
 
@@ -75,7 +77,7 @@ class Settings:
             )
 
 
-def knob_values(system: StreamingSystem, settings: Settings) -> Sequence[float | None]:
+def knob_values(system: "StreamingSystem", settings: Settings) -> Sequence[float | None]:
     """Return the knob values to evaluate; [None] for a system without a knob.
 
     Raises ZooError for a value that the system does not accept.

@@ -8,6 +8,7 @@ import torch
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
+from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
 from zoo.metrics.asr import recogniser_errors, score_transcripts, speech_errors, transcribe_speech
@@ -63,10 +64,19 @@ class SpeechModels:
                 models.recognisers[code] = recogniser
         return models
 
-    def load(self, device: torch.device) -> None:
+    def load(self, device: torch.device | None) -> None:
         """Read the weights of the recognisers. Raises ZooError for damaged weights."""
         for recogniser in self.recognisers.values():
             recogniser.load(device)
+
+    def scorer(self, settings: Settings, talks: Sequence[Talk]) -> "SpeechScorer":
+        """Return a scorer with these models.
+
+        Args:
+            settings: settings of the evaluation.
+            talks: talks whose references, synthesised, measure the recogniser's own error.
+        """
+        return SpeechScorer(self, talks, settings.resegmentation, settings.rules)
 
 
 @dataclass(frozen=True, slots=True)

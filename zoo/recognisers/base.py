@@ -1,10 +1,11 @@
 """The contract of speech recognisers that transcribe target speech for scoring."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch  # every evaluation has a recogniser, but only target speech needs torch
+    from torch import Tensor
 
 
 @runtime_checkable
@@ -31,7 +32,7 @@ class Recogniser(Protocol):
             ZooError: the model is missing and not optional.
         """
 
-    def load(self, device: torch.device | None = None) -> None:
+    def load(self, device: "torch.device | None" = None) -> None:
         """Load the weights; a second call only moves the network.
 
         Args:
@@ -41,7 +42,7 @@ class Recogniser(Protocol):
             ZooError: the model is missing, damaged or not a recogniser.
         """
 
-    def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
+    def transcribe(self, waves: "Sequence[Tensor]") -> list[str]:
         """Transcribe waveforms; a transcript must not depend on the other waveforms of the batch.
 
         Args:

@@ -4,36 +4,24 @@ Supported are CTC models (wav2vec 2.0, HuBERT, Wav2Vec2-BERT, ...) and sequence-
 (Whisper, ...).
 """
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
-import torch
-from torch import Tensor
-from transformers import (
-    AutoFeatureExtractor,
-    AutoModelForCTC,
-    AutoModelForSpeechSeq2Seq,
-    AutoTokenizer,
-    PreTrainedConfig,
-)
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from zoo.backbones.base import dtype_named
-from zoo.backbones.common.pretrained import hub
-from zoo.backbones.common.pretrained.loading import (
-    LOAD_ERRORS,
-    check_extractor,
-    load_network,
-    load_part,
-)
-from zoo.backbones.ctc.best_path import best_paths, features
-from zoo.errors import ZooError, check_numbers
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import language as language_of
-from zoo.recognisers.pauses import split_at_pauses
-from zoo.types import SAMPLE_RATE, Seconds
+from zoo.types import Seconds
 
-NOUN = "recogniser"
-# Suffix of a model's class name in its config.json, and the class that loads such models.
-KINDS = {"ForCTC": AutoModelForCTC, "ForConditionalGeneration": AutoModelForSpeechSeq2Seq}
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+    from torch import Tensor
+
+    from zoo.recognisers.network import RecogniserNetwork
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 class NamedRecogniser:
@@ -64,20 +52,34 @@ class NamedRecogniser:
     ) -> None:
         check_numbers("A recogniser", least=1, batch_size=batch_size)
         check_numbers("A recogniser", least=1, most=30, piece_seconds=piece_seconds)
+        check_choice("dtype", dtype, DTYPES)
+        if language is not None:
+            language_of(language)
 
         self.name = name
         self.language = language
         self.optional = optional
         self.batch_size = batch_size
         self.piece_seconds = piece_seconds
-        self.dtype = dtype_named(dtype)
-        self._separator = language_of(language).separator if language else " "
-        self._network: Any = None
+        self.dtype = dtype
+
+    @cached_property
+    def _network(self) -> RecogniserNetwork:
+        """The network. Every evaluation has a recogniser, but only target speech needs torch."""
+        from zoo.recognisers.network import RecogniserNetwork
+
+        return RecogniserNetwork(
+            name=self.name,
+            language=self.language,
+            batch_size=self.batch_size,
+            piece_seconds=self.piece_seconds,
+            dtype=self.dtype,
+        )
 
     def unavailable_reason(self) -> str | None:
         """See ``Recogniser``; only an ``optional`` model may be missing."""
         try:
-            self._kind()
+            self._network.kind()
         except ZooError as error:
             if not self.optional:
                 raise
@@ -86,99 +88,8 @@ class NamedRecogniser:
 
     def load(self, device: torch.device | None = None) -> None:
         """See ``Recogniser``."""
-        if self._network is None:
-            kind = self._kind()
-            self._extractor = load_part(
-                "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
-            )
-            check_extractor(self._extractor, self.name)
-            self._tokenizer = load_part("tokenizer", AutoTokenizer.from_pretrained, self.name)
-            self._network = load_network(KINDS[kind], self.name, self.dtype).requires_grad_(False)
-            self._is_ctc = kind == "ForCTC"
-            self._generate_options = {} if self._is_ctc else self._language_options()
-        self._network.to(device or "cpu")
+        self._network.load(device)
 
-    def _kind(self) -> str:
-        """Return the key of ``KINDS`` for the model, from its config.json.
-
-        Raises:
-            ZooError: the model is missing or not a recogniser.
-        """
-        hub.check(NOUN, self.name)
-        try:
-            config, _ = PreTrainedConfig.get_config_dict(self.name)
-        except LOAD_ERRORS:
-            config = {}
-        if not config:
-            raise ZooError(f"There is no {NOUN} in {self.name} (no readable config.json).")
-
-        class_name = str((config.get("architectures") or ["unknown"])[0])
-        for suffix in KINDS:
-            if class_name.endswith(suffix):
-                return suffix
-        raise ZooError(
-            f"{self.name} is not a {NOUN} but {class_name} according to its config.json; choose a "
-            "CTC model (Wav2Vec2ForCTC, HubertForCTC, ...) or a sequence-to-sequence model "
-            "(WhisperForConditionalGeneration, ...)."
-        )
-
-    def _language_options(self) -> dict[str, Any]:
-        """Return the language and task options of ``generate``; empty for monolingual models.
-
-        Raises:
-            ZooError: the model does not support the language.
-        """
-        languages = self._network.generation_config.to_dict().get("lang_to_id")
-        if not languages or self.language is None:
-            return {}
-        if f"<|{self.language}|>" not in languages:
-            codes = ", ".join(sorted(code.strip("<|>") for code in languages))
-            raise ZooError(
-                f"{self.name} does not recognise {self.language!r}; choose recogniser.language "
-                f"from: {codes}."
-            )
-        return {"language": self.language, "task": "transcribe"}
-
-    @torch.inference_mode()
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
         """See ``Recogniser``; call ``load`` first."""
-        assert self._network is not None, "call load first"
-        pieces = [
-            (row, piece) for row, wave in enumerate(waves) for piece in self._audible_pieces(wave)
-        ]
-
-        # Pieces of similar length share a batch, which keeps the padding short.
-        longest_first = sorted(range(len(pieces)), key=lambda index: -len(pieces[index][1]))
-        texts = [""] * len(pieces)
-        for start in range(0, len(pieces), self.batch_size):
-            batch = longest_first[start : start + self.batch_size]
-            transcripts = self._transcribe_batch([pieces[index][1] for index in batch])
-            for index, text in zip(batch, transcripts, strict=True):
-                texts[index] = text.strip()
-
-        rows: list[list[str]] = [[] for _ in waves]
-        for (row, _), text in zip(pieces, texts, strict=True):
-            if text:
-                rows[row].append(text)
-        return [self._separator.join(row) for row in rows]
-
-    def _audible_pieces(self, wave: Tensor) -> list[Tensor]:
-        """Split a waveform into pieces, without the pieces of digital silence."""
-        pieces = split_at_pauses(wave, round(self.piece_seconds * SAMPLE_RATE))
-        return [piece for piece in pieces if bool(piece.any())]
-
-    def _transcribe_batch(self, waves: Sequence[Tensor]) -> list[str]:
-        """Transcribe waveforms in one pass of the network."""
-        if self._is_ctc:
-            paths = best_paths(self._network, self._extractor, waves)
-            return [str(self._tokenizer.decode(path.tolist())) for path in paths]
-
-        inputs = features(self._extractor, waves, return_attention_mask=True)
-        ids = self._network.generate(
-            inputs[self._network.main_input_name].to(self._network.device, self.dtype),
-            attention_mask=inputs["attention_mask"].to(self._network.device),
-            do_sample=False,
-            num_beams=1,
-            **self._generate_options,
-        )
-        return [str(text) for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]
+        return self._network.transcribe(waves)

@@ -4,12 +4,11 @@ import hashlib
 import os
 import platform
 import subprocess
+import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-import torch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = (
@@ -89,17 +88,19 @@ def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
 def hardware() -> dict[str, Any]:
     """Return CPU model, number of cores, memory in GiB, torch threads and names of GPUs.
 
-    ``cores`` counts all cores, ``usable_cores`` the cores that this process may use.
+    ``cores`` counts all cores, ``usable_cores`` the cores that this process may use. A run that has
+    not imported torch computes without it: its threads are None and it has no GPUs.
     """
     cores = os.cpu_count()
-    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    torch = sys.modules.get("torch")
+    gpus = torch.cuda.device_count() if torch else 0
     return {
         "cpu": _cpu_model(),
         "cores": cores,
         "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
         "memory_gib": _memory_gib(),
-        "torch_threads": torch.get_num_threads(),
-        "gpus": gpus,
+        "torch_threads": torch.get_num_threads() if torch else None,
+        "gpus": [torch.cuda.get_device_name(index) for index in range(gpus)] if torch else [],
     }
 
 

@@ -3,15 +3,11 @@
 import hashlib
 import json
 import os
-import pickle
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import lightning.pytorch as pl
-import torch
 
 from zoo.errors import ZooError
 from zoo.tracking.launch import RUN_VARIABLE, is_main_process, launch_name
@@ -177,6 +173,11 @@ def run_id_of(source: Path) -> str:
 
 
 def _id_in_checkpoint(checkpoint: Path) -> str | None:
+    # only a training that resumes from a checkpoint file comes here
+    import pickle
+
+    import torch
+
     try:
         content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError):
@@ -196,20 +197,3 @@ def _read_card(folder: Path) -> dict[str, Any]:
 def write_card(run: Run, folder: Path) -> None:
     """Write the run's card into an exported folder, so that its evaluations name the training."""
     (folder / CARD).write_text(json.dumps(run.card, indent=1))
-
-
-class RunIdentity(pl.Callback):
-    """Stores the run's id in every checkpoint, so that a resumed training continues the same run.
-
-    Args:
-        run: the run that writes the checkpoints.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Store the id under ``simulzoo_run``."""
-        checkpoint[CHECKPOINT_KEY] = self.run.id

@@ -12,17 +12,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import yaml
-from lightning.pytorch.loggers.logger import Logger
 
 from zoo.tracking import artifacts
-from zoo.tracking.csv_logger import CsvLogger
 from zoo.tracking.launch import default_environment, job, terminable
+from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.provenance import git_state, provenance
 from zoo.tracking.run import Run
-from zoo.tracking.wandb_logger import WandbLogger, WandbSettings, start
+from zoo.tracking.wandb_run import WandbSettings, start
 
 if TYPE_CHECKING:
     import wandb
+    from lightning.pytorch.loggers.logger import Logger
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Tracker:
         self._overrides = list(overrides)
         self._facts = facts or {}
         self._settings = settings or WandbSettings()
-        self._csv = CsvLogger(run.folder)
+        self._csv = MetricsFile(run.folder)
         self._wandb: wandb.Run | None = None
         self._artifact_digests: dict[str, set[str]] = {}
         self._contexts = ExitStack()
@@ -124,11 +124,14 @@ class Tracker:
             _write_numbered(self.run.folder / name, text) for name, text in texts.items() if text
         ]
 
-    def loggers(self) -> list[Logger]:
+    def loggers(self) -> "list[Logger]":
         """Return the loggers for a Lightning Trainer."""
+        # imports Lightning, which a run without a Trainer does not need
+        from zoo.tracking.loggers import CsvLogger, WandbLogger
+
         if self._wandb is None:
-            return [self._csv]
-        return [self._csv, WandbLogger(self.run, self._wandb)]
+            return [CsvLogger(self._csv)]
+        return [CsvLogger(self._csv), WandbLogger(self.run, self._wandb)]
 
     def log_scores(
         self, prefix: str, scores: Mapping[str, float | None], *, knob: tuple[str, float] | None
@@ -145,7 +148,7 @@ class Tracker:
             return
         axis = {f"{prefix}/{knob[0]}": knob[1]} if knob is not None else {}
         row = {f"{prefix}/{name}": value for name, value in scores.items() if value is not None}
-        self._csv.log_metrics({**axis, **row})
+        self._csv.append({**axis, **row})
 
         def log(wandb_run: "wandb.Run") -> None:
             for axis_name in axis:

@@ -7,6 +7,7 @@ from typing import Any
 from zoo import __version__
 from zoo.backbones.base import Backbone, TokenizerCorpus
 from zoo.callbacks.progress import progress_bar
+from zoo.callbacks.run_identity import RunIdentity
 from zoo.config import (
     Config,
     arguments_of,
@@ -29,7 +30,7 @@ from zoo.files import atomic_folder
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.resume import check_same
-from zoo.tracking.run import Run, RunIdentity, open_run, write_card
+from zoo.tracking.run import Run, open_run, write_card
 from zoo.tracking.tracker import Tracker
 from zoo.training.export import DTYPES, Selected, export
 from zoo.training.run import TrainingSettings, fit, last_checkpoint

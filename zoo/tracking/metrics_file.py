@@ -1,29 +1,15 @@
 """Metrics as rows of ``metrics.csv`` in the run folder."""
 
 import csv
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from lightning.pytorch.loggers.logger import Logger
-from lightning.pytorch.utilities import rank_zero_only
-from torch import Tensor
 
 from zoo.files import atomic_file, write_bytes
 
 STEP = "step"
 
 
-def plain_values(metrics: Mapping[str, float | Tensor | str | None]) -> dict[str, Any]:
-    """Return the metrics with tensors of one element replaced by their values."""
-    return {
-        name: value.item() if isinstance(value, Tensor) else value
-        for name, value in metrics.items()
-    }
-
-
-class CsvLogger(Logger):
+class MetricsFile:
     """Appends one row per call immediately, so that a killed run keeps its rows.
 
     A resumed run appends to the existing file, whereas Lightning's own CSV logger deletes it. If a
@@ -35,42 +21,17 @@ class CsvLogger(Logger):
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
         self.path = Path(folder) / "metrics.csv"
         self._columns: list[str] | None = None  # columns of the file; None before it is read
 
-    @property
-    def name(self) -> str:
-        """Lightning's name for the logger."""
-        return "csv"
-
-    @property
-    def version(self) -> str:
-        """The name of the run folder."""
-        return self.path.parent.name
-
-    @property
-    def save_dir(self) -> str:
-        """The run folder."""
-        return str(self.path.parent)
-
-    @rank_zero_only
-    def log_hyperparams(
-        self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
-    ) -> None:
-        """Do nothing: config.yaml in the run folder has the whole configuration."""
-
-    @rank_zero_only
-    def log_metrics(
-        self, metrics: Mapping[str, float | Tensor | str | None], step: int | None = None
-    ) -> None:
+    def append(self, metrics: Mapping[str, float | str | None], *, step: int | None = None) -> None:
         """Append a row.
 
         Args:
             metrics: values by name.
             step: optimizer step; None for metrics outside training.
         """
-        row = {STEP: step, **plain_values(metrics)}
+        row = {STEP: step, **metrics}
         if self._columns is None:
             self._remove_partial_row()
             self._columns = self._read_columns()

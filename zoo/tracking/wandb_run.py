@@ -1,4 +1,4 @@
-"""The W&B run of a run: when it is enabled, how it starts, and its logger for Lightning.
+"""The W&B run of a run: when it is enabled and how it starts.
 
 W&B never asks for input here, and its errors are logged instead of ending the run.
 """
@@ -6,19 +6,13 @@ W&B never asks for input here, and its errors are logged instead of ending the r
 import logging
 import netrc
 import os
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlparse
 
-from lightning.pytorch.loggers.logger import Logger
-from lightning.pytorch.utilities import rank_zero_only
-from torch import Tensor
-
 from zoo.errors import check_choice
-from zoo.tracking.csv_logger import plain_values
 from zoo.tracking.run import Run
 from zoo.types import Seconds
 
@@ -169,57 +163,3 @@ def _stop_service() -> None:
     import wandb
 
     wandb.teardown()
-
-
-class WandbLogger(Logger):
-    """Lightning logger of a started W&B run.
-
-    Metrics are logged on the axis ``trainer/global_step`` rather than W&B's own step counter, which
-    must not decrease and would reject the repeated steps of a resumed training.
-
-    Args:
-        run: the run.
-        experiment: the W&B run of ``run``.
-    """
-
-    def __init__(self, run: Run, experiment: "wandb.Run") -> None:
-        super().__init__()
-        self._run = run
-        self._experiment = experiment
-
-    @property
-    def name(self) -> str:
-        """The W&B project."""
-        return str(self._experiment.project)
-
-    @property
-    def version(self) -> str:
-        """The run id."""
-        return self._run.id
-
-    @property
-    def save_dir(self) -> str:
-        """The run folder."""
-        return str(self._run.folder)
-
-    @property
-    def experiment(self) -> "wandb.Run":
-        """The W&B run."""
-        return self._experiment
-
-    @rank_zero_only
-    def log_hyperparams(
-        self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any
-    ) -> None:
-        """Do nothing: ``start`` has logged the whole configuration."""
-
-    @rank_zero_only
-    def log_metrics(self, metrics: Mapping[str, float | Tensor], step: int | None = None) -> None:
-        """Log metrics.
-
-        Args:
-            metrics: values by name.
-            step: optimizer step; None for metrics outside training.
-        """
-        axis = {} if step is None else {STEP_AXIS: step}
-        self._experiment.log({**plain_values(metrics), **axis})

@@ -8,7 +8,7 @@ import wandb
 
 from zoo.errors import ZooError
 from zoo.tracking.run import open_run
-from zoo.tracking.wandb_logger import Mode, WandbSettings, has_key, resolve_mode, start
+from zoo.tracking.wandb_run import Mode, WandbSettings, has_key, resolve_mode, start
 
 KEY = {"WANDB_API_KEY": "k" * 40}
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import torch
 
-from zoo.tracking.csv_logger import CsvLogger
+from zoo.tracking.loggers import CsvLogger
+from zoo.tracking.metrics_file import MetricsFile
 
 
 def _rows(folder: Path) -> list[dict[str, str]]:
@@ -14,7 +15,7 @@ def _rows(folder: Path) -> list[dict[str, str]]:
 
 
 def test_rows_are_there_at_once_and_columns_grow(tmp_path: Path) -> None:
-    logger = CsvLogger(tmp_path)
+    logger = CsvLogger(MetricsFile(tmp_path))
     logger.log_metrics({"train/loss": torch.tensor(0.5)}, step=1)
     assert _rows(tmp_path) == [{"step": "1", "train/loss": "0.5"}]
     logger.log_metrics({"dev/en-de/BLEU": 20.25, "note": 'a "quoted", one'}, step=2)
@@ -29,10 +30,10 @@ def test_rows_are_there_at_once_and_columns_grow(tmp_path: Path) -> None:
 
 
 def test_resuming_appends(tmp_path: Path) -> None:
-    CsvLogger(tmp_path).log_metrics({"a": 1, "b": 2}, step=1)
+    CsvLogger(MetricsFile(tmp_path)).log_metrics({"a": 1, "b": 2}, step=1)
     with (tmp_path / "metrics.csv").open("a") as file:
         file.write("2,3")  # killed while it wrote
-    again = CsvLogger(tmp_path)
+    again = CsvLogger(MetricsFile(tmp_path))
     again.log_metrics({"b": 4, "a": 3}, step=2)
     again.log_metrics({"c": 5}, step=None)
     assert _rows(tmp_path) == [

@@ -1,0 +1,160 @@
+"""The network of a pretrained speech recogniser of Transformers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    AutoFeatureExtractor,
+    AutoModelForCTC,
+    AutoModelForSpeechSeq2Seq,
+    AutoTokenizer,
+    PreTrainedConfig,
+)
+
+from zoo.backbones.base import dtype_named
+from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import (
+    LOAD_ERRORS,
+    check_extractor,
+    load_network,
+    load_part,
+)
+from zoo.backbones.ctc.best_path import best_paths, features
+from zoo.errors import ZooError
+from zoo.languages import language as language_of
+from zoo.recognisers.pauses import split_at_pauses
+from zoo.types import SAMPLE_RATE, Seconds
+
+NOUN = "recogniser"
+# Suffix of a model's class name in its config.json, and the class that loads such models.
+KINDS = {"ForCTC": AutoModelForCTC, "ForConditionalGeneration": AutoModelForSpeechSeq2Seq}
+
+
+class RecogniserNetwork:
+    """The network, tokenizer and feature extractor of a ``NamedRecogniser``.
+
+    Args:
+        name: hub id or folder of a CTC model or a sequence-to-sequence model.
+        language: language code, passed to models of several languages (Whisper).
+        batch_size: number of pieces that are transcribed at once.
+        piece_seconds: maximum length of a piece; longer speech is split at pauses.
+        dtype: dtype of the network, by its name in torch.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        language: str | None,
+        batch_size: int,
+        piece_seconds: Seconds,
+        dtype: str,
+    ) -> None:
+        self.name = name
+        self.language = language
+        self.batch_size = batch_size
+        self.piece_seconds = piece_seconds
+        self.dtype = dtype_named(dtype)
+        self._separator = language_of(language).separator if language else " "
+        self._network: Any = None
+
+    def load(self, device: torch.device | None = None) -> None:
+        """See ``Recogniser``."""
+        if self._network is None:
+            kind = self.kind()
+            self._extractor = load_part(
+                "feature extractor", AutoFeatureExtractor.from_pretrained, self.name
+            )
+            check_extractor(self._extractor, self.name)
+            self._tokenizer = load_part("tokenizer", AutoTokenizer.from_pretrained, self.name)
+            self._network = load_network(KINDS[kind], self.name, self.dtype).requires_grad_(False)
+            self._is_ctc = kind == "ForCTC"
+            self._generate_options = {} if self._is_ctc else self._language_options()
+        self._network.to(device or "cpu")
+
+    def kind(self) -> str:
+        """Return the key of ``KINDS`` for the model, from its config.json.
+
+        Raises:
+            ZooError: the model is missing or not a recogniser.
+        """
+        hub.check(NOUN, self.name)
+        try:
+            config, _ = PreTrainedConfig.get_config_dict(self.name)
+        except LOAD_ERRORS:
+            config = {}
+        if not config:
+            raise ZooError(f"There is no {NOUN} in {self.name} (no readable config.json).")
+
+        class_name = str((config.get("architectures") or ["unknown"])[0])
+        for suffix in KINDS:
+            if class_name.endswith(suffix):
+                return suffix
+        raise ZooError(
+            f"{self.name} is not a {NOUN} but {class_name} according to its config.json; choose a "
+            "CTC model (Wav2Vec2ForCTC, HubertForCTC, ...) or a sequence-to-sequence model "
+            "(WhisperForConditionalGeneration, ...)."
+        )
+
+    def _language_options(self) -> dict[str, Any]:
+        """Return the language and task options of ``generate``; empty for monolingual models.
+
+        Raises:
+            ZooError: the model does not support the language.
+        """
+        languages = self._network.generation_config.to_dict().get("lang_to_id")
+        if not languages or self.language is None:
+            return {}
+        if f"<|{self.language}|>" not in languages:
+            codes = ", ".join(sorted(code.strip("<|>") for code in languages))
+            raise ZooError(
+                f"{self.name} does not recognise {self.language!r}; choose recogniser.language "
+                f"from: {codes}."
+            )
+        return {"language": self.language, "task": "transcribe"}
+
+    @torch.inference_mode()
+    def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
+        """See ``Recogniser``; call ``load`` first."""
+        assert self._network is not None, "call load first"
+        pieces = [
+            (row, piece) for row, wave in enumerate(waves) for piece in self._audible_pieces(wave)
+        ]
+
+        # Pieces of similar length share a batch, which keeps the padding short.
+        longest_first = sorted(range(len(pieces)), key=lambda index: -len(pieces[index][1]))
+        texts = [""] * len(pieces)
+        for start in range(0, len(pieces), self.batch_size):
+            batch = longest_first[start : start + self.batch_size]
+            transcripts = self._transcribe_batch([pieces[index][1] for index in batch])
+            for index, text in zip(batch, transcripts, strict=True):
+                texts[index] = text.strip()
+
+        rows: list[list[str]] = [[] for _ in waves]
+        for (row, _), text in zip(pieces, texts, strict=True):
+            if text:
+                rows[row].append(text)
+        return [self._separator.join(row) for row in rows]
+
+    def _audible_pieces(self, wave: Tensor) -> list[Tensor]:
+        """Split a waveform into pieces, without the pieces of digital silence."""
+        pieces = split_at_pauses(wave, round(self.piece_seconds * SAMPLE_RATE))
+        return [piece for piece in pieces if bool(piece.any())]
+
+    def _transcribe_batch(self, waves: Sequence[Tensor]) -> list[str]:
+        """Transcribe waveforms in one pass of the network."""
+        if self._is_ctc:
+            paths = best_paths(self._network, self._extractor, waves)
+            return [str(self._tokenizer.decode(path.tolist())) for path in paths]
+
+        inputs = features(self._extractor, waves, return_attention_mask=True)
+        ids = self._network.generate(
+            inputs[self._network.main_input_name].to(self._network.device, self.dtype),
+            attention_mask=inputs["attention_mask"].to(self._network.device),
+            do_sample=False,
+            num_beams=1,
+            **self._generate_options,
+        )
+        return [str(text) for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]
