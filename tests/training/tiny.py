@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import lightning
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
 from zoo.backbones.common.pretrained.weights import load_weights, save_weights
-from zoo.data.sampling import BatchShape, Sampler, Sampling
+from zoo.data.sampling import Pass, Sampler, Sampling
 from zoo.history.keep_all import KeepAll
 from zoo.objectives.base import Objective
 from zoo.policies.wait_k import WaitK
@@ -66,15 +66,26 @@ class Tiny(Backbone):
         save_weights(self, folder, dtype)
 
 
+class Row(NamedTuple):
+    """One example: a row of numbers."""
+
+    numbers: np.ndarray
+    seconds: float = 1.0
+
+
 class Rows(Sampling, Sampler):
-    """Draws random rows; the options and the sampler are one."""
+    """A pass of 20 random rows; the options and the sampler are one."""
+
+    kinds = (1.0,)  # type: ignore[assignment]
 
     def sampler(self, *given: object, **options: object) -> Sampler:  # type: ignore[override]
         return self
 
-    def batch(self, random: np.random.Generator, shape: BatchShape) -> Sequence[Any]:
-        assert shape.examples is not None
-        return [random.normal(size=WIDTH) for _ in range(shape.examples)]
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        return Pass(np.arange(20), seconds=np.ones(20), groups=np.zeros(20, dtype=int))
+
+    def examples(self, kind: int, places: np.ndarray, random: np.random.Generator) -> Sequence[Row]:
+        return [Row(np.random.default_rng(place).normal(size=WIDTH)) for place in places]
 
 
 class Squares(Objective):
@@ -85,7 +96,10 @@ class Squares(Objective):
         self.scale = nn.Parameter(torch.ones(1))
 
     def batch(self, examples: Sequence[Any]) -> Any:
-        return torch.tensor(np.stack(examples), dtype=torch.float32)
+        return torch.tensor(np.stack([row.numbers for row in examples])).float()
+
+    def tokens(self, batch: Any) -> int:
+        return len(batch)
 
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:
         found = backbone(batch).squeeze(1) * self.scale
@@ -104,7 +118,7 @@ class Record(lightning.Callback):
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         self._losses.append(outputs["loss"] * trainer.accumulate_grad_batches)
-        self._batches.append(batch[:, 0])
+        self._batches.append(batch.content[:, 0])
         if len(self._losses) < trainer.accumulate_grad_batches:
             return
         loss = pl_module.all_gather(torch.stack(self._losses)).mean().item()
