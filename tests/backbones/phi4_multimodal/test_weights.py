@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import Phi4MultimodalConfig, Phi4MultimodalForCausalLM, PreTrainedTokenizerFast
 
 from tests.backbones.phi4_multimodal.tiny import ALPHA, CONFIG, RANK, original
+from zoo.backbones.base import is_restored
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.phi4_multimodal.network import TARGETS
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
@@ -114,6 +115,8 @@ def test_original_layout_with_its_speech_adapter(
         {"lora"} if lora else set()
     )
     assert not any("vision" in name for name, _ in backbone.named_parameters())
+    fresh = {name for name, weight in backbone.named_parameters() if not is_restored(weight)}
+    assert fresh == {name for name, _ in backbone.named_parameters() if "lora" in name}
     assert backbone.model.config.sliding_window is None
 
 

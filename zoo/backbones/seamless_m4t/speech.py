@@ -199,6 +199,15 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         if self.codebook is not None:
             self.codebook.save(folder)
 
+    def get_extra_state(self) -> Tensor | None:
+        """Return the centroids of the codebook, which a training may have fitted."""
+        return None if self.codebook is None else self.codebook.centroids
+
+    def set_extra_state(self, state: Tensor | None) -> None:
+        """Restore the centroids of a checkpoint in place, because objectives refer to them."""
+        if state is not None and self.codebook is not None:
+            self.codebook.centroids.copy_(state)
+
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
         """Return the parameters of each part, by the part's name.
 

@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from tests.fixtures.streams import white_noise
+from zoo.backbones.base import is_restored
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.search import SearchConfig
@@ -81,6 +82,7 @@ def load(kind: str, folder: Path, **options: Any) -> EncoderDecoder:
     } | options
     backbone = ALL[kind].backbone(name=str(folder), dtype="float64", max_tokens=12, **settings)
     backbone.load()
+    assert all(is_restored(parameter) for parameter in backbone.parameters())
     return backbone
 
 

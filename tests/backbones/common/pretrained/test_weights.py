@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from zoo.backbones.base import is_restored
 from zoo.backbones.common.pretrained import weights
 from zoo.errors import ZooError
 
@@ -37,6 +38,7 @@ def test_a_shared_part_is_not_written_twice_and_read_all_the_same(
     assert (second / weights.WEIGHTS).stat().st_size < (first / weights.WEIGHTS).stat().st_size
     read = Net(2)
     weights.load_weights(read, second)
+    assert all(is_restored(parameter) for parameter in read.parameters())
     for name, tensor in net.state_dict().items():
         assert torch.equal(read.state_dict()[name], tensor), name
 

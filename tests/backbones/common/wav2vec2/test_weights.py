@@ -19,6 +19,7 @@ from transformers import (
     Wav2Vec2Model,
 )
 
+from zoo.backbones.base import is_restored
 from zoo.backbones.common.pretrained.weights import share
 from zoo.backbones.common.wav2vec2.encoder import EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
@@ -117,6 +118,8 @@ def test_a_file_of_older_transformers_is_read_too(tmp_path: Path) -> None:
 def test_the_backbone_starts_from_them_in_its_own_type(make: Make, tmp_path: Path) -> None:
     folder = saved(tmp_path, Wav2Vec2ForCTC)
     backbone = make(encoder=SHAPE, encoder_weights=str(folder))
+    assert all(is_restored(parameter) for parameter in backbone.encoder.parameters())
+    assert not any(is_restored(parameter) for parameter in backbone.decoder.parameters())
     weights = load_file(folder / "model.safetensors")
     for name, tensor in backbone.encoder.state_dict().items():
         assert torch.equal(tensor, weights[f"wav2vec2.{name}"].double()), name

@@ -203,5 +203,5 @@ def test_what_cannot_be_trained_is_refused(speaking: SeamlessM4TSpeech) -> None:
 
 
 def state(backbone: SeamlessM4TSpeech) -> dict[str, Tensor]:
-    """Weights and statistics by name."""
+    """Weights, statistics and centroids by name."""
     return {name: value.clone() for name, value in backbone.state_dict().items()}

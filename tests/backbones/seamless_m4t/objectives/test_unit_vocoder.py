@@ -96,6 +96,20 @@ def test_units_of_silence_become_quieter_and_units_of_sound_louder(
         assert others == [0.0] * 6
 
 
+def test_a_checkpoint_has_the_fitted_codebook(
+    speaking: SeamlessM4TSpeech, clips: list[Clip]
+) -> None:
+    objective = UnitVocoder(pieces=1, frames=48)
+    objective.prepare([], speaking)
+    assert speaking.codebook is not None
+    fitted = speaking.codebook.centroids.clone()
+    state = {name: value.clone() for name, value in speaking.state_dict().items()}
+    speaking.codebook.centroids.zero_()  # as if fitted to other clips
+    speaking.load_state_dict(state)
+    assert objective._codebook is not None
+    assert torch.equal(objective._codebook.centroids, fitted)
+
+
 def test_pieces_line_up_with_the_target_speech(
     speaking: SeamlessM4TSpeech, clips: list[Clip]
 ) -> None:
