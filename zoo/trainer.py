@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightning
+import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
 from zoo.errors import ZooError
+from zoo.signatures import arguments
+from zoo.tracking.launch import external_ranks
 
 
 def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) -> lightning.Trainer:
@@ -25,3 +28,49 @@ def create_trainer(options: Mapping[str, Any], callbacks: Sequence[Callback]) ->
         return lightning.Trainer(**{**options, "callbacks": every})
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise ZooError(f"Lightning refuses the trainer: {' '.join(str(error).split())}") from error
+
+
+def check_options(options: Mapping[str, Any], set_by: Mapping[str, str], *, job: str) -> None:
+    """Check that the user has not set an option that the job sets itself.
+
+    Args:
+        options: The user's arguments of the Trainer.
+        set_by: For each argument that the job sets, what the user can do instead or the reason.
+        job: Noun of the job, such as training.
+
+    Raises:
+        ZooError: An option differs from Lightning's default.
+    """
+    defaults = arguments(lightning.Trainer)
+    for name, advice in set_by.items():
+        if name in options and options[name] != defaults[name].default:
+            raise ZooError(f"trainer.{name} is set by the {job}; {advice}.")
+
+
+def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the accelerator, the devices and the number of nodes of the job.
+
+    The accelerator may be a device with an index, such as ``cuda:1``. A launcher such as torchrun
+    or srun determines the number of ranks if ``devices`` and ``num_nodes`` are 1.
+
+    Args:
+        options: The user's arguments of the Trainer.
+    """
+    devices, nodes = options.get("devices", 1), options.get("num_nodes", 1)
+    if (devices, nodes) == (1, 1):
+        devices, nodes = external_ranks()
+
+    accelerator = options.get("accelerator", "auto")
+    if accelerator == "auto":
+        accelerator = "cuda" if torch.cuda.is_available() else "cpu"
+    if isinstance(accelerator, str) and ":" in accelerator:
+        accelerator, _, index = accelerator.partition(":")
+        devices = [int(index)]
+    return {**options, "accelerator": accelerator, "devices": devices, "num_nodes": nodes}
+
+
+def is_single(options: Mapping[str, Any]) -> bool:
+    """Return whether options from ``on_devices`` name one device."""
+    devices = options["devices"]
+    single = len(devices) == 1 if isinstance(devices, list) else str(devices) == "1"
+    return single and options["num_nodes"] == 1

@@ -78,14 +78,13 @@ def evaluate(cfg: Config) -> float | None:
     logger = build(cfg.logger)
     choices: Choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
-    if not isinstance(cfg.smoke, bool):
-        raise unknown_choice("value of smoke", cfg.smoke, ("true", "false"))
-    if cfg.smoke:
+    if wants_smoke_test(cfg):
         from zoo.evaluation.smoke_run import smoke_test
 
         smoke_test(choices, corpus, settings, device=machine(cfg), seed=cfg.seed)
         return None
 
+    options = trainer_options(choices)
     resume = resumed_run(cfg)
     models = speech_models(choices, settings)
     device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
@@ -109,7 +108,7 @@ def evaluate(cfg: Config) -> float | None:
             settings=settings,
             folder=run.folder,
             models=models,
-            trainer_options=trainer_options(choices),
+            trainer_options=options,
             resume=resume is not None,
         )
         rows = evaluate_systems(evaluator, choices, loaded, tracker)
@@ -123,6 +122,13 @@ def evaluate(cfg: Config) -> float | None:
         for note in notes:
             print(note)
     return optimized(evaluator.rows, cfg.optimized_metric)
+
+
+def wants_smoke_test(cfg: Config) -> bool:
+    """Return the value of ``smoke``. Raises ZooError unless it is true or false."""
+    if not isinstance(cfg.smoke, bool):
+        raise unknown_choice("value of smoke", cfg.smoke, ("true", "false"))
+    return cfg.smoke
 
 
 def optimized(rows: Sequence[Row], metric: str | None) -> float | None:
@@ -179,9 +185,15 @@ def streaming(choices: Choices) -> "list[StreamingSystem]":
 
 
 def trainer_options(choices: Choices) -> Mapping[str, Any] | None:
-    """Return the user's arguments of Lightning's Trainer, which all systems that stream share."""
+    """Return the user's arguments of Lightning's Trainer, which all systems that stream share.
+
+    None if no system streams. Raises ZooError for an argument that the evaluation sets itself.
+    """
     for system in streaming(choices):
+        from zoo.evaluation.strategy import check_trainer
+
         options: Mapping[str, Any] = build(choices[system].trainer).keywords
+        check_trainer(options)
         return options
     return None
 

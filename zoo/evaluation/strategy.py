@@ -6,22 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
-from zoo.tracking.launch import external_ranks
-from zoo.trainer import create_trainer
+from zoo.trainer import check_options, create_trainer, is_single, on_devices
 
-# What an evaluation sets itself: it logs and saves by its own means.
-FIXED = {
-    "logger": False,
-    "enable_checkpointing": False,
-    "enable_progress_bar": False,
-    "enable_model_summary": False,
-    "use_distributed_sampler": False,
+# Arguments that an evaluation sets to False, and what the user can do instead or the reason.
+SET_BY = {
+    "logger": "use logger=NAME instead",
+    "enable_checkpointing": "nothing is trained",
+    "enable_progress_bar": "one bar counts the audio of all ranks",
+    "enable_model_summary": "use trainer.callbacks instead",
+    "use_distributed_sampler": "the ranks claim talks from a queue",
 }
+FIXED = dict.fromkeys(SET_BY, False)
 
 
 class _PatientLauncher(_SubprocessScriptLauncher):
@@ -87,13 +86,15 @@ class IndependentRanks(DDPStrategy):
         return decision
 
 
+def check_trainer(options: Mapping[str, Any]) -> None:
+    """Raise ZooError for an argument of the Trainer that an evaluation sets itself."""
+    check_options(options, SET_BY, job="evaluation")
+
+
 def evaluation_trainer(
     options: Mapping[str, Any], callbacks: Sequence[Callback]
 ) -> lightning.Trainer:
     """Create the Trainer of an evaluation.
-
-    A launcher such as torchrun or srun determines the number of ranks if ``devices`` and
-    ``num_nodes`` are 1.
 
     Args:
         options: The user's arguments of the Trainer. The user's callbacks are added to
@@ -101,27 +102,11 @@ def evaluation_trainer(
         callbacks: Callbacks of the evaluation.
 
     Raises:
-        ZooError: Lightning refuses an option.
+        ZooError: Lightning refuses an option, or the evaluation sets an option itself.
     """
-    devices, nodes = options.get("devices", 1), options.get("num_nodes", 1)
-    if (devices, nodes) == (1, 1):
-        devices, nodes = external_ranks()
-    given = {**options, **device_options(options.get("accelerator", "auto"), devices)}
-    single = given["devices"] in (1, "1") or isinstance(given["devices"], list)
-    if given.get("strategy", "auto") == "auto":
-        given["strategy"] = "auto" if single and nodes == 1 else IndependentRanks()
+    check_trainer(options)
+    given = on_devices(options)
+    if given.get("strategy", "auto") == "auto" and not is_single(given):
+        given["strategy"] = IndependentRanks()
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
-    return create_trainer({**given, **FIXED, "num_nodes": nodes}, callbacks)
-
-
-def device_options(device: str, devices: Any) -> dict[str, Any]:
-    """Return ``accelerator`` and ``devices`` of a Trainer for a device such as ``cuda:1``.
-
-    Args:
-        device: ``auto``, ``cpu``, ``cuda`` or a device with an index.
-        devices: Number of devices, if the device has no index.
-    """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    kind, _, index = device.partition(":")
-    return {"accelerator": kind, "devices": [int(index)] if index else devices}
+    return create_trainer({**given, **FIXED}, callbacks)

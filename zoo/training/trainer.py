@@ -9,18 +9,17 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
-from zoo.signatures import arguments
-from zoo.trainer import create_trainer
+from zoo.trainer import check_options, create_trainer, is_single, on_devices
 from zoo.training.writing import BackgroundWriter
 
-# Arguments that the training sets, with the keys of the zoo that set them.
+# Arguments that the training sets, and what the user can do instead or the reason.
 SET_BY = {
-    "max_steps": "training.curriculum.stages.NAME.steps",
-    "logger": "logger=NAME",
-    "default_root_dir": "hydra.run.dir",
-    "use_distributed_sampler": "nothing: the batches of each device are distinct",
-    "enable_model_summary": "trainer.callbacks",
-    "limit_val_batches": "training.dev_talks",
+    "max_steps": "use training.curriculum.stages.NAME.steps instead",
+    "logger": "use logger=NAME instead",
+    "default_root_dir": "use hydra.run.dir instead",
+    "use_distributed_sampler": "the batches of each device are distinct",
+    "enable_model_summary": "use trainer.callbacks instead",
+    "limit_val_batches": "use training.dev_talks instead",
 }
 
 
@@ -39,10 +38,8 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         ZooError: Lightning refuses an option, the training sets an option itself, or ``strategy``
             names Lightning's own DeepSpeed strategy.
     """
-    defaults = arguments(lightning.Trainer)
-    for name, key in SET_BY.items():
-        if name in options and options[name] != defaults[name].default:
-            raise ZooError(f"trainer.{name} is set by the training; use {key} instead.")
+    check_options(options, SET_BY, job="training")
+    options = on_devices(options)
 
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, str) and strategy.startswith("deepspeed"):
@@ -50,7 +47,7 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
             f"trainer.strategy={strategy} is Lightning's strategy, whose checkpoints cannot be "
             "resumed; choose strategy=deepspeed_stage_2."
         )
-    if strategy == "ddp" or (strategy == "auto" and options.get("devices", 1) != 1):
+    if strategy == "ddp" or (strategy == "auto" and not is_single(options)):
         strategy = "ddp_find_unused_parameters_true"
     callbacks = given.pop("callbacks", ())
     plugins = options.get("plugins") or []
