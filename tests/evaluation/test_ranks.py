@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from benchmarks.harness import streams_without_clock
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = Path("instances") / "00-infinisst-m2"
@@ -35,16 +36,6 @@ def evaluate(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> N
         text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-
-
-def streams(folder: Path) -> list[dict[str, Any]]:
-    """The log of the only row without the fields that depend on the clock."""
-    lines = (folder / ROW / "instances.log").read_text().splitlines()
-    clock = ("elapsed", "chunks")
-    return [
-        {name: value for name, value in json.loads(line).items() if name not in clock}
-        for line in lines
-    ]
 
 
 def scores(folder: Path) -> dict[str, float]:
@@ -76,7 +67,7 @@ def test_two_ranks_equal_one(
     single: Path, tmp_path: Path, overrides: list[str], launcher: tuple[str, ...]
 ) -> None:
     evaluate(tmp_path / "run", *overrides, launcher=launcher)
-    assert streams(tmp_path / "run") == streams(single)
+    assert streams_without_clock(tmp_path / "run") == streams_without_clock(single)
     assert scores(tmp_path / "run") == scores(single)
     assert len(list((tmp_path / "run" / ROW / "finished").glob("rank*.jsonl"))) == 2
 
@@ -88,7 +79,7 @@ def test_a_run_of_one_process_is_resumed_by_two(single: Path, tmp_path: Path) ->
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join(lines[:3]) + lines[3][:50])
     evaluate(folder, f"resume={folder}", "trainer.devices=2")
-    assert streams(folder) == streams(single)
+    assert streams_without_clock(folder) == streams_without_clock(single)
     assert log.read_bytes().startswith(b"".join(lines[:3]))
     finished = list((folder / ROW / "finished").glob("rank*.jsonl"))
     assert sum(path.read_bytes().count(b"\n") for path in finished) == len(lines)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness import streams_without_clock
 from tests.contract.scripted import TurnTaker
 from tests.evaluation.test_runner import system, talk
 from zoo.data.talks import Talk
@@ -41,16 +42,6 @@ def evaluate(folder: Path, talks: list[Talk], *, resume: bool = False) -> list[s
     return opened
 
 
-def logs(folder: Path) -> list[dict[str, object]]:
-    """All lines of all logs without the fields that depend on the clock."""
-    clock = ("elapsed", "chunks")
-    return [
-        {name: value for name, value in json.loads(line).items() if name not in clock}
-        for row in ROWS
-        for line in (folder / "instances" / row / "instances.log").read_text().splitlines()
-    ]
-
-
 def test_only_unfinished_talks_are_streamed_again(talks: list[Talk], tmp_path: Path) -> None:
     complete, folder = tmp_path / "complete", tmp_path / "run"
     assert len(evaluate(complete, talks)) == 3 + 3 + 6
@@ -64,7 +55,7 @@ def test_only_unfinished_talks_are_streamed_again(talks: list[Talk], tmp_path: P
     again = evaluate(folder, talks, resume=True)
     assert sorted(again[:2]) == sorted({"one", "two", "three"} - {first})
     assert len(again) == 2 + 6
-    assert logs(folder) == logs(complete)
+    assert streams_without_clock(folder) == streams_without_clock(complete)
 
 
 def test_without_resume_everything_is_streamed(talks: list[Talk], tmp_path: Path) -> None:
@@ -88,4 +79,4 @@ def test_the_talks_of_a_stopped_rank_are_streamed_again(
     monkeypatch.setattr(FinishedStreams, "append", append_or_lose)
     assert len(evaluate(tmp_path / "run", talks)) == 12 + 1
     assert lost
-    assert logs(tmp_path / "run") == logs(complete)
+    assert streams_without_clock(tmp_path / "run") == streams_without_clock(complete)

@@ -1,7 +1,6 @@
 """Publishes the rows of an evaluation: logged scores, plots, the HTML report and the table."""
 
 import shlex
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from zoo.config import overrides
 from zoo.evaluation.runner import Evaluator
+from zoo.hints import job_command
 from zoo.report.page import write_report
 from zoo.report.results import Row
 from zoo.report.table import by_system, print_table
@@ -121,12 +121,6 @@ def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> 
     return png, page
 
 
-def program() -> list[str]:
-    """Return the words that start this program: ``python evaluate.py`` or ``simulzoo-evaluate``."""
-    name = Path(sys.argv[0]).name
-    return ["python", name] if name.endswith(".py") else [name]
-
-
 def context(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the provenance of the run, as the report shows it.
 
@@ -140,7 +134,7 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
     if hardware["torch_threads"] is not None:
         parts += [f"{hardware['torch_threads']} threads", *hardware["gpus"]]
     return {
-        "command": shlex.join([*program(), *overrides()]),
+        "command": f"{job_command('evaluate')} {shlex.join(overrides())}".strip(),
         "date": f"{datetime.now():%Y-%m-%d %H:%M}",
         **{name.replace("_", " "): str(value) for name, value in facts.items()},
         "git commit": commit,

@@ -10,6 +10,7 @@ import yaml
 
 from zoo.data.corpora import MiniTalks
 from zoo.errors import ZooError, check_choice
+from zoo.hints import job_command
 from zoo.loading import FOLDER
 from zoo.systems.base import StreamingSystem
 
@@ -132,13 +133,13 @@ def card(
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     overrides = system.backbone.evaluation_overrides(evaluation_overrides, FOLDER)
-    command = " ".join(["python evaluate.py", *overrides])
+    evaluation = " ".join([job_command("evaluate"), *overrides])
     return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
 
 {size:.2f} M parameters, {dtype}. Trained by
 
-    python train.py {" ".join(training_overrides)}
+    {job_command("train")} {" ".join(training_overrides)}
 
-{data} Evaluate it with `{command}`.
+{data} Evaluate it with `{evaluation}`.
 Weights of {selected}.
 """

@@ -27,6 +27,7 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice
 from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
+from zoo.hints import job_command
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.tracking.resume import check_same
@@ -191,8 +192,9 @@ def finish(
                 dtype=cfg.export_dtype,
             )
             write_card(run, unfinished)
-        command = system.backbone.evaluation_overrides(needed, str(folder))
-        return f"exported: {folder} ({selected})\nevaluate: python evaluate.py {' '.join(command)}"
+        start = job_command("evaluate")
+        given = " ".join(system.backbone.evaluation_overrides(needed, str(folder)))
+        return f"exported: {folder} ({selected})\nevaluate: {start} {given}"
 
     last, best = run.folder / LAST_EXPORT, run.folder / BEST_EXPORT
     messages = [write(last, Selected(system.global_step))]

@@ -23,6 +23,7 @@ from transformers import PreTrainedModel
 from zoo.backbones.base import mark_restored
 from zoo.errors import ZooError, shorten_list
 from zoo.files import atomic_file, write_text
+from zoo.hints import job_command
 
 WEIGHTS = "model.safetensors"
 SHARED = "shared.json"  # maps a part of the network to the relative path of another checkpoint
@@ -127,8 +128,8 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
     if not (Path(folder) / WEIGHTS).is_file():
         raise ZooError(
             f"There is no trained {noun} in {folder} (no {WEIGHTS}); train one for this language "
-            f"pair with python train.py experiment={experiment} target_language=..., or name "
-            f"another folder with backbone.{key}=..."
+            f"pair with {job_command('train')} experiment={experiment} target_language=..., or "
+            f"name another folder with backbone.{key}=..."
         )
 
 

@@ -39,6 +39,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
 )
 from zoo.errors import ZooError, shorten_list
 from zoo.files import atomic_file
+from zoo.hints import job_command
 from zoo.progress import tracked
 
 LLM = "meta-llama/Llama-3.1-8B-Instruct"
@@ -364,5 +365,5 @@ def command(
         f"Written to {given.folder}: {encoder.layers} encoder layers of {encoder.hidden}, "
         f"{encoder.heads} heads."
     )
-    print(f"Use it: python evaluate.py {use.format(given.folder)}")
+    print(f"Use it: {job_command('evaluate')} {use.format(given.folder)}")
     return 0

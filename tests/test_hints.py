@@ -1,0 +1,21 @@
+"""Hints name the command with which the user started."""
+
+import pytest
+
+from zoo import hints
+
+
+@pytest.mark.parametrize(
+    ("started", "installed", "command"),
+    [
+        ("train.py", False, "python evaluate.py"),
+        ("/env/bin/simulzoo-train", False, "simulzoo-evaluate"),
+        ("my_script.py", True, "simulzoo-evaluate"),
+    ],
+)
+def test_the_command_of_an_evaluation(
+    started: str, installed: bool, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [started])
+    monkeypatch.setattr(hints, "INSTALLED", installed)
+    assert hints.job_command("evaluate") == command
