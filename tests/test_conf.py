@@ -34,6 +34,7 @@ from zoo.synthesizers.base import Synthesizer
 from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay
 from zoo.tracking.wandb_run import WandbSettings
+from zoo.training.fsdp2 import FSDP2
 from zoo.training.run import TrainingSettings
 from zoo.training.strategy import ZeRO
 
@@ -94,7 +95,12 @@ SWEEPS = (  # tests/test_sweeps.py runs them
     "launcher/submitit_local.yaml",
     "launcher/submitit_slurm.yaml",
 )
-STRATEGIES = ("auto", "deepspeed_stage_2", "deepspeed_stage_2_offload")
+STRATEGIES = (
+    "auto",
+    *(f"deepspeed_stage_{stage}{offload}" for stage in (2, 3) for offload in ("", "_offload")),
+    "fsdp2",
+    "fsdp2_offload",
+)
 APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what makes nothing
     "hydra/default.yaml",
     "hydra/job_logging/run.yaml",
@@ -175,15 +181,21 @@ def test_a_choice_makes_its_object(group: str, choice: str) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_strategy_is_the_trainer_s(strategy: str) -> None:
-    if strategy != "auto":
+    is_zero = strategy.startswith("deepspeed")
+    if is_zero:
         pytest.importorskip("deepspeed", reason="the extra deepspeed is not installed")
     chosen = build(compose("train", [f"strategy={strategy}"]).trainer).keywords["strategy"]
     if strategy == "auto":
         assert chosen == "auto"
-    else:
+    elif is_zero:
         assert isinstance(chosen, ZeRO)
         zero = chosen.config["zero_optimization"]
-        assert (zero["stage"], "offload_optimizer" in zero) == (2, strategy.endswith("offload"))
+        stage, offload = int(strategy.split("_")[2]), strategy.endswith("offload")
+        assert (zero["stage"], "offload_optimizer" in zero) == (stage, offload)
+        assert ("offload_param" in zero) == (offload and stage == 3)
+    else:
+        assert isinstance(chosen, FSDP2)
+        assert chosen.offload == strategy.endswith("offload")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

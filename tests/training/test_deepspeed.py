@@ -1,17 +1,16 @@
-"""ZeRO-2 on CPU processes takes the steps of a plain single run, also when killed and resumed."""
+"""Checkpoints of DeepSpeed and settings of its strategies; test_sharding.py trains with them."""
 
 import os
 import pickle
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import distributed
 
 from tests.training import tiny
-from tests.training.jobs import losses, train, train_and_kill
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.training import strategy
@@ -21,87 +20,39 @@ from zoo.training.writing import read_file
 needs_deepspeed = pytest.mark.skipif(
     find_spec("deepspeed") is None, reason="needs pip install -e .[deepspeed]"
 )
-STEPS = {"recognition": 4, "sentences": 4, "segments": 6}  # the second freezes the encoder
-STEP = 1e-3  # learning rate of all stages: about what one step moves a weight by
-TINY = [
-    "experiment=streamuni_phi4_minitalks",
-    "logger=csv",
-    "threads=1",
-    "device=cpu",
-    "export_dtype=float32",
-    "trainer.precision=32-true",
-    "training.log_every_steps=1",
-    "training.train_talks=2",
-    "training.dev_talks=1",
-    "training.vocabulary_size=400",
-    "training.save_every_steps=3",
-    "training.evaluate_every_steps=1000",
-    "training.evaluate_last=false",
-    "backbone.config.hidden_size=16",
-    "backbone.config.intermediate_size=32",
-    "backbone.config.num_attention_heads=2",
-    "backbone.config.num_key_value_heads=2",
-    "backbone.config.audio_config.hidden_size=16",
-    "backbone.config.audio_config.intermediate_size=32",
-    "backbone.config.audio_config.num_blocks=2",
-    "backbone.config.audio_config.num_attention_heads=2",
-    "backbone.config.audio_config.ext_pw_out_channel=16",
-    "backbone.config.audio_config.depthwise_separable_out_channel=16",
-    "backbone.config.audio_config.nemo_conv_channels=8",
-    *(f"training.curriculum.stages.{name}.steps={steps}" for name, steps in STEPS.items()),
-    *(f"training.curriculum.stages.{name}.batch_seconds=8" for name in STEPS),
-    *(f"training.curriculum.stages.{name}.warmup_steps=2" for name in STEPS),
-    *(f"training.curriculum.stages.{name}.learning_rate={STEP}" for name in STEPS),
-]
-ZERO = ["strategy=deepspeed_stage_2", "trainer.devices=2"]
-
-
-@needs_deepspeed
-def test_two_processes_killed_and_resumed_equal_one(tmp_path: Path) -> None:
-    plain, sharded = tmp_path / "plain", tmp_path / "sharded"
-    train(plain, [*TINY, "trainer.accumulate_grad_batches=2"])  # the batches of both processes
-    expected = losses(plain, STEPS)
-    assert sorted(expected) == list(range(sum(STEPS.values())))
-
-    train_and_kill(sharded, [*TINY, *ZERO], stages=STEPS, step=7)
-    assert (sharded / "checkpoints" / "last.ckpt").is_dir()
-    with pytest.raises(
-        ZooError, match=r"written with strategy=deepspeed_\.\.\.; resume it with the same"
-    ):
-        last_checkpoint(sharded)
-
-    train(sharded, [*TINY, *ZERO, f"resume={sharded}"])
-    resumed = losses(sharded, STEPS)
-    assert sorted(resumed) == sorted(expected)
-    for step, loss in expected.items():
-        assert resumed[step] == pytest.approx(loss, abs=1e-4), f"step {step}"
-    weights = [load_file(folder / "export" / "model.safetensors") for folder in (plain, sharded)]
-    assert weights[0].keys() == weights[1].keys()
-    for name, wanted in weights[0].items():
-        torch.testing.assert_close(weights[1][name], wanted, rtol=0, atol=STEP / 20, msg=name)
 
 
 @needs_deepspeed
 def test_shards_lack_frozen_weights_of_another_checkpoint_and_resume(tmp_path: Path) -> None:
     environment = dict(os.environ)
-    tiny.pretrained(tmp_path / "pretrained")
-    before = tiny.train(tmp_path, steps=1, strategy=strategy.ZeRO())
-    after = tiny.train(tmp_path, steps=1, strategy=strategy.ZeRO(), resume=True, drawn=5)
-    best = tmp_path / "best.ckpt"
-    after.trainer.save_checkpoint(best, weights_only=True)
-    after.trainer.strategy.checkpoint_io.teardown()
+    stages: tuple[Literal[2, 3], ...] = (2, 3)
+    systems = {}
+    for stage in stages:  # DeepSpeed allows one process group in a process
+        folder = tmp_path / str(stage)
+        tiny.pretrained(folder / "pretrained")
+        before = tiny.train(folder, steps=1, strategy=strategy.ZeRO(stage=stage))
+        after = tiny.train(
+            folder, steps=1, strategy=strategy.ZeRO(stage=stage), resume=True, drawn=5
+        )
+        after.trainer.save_checkpoint(folder / "best.ckpt", weights_only=True)
+        after.trainer.strategy.checkpoint_io.teardown()
+        systems[folder] = before, after
     distributed.destroy_process_group()
     os.environ.clear()
     os.environ.update(environment)
 
     left_out = {"backbone.encoder.weight", "backbone.encoder.bias"}
-    (file,) = tiny.last(tmp_path).rglob("*model_states.pt")
-    content = strategy.read(file)
-    assert content["module"].keys() == before.state_dict().keys()
-    assert not left_out & {*content["module"], *content[strategy.FROZEN]}
-    for (name, wanted), found in zip(before.named_parameters(), after.parameters(), strict=True):
-        assert torch.equal(found, wanted), name
-    assert read_file(best)["state_dict"].keys() == before.state_dict().keys()
+    for folder, (before, after) in systems.items():
+        (file,) = tiny.last(folder).rglob("*model_states.pt")
+        content = strategy.read(file)
+        assert content["module"].keys() == before.state_dict().keys()
+        assert not left_out & {*content["module"], *content[strategy.FROZEN]}
+        pairs = zip(before.backbone.named_parameters(), after.backbone.parameters(), strict=True)
+        for (name, wanted), found in pairs:
+            assert torch.equal(found, wanted), name
+        best = read_file(folder / "best.ckpt")["state_dict"]
+        assert best.keys() == before.state_dict().keys()
+        assert torch.equal(best["backbone.head.1.weight"], after.backbone.head[1].weight)
 
 
 @needs_deepspeed
@@ -114,6 +65,26 @@ def test_a_checkpoint_runs_no_code(tmp_path: Path) -> None:
     with pytest.raises(pickle.UnpicklingError):
         strategy.read(tmp_path / "0_optim_states.pt")
     assert not (tmp_path / "made").exists()
+
+
+@needs_deepspeed
+@pytest.mark.parametrize(
+    ("file", "stage", "written"),
+    [
+        ("zero_pp_rank_0_mp_rank_00_model_states.pt", 2, "deepspeed_stage_3"),
+        ("mp_rank_00_model_states.pt", 3, "deepspeed_stage_2"),
+        ("mp_rank_00_model_states.pt", None, "deepspeed_stage_2"),
+    ],
+)
+def test_a_run_resumes_with_its_strategy(
+    tmp_path: Path, file: str, stage: int | None, written: str
+) -> None:
+    folder = tmp_path / "checkpoints" / "last.ckpt" / "checkpoint"
+    folder.mkdir(parents=True)
+    (folder / file).touch()
+    chosen = "auto" if stage is None else strategy.ZeRO(stage=stage)
+    with pytest.raises(ZooError, match=f"written with strategy={written}; resume it with the same"):
+        last_checkpoint(tmp_path, chosen)
 
 
 @needs_deepspeed

@@ -16,6 +16,7 @@ from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.training import run
 from zoo.training.run import last_checkpoint
+from zoo.training.strategy import ZeRO
 from zoo.training.trainer import make_trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,8 +94,29 @@ def test_an_error_of_lightning_is_one_sentence() -> None:
         make_trainer({"accelerator": "cpu", "precision": 3})
     with pytest.raises(ZooError, match=r"be resumed; choose strategy=deepspeed_stage_2"):
         make_trainer({"strategy": "deepspeed_stage_3"})
+    with pytest.raises(ZooError, match=r"trainer\.strategy=fsdp is .* choose strategy=fsdp2"):
+        make_trainer({"strategy": "fsdp"})
     with pytest.raises(ZooError, match=r"trainer\.max_steps is set by the training; use training"):
         make_trainer({"accelerator": "cpu", "max_steps": 3}, max_steps=2)
+
+
+@pytest.mark.parametrize("strategy", ["fsdp2", "deepspeed_stage_3"])
+def test_a_sharded_strategy_names_the_devices_that_it_supports(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if strategy != "fsdp2":
+        pytest.importorskip("deepspeed", reason="the extra deepspeed is not installed")
+    chosen = build(compose("train", [f"strategy={strategy}"]).trainer).keywords["strategy"]
+    monkeypatch.setattr(type(chosen), "root_device", torch.device("mps"))
+    with pytest.raises(ZooError, match=rf"strategy={strategy[:4]}.* mps; .*choose strategy="):
+        make_trainer({"accelerator": "cpu", "strategy": chosen})
+
+
+def test_zero_refuses_to_clip_gradients_by_value() -> None:
+    pytest.importorskip("deepspeed", reason="the extra deepspeed is not installed")
+    options = {"accelerator": "cpu", "gradient_clip_algorithm": "value", "strategy": ZeRO()}
+    with pytest.raises(ZooError, match=r"by norm only; .* or choose strategy=fsdp2"):
+        make_trainer(options)
 
 
 def test_callbacks_of_the_configuration_are_added() -> None:

@@ -10,6 +10,7 @@ from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.talks import Talk
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
+from zoo.training.sharding import whole_backbone
 
 LOGGED = ("/BLEU", "/StreamLAAL")  # ends of the names of logged scores
 
@@ -20,7 +21,8 @@ class DevelopmentEvaluation(StreamingEvaluation):
     """Scores streamed talks at fixed optimizer steps; the ranks share the talks.
 
     The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The latency
-    settings of the system are not changed.
+    settings of the system are not changed. If the ranks share the weights, every rank gathers all
+    weights for the evaluation; if they do not fit into its memory, there is no evaluation.
 
     Args:
         talks: Development talks.
@@ -65,7 +67,10 @@ class DevelopmentEvaluation(StreamingEvaluation):
         if not is_step_finished or not (is_regular_step or step == self.last_step):
             return
 
-        scores = self.evaluate(trainer, module, step)
+        with whole_backbone(trainer.strategy, module) as is_whole:
+            scores = self.evaluate(trainer, module, step) if is_whole else {}
+        if not scores:
+            return
         # ModelCheckpoint reads the monitored score from the logged values
         module.log_dict(scores, rank_zero_only=True, logger=False)
         # Lightning would pass the scores to the loggers only at its next logging interval

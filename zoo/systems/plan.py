@@ -15,7 +15,12 @@ class TrainingPlan(nn.Module, ABC):
     """A training of a system, such as ``zoo.training.module.Training``.
 
     It is a module, because objectives may have parameters of their own.
+
+    Attributes:
+        is_uniform: Whether all steps train the same parameters by the same objective.
     """
+
+    is_uniform = False
 
     @abstractmethod
     def prepare(self, system: "StreamingSystem") -> None:

@@ -60,6 +60,8 @@ class Training(TrainingPlan):
         A strategy collects the trainable parameters after this call.
         """
         self._groups = self._group_parameters(system)
+        objectives = {stage.objective for stage in self.curriculum.stages if stage.steps}
+        self.is_uniform = len(self._groups) == len(objectives) == 1
         if self._restored is None:
             self._restored = Restored(system)
             system.strict_loading = False  # names are checked by ``check_checkpoint``

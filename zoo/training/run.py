@@ -24,6 +24,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.training.batches import TrainingData
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.module import Training
+from zoo.training.sharding import gather_for_export
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import make_trainer, savers
 from zoo.training.writing import READ_ERRORS, damaged, read_file
@@ -200,6 +201,7 @@ def fit(
     )
     checkpoint = None if resume is None else str(resume)
     trainer.fit(system, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+    gather_for_export(trainer.strategy, system)
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     # a run that was killed and resumed may remember a file that it had replaced already
     return {Path(path): float(score) for path, score in ranked if Path(path).exists()}

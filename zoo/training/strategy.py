@@ -2,43 +2,58 @@
 
 CPU processes are meant for tests. DeepSpeed is imported only when a strategy is used. Parameters
 keep their data type. Each process stores one part of the float32 copies and of the optimizer
-states.
+states, and in stage 3 one part of the weights.
 """
 
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import DeepSpeedStrategy, ParallelStrategy
+from lightning.pytorch.utilities.enums import GradClipAlgorithmType
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from zoo.errors import ZooError
 from zoo.files import replace_folder
+from zoo.systems.base import StreamingSystem
 from zoo.training.contents import RESTORED
+from zoo.training.sharding import Gathered, ShardedStrategy
 
 STATES = "*_optim_states.pt"  # optimizer state files of a checkpoint; each process writes one file
+PARTITIONED = "zero_pp_rank_*_model_states.pt"  # files of a checkpoint with partitioned weights
 FROZEN = "frozen_param_fragments"  # entry of a model file: parameters that have no optimizer state
 
 
-class ZeRO(DeepSpeedStrategy):
-    """DeepSpeed strategy for ZeRO stages 1 and 2 with resumable checkpoints.
+class ZeRO(DeepSpeedStrategy, ShardedStrategy):
+    """DeepSpeed strategy for ZeRO stages 1, 2 and 3 with resumable checkpoints.
 
     Stage 1 partitions the optimizer states among the processes. Stage 2 partitions the gradients as
-    well. Mixed precision uses autocast, as in a training without ZeRO.
+    well, stage 3 also the weights. Mixed precision uses autocast, as in a training without ZeRO.
 
     Args:
         stage: ZeRO stage.
-        offload: Whether the float32 copies and the optimizer states are stored in main memory.
+        offload: Whether the float32 copies and the optimizer states are stored in main memory, in
+            stage 3 also the weights.
 
     Raises:
         ZooError: DeepSpeed is not installed.
     """
 
-    def __init__(self, *, stage: Literal[1, 2] = 2, offload: bool = False) -> None:
+    def __init__(self, *, stage: Literal[1, 2, 3] = 2, offload: bool = False) -> None:
         if find_spec("deepspeed") is None:
             raise ZooError("strategy=deepspeed_... needs DeepSpeed: pip install -e .[deepspeed].")
-        super().__init__(stage=stage, offload_optimizer=offload, logging_batch_size_per_gpu=1)
+        super().__init__(
+            stage=stage,
+            offload_optimizer=offload,
+            offload_parameters=offload and stage == 3,
+            logging_batch_size_per_gpu=1,
+        )
         assert isinstance(self.config, dict)
         # with offload DeepSpeed would require its own optimizer; the training uses PyTorch's AdamW
         self.config["zero_force_ds_cpu_optimizer"] = False
@@ -49,20 +64,32 @@ class ZeRO(DeepSpeedStrategy):
         device = super().root_device
         return torch.device("cpu", 0) if device.type == "cpu" else device
 
-    def setup_environment(self) -> None:
-        """Initialise the communication between processes.
+    def check(self, trainer: Trainer) -> None:
+        """Check the device and the clipping of gradients.
 
-        Raises ZooError if DeepSpeed has selected another accelerator than the training.
+        Raises:
+            ZooError: DeepSpeed has selected another accelerator than the training, or gradients are
+                clipped by value.
         """
-        import deepspeed.ops
         from deepspeed.accelerator import get_accelerator
 
         accelerator = get_accelerator().device_name()
         if accelerator != self.root_device.type:
             raise ZooError(
-                f"DeepSpeed works on {accelerator} here, not on {self.root_device.type}; "
-                f"set DS_ACCELERATOR={self.root_device.type} in the environment."
+                f"strategy=deepspeed_...: DeepSpeed works on {accelerator} here, not on "
+                f"{self.root_device.type}; set DS_ACCELERATOR={self.root_device.type} in the "
+                "environment, or choose strategy=fsdp2."
             )
+        if trainer.gradient_clip_algorithm == GradClipAlgorithmType.VALUE:
+            raise ZooError(
+                "strategy=deepspeed_... clips gradients by norm only; set "
+                "trainer.gradient_clip_algorithm=norm, or choose strategy=fsdp2."
+            )
+
+    def setup_environment(self) -> None:
+        """Initialise the communication between processes."""
+        import deepspeed.ops
+
         if self.root_device.type == "cpu":
             assert self.parallel_devices is not None
             # compiling DeepSpeed's operations takes a minute, and gloo needs no such operation
@@ -74,6 +101,46 @@ class ZeRO(DeepSpeedStrategy):
             super(DeepSpeedStrategy, self).setup_environment()
         else:
             super().setup_environment()
+
+    @contextmanager
+    def model_sharded_context(self) -> Iterator[None]:
+        """Create whole modules; ``setup`` partitions them."""
+        yield
+
+    def setup(self, trainer: Trainer) -> None:
+        """Partition the system and create the optimizer."""
+        system = self.model
+        assert isinstance(system, StreamingSystem)
+        if self.zero_stage_3:
+            self.gathered = Gathered(system.backbone)
+        super().setup(trainer)
+
+    def gather(self, parameter: nn.Parameter) -> Tensor:
+        """Return the whole parameter on each rank. All ranks call this method together."""
+        import deepspeed
+
+        with deepspeed.zero.GatheredParameters([parameter]):
+            return parameter.detach().clone()
+
+    def optimizer_step(
+        self,
+        optimizer: Optimizer,
+        closure: Callable[[], Any],
+        model: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Update the weights, then forget the gradients.
+
+        DeepSpeed would count the last gradients of parameters that a later stage of the curriculum
+        freezes in the norm of all further gradients.
+        """
+        is_last_batch = self.deepspeed_engine.is_gradient_accumulation_boundary()
+        result = super().optimizer_step(optimizer, closure, model, **kwargs)
+        if is_last_batch:
+            zero: Any = self.deepspeed_engine.optimizer
+            if hasattr(zero, "norm_for_param_grads"):
+                zero.norm_for_param_grads.clear()
+        return result
 
     def _format_config(self) -> None:
         """Replace half-precision weights of ``bf16-mixed`` by autocast to bfloat16."""
@@ -95,6 +162,8 @@ class ZeRO(DeepSpeedStrategy):
         A folder of the same name is replaced only after the new folder is complete.
         """
         if "optimizer_states" not in checkpoint:
+            if self.zero_stage_3:
+                checkpoint["state_dict"] = self._whole_state()
             ParallelStrategy.save_checkpoint(self, checkpoint, filepath, storage_options)
             return
         path = Path(self.broadcast(filepath))
@@ -112,6 +181,16 @@ class ZeRO(DeepSpeedStrategy):
         if self.is_global_zero:
             replace_folder(new, path)
         self.barrier()
+
+    def _whole_state(self) -> dict[str, Tensor]:
+        """Gather all weights; rank 0 returns them in main memory, all other ranks an empty dict."""
+        assert self.lightning_module is not None
+        kept = {}
+        for name, value in self.lightning_module.state_dict(keep_vars=True).items():
+            whole = self.gather(value) if isinstance(value, nn.Parameter) else value
+            if self.is_global_zero:
+                kept[name] = whole.detach().cpu()
+        return kept
 
     def load_checkpoint(
         self, checkpoint_path: str | Path, weights_only: bool | None = None
@@ -171,11 +250,14 @@ def check_resumable(checkpoint: Path, strategy: object) -> None:
         strategy: Strategy of the Trainer that resumes the checkpoint.
 
     Raises:
-        ZooError: The checkpoint is a folder and the strategy is not ``ZeRO``, or the reverse.
+        ZooError: The checkpoint is a folder and the strategy is not ``ZeRO``, or the reverse; or
+            one of them has sharded weights (stage 3) and the other has not.
     """
-    sharded = checkpoint.is_dir()
-    if sharded != isinstance(strategy, ZeRO):
-        before = (
-            "strategy=deepspeed_..." if sharded else "another strategy than strategy=deepspeed_..."
-        )
+    before, now = "another strategy than strategy=deepspeed_...", ""
+    if checkpoint.is_dir():
+        is_stage_3 = any(checkpoint.rglob(PARTITIONED))
+        before = f"strategy=deepspeed_stage_{'3' if is_stage_3 else '2'}"
+    if isinstance(strategy, ZeRO):
+        now = f"strategy=deepspeed_stage_{'3' if strategy.zero_stage_3 else '2'}"
+    if checkpoint.is_dir() != isinstance(strategy, ZeRO) or (now and before != now):
         raise ZooError(f"{checkpoint} was written with {before}; resume it with the same strategy.")

@@ -10,6 +10,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
 from zoo.trainer import check_options, create_trainer, is_single, on_devices
+from zoo.training.ddp import DDP
+from zoo.training.sharding import ShardedStrategy
 from zoo.training.writing import BackgroundWriter
 
 # Arguments that the training sets, and what the user can do instead or the reason.
@@ -21,13 +23,17 @@ SET_BY = {
     "enable_model_summary": "use trainer.callbacks instead",
     "limit_val_batches": "use training.dev_talks instead",
 }
+# Beginnings of the names of Lightning's strategies, and the strategies that replace them.
+REPLACED = {
+    "deepspeed": "strategy=deepspeed_stage_2 or strategy=deepspeed_stage_3",
+    "fsdp": "strategy=fsdp2",
+}
 
 
 def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     """Create a Lightning Trainer.
 
-    A training stage may leave parts of the network without gradients. DDP therefore runs with
-    ``find_unused_parameters``, also when Lightning would choose DDP for several devices.
+    Several devices without a chosen strategy run ``zoo.training.ddp.DDP``.
 
     Args:
         options: The user's arguments of the Trainer.
@@ -35,20 +41,22 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
             added to ``callbacks``.
 
     Raises:
-        ZooError: Lightning refuses an option, the training sets an option itself, or ``strategy``
-            names Lightning's own DeepSpeed strategy.
+        ZooError: Lightning refuses an option, the training sets an option itself, ``strategy``
+            names a strategy of Lightning that the zoo replaces, or the strategy does not support
+            the device or the clipping of gradients.
     """
     check_options(options, SET_BY, job="training")
     options = on_devices(options)
 
     strategy = options.get("strategy", "auto")
-    if isinstance(strategy, str) and strategy.startswith("deepspeed"):
+    if isinstance(strategy, str) and strategy.startswith(tuple(REPLACED)):
+        kind = next(kind for kind in REPLACED if strategy.startswith(kind))
         raise ZooError(
             f"trainer.strategy={strategy} is Lightning's strategy, whose checkpoints cannot be "
-            "resumed; choose strategy=deepspeed_stage_2."
+            f"resumed; choose {REPLACED[kind]}."
         )
     if strategy == "ddp" or (strategy == "auto" and not is_single(options)):
-        strategy = "ddp_find_unused_parameters_true"
+        strategy = DDP()
     callbacks = given.pop("callbacks", ())
     plugins = options.get("plugins") or []
     plugins = plugins if isinstance(plugins, Sequence) else [plugins]
@@ -60,7 +68,10 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         "enable_model_summary": False,
         "limit_val_batches": 0,  # DevelopmentEvaluation streams talks at given optimizer steps
     }
-    return create_trainer({**options, **fixed, **given, "strategy": strategy}, callbacks)
+    trainer = create_trainer({**options, **fixed, **given, "strategy": strategy}, callbacks)
+    if isinstance(trainer.strategy, ShardedStrategy):
+        trainer.strategy.check(trainer)
+    return trainer
 
 
 def savers(

@@ -1,0 +1,135 @@
+"""DDP, FSDP2 and ZeRO on two CPU processes take the steps of one process, also when resumed."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.training import sharded_job
+from tests.training.jobs import ROOT
+from tests.training.sharded_job import (
+    EVALUATED,
+    MIDDLE,
+    STEP,
+    STEPS,
+    STRATEGIES,
+    TALKS,
+    TINY,
+    UNIFORM,
+)
+from zoo.config import build, compose
+from zoo.tracking.run import Run
+from zoo.training.job import trained_tokenizer
+
+NAMES = [name for name in STRATEGIES if find_spec("deepspeed") or "deepspeed" not in name]
+LAST = sum(STEPS.values())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trainings of one process, in ``one`` and ``one_uniform``, and of two processes by name."""
+    folder = tmp_path_factory.mktemp("sharding")
+    cfg = compose("train", [*TINY, "training.vocabulary_size=400"])
+    settings = build(cfg.training)
+    run = cast("Run", SimpleNamespace(folder=folder))
+    trained_tokenizer(run, cfg, sharded_job.talks("train"), settings)
+
+    ranks = launch(folder)
+    cfg = sharded_job.configuration(folder / "tokenizer")
+    one: dict[str, Any] = {"accumulate_grad_batches": 2}  # the batches of both processes
+    for name, options in {"one": {"every": MIDDLE}, "one_uniform": {"steps": UNIFORM}}.items():
+        facts = sharded_job.train(cfg, folder / name, one, **options)
+        (folder / name / "facts.json").write_text(json.dumps(facts))
+    for rank in ranks:
+        output = rank.communicate()[0]
+        assert rank.returncode == 0, output[-3000:]
+    return folder
+
+
+def launch(folder: Path) -> list[subprocess.Popen[str]]:
+    """Start the trainings of two processes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    shared = {
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "0",
+        "TORCHELASTIC_RUN_ID": "test",  # Lightning starts no further processes
+    }
+    return [
+        subprocess.Popen(
+            [sys.executable, str(ROOT / "tests/training/sharded_job.py"), str(folder), *NAMES],
+            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def facts(folder: Path, name: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", json.loads((folder / name / "facts.json").read_text()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_processes_equal_one(folder: Path, name: str) -> None:
+    wanted, found = facts(folder, "one"), facts(folder, name)["whole"]
+    assert found["losses"] == pytest.approx(wanted["losses"], abs=1e-4)
+    assert sorted(found["losses"]) == [str(step) for step in range(LAST)]
+    # the first moments of a step are those of the clipped gradients
+    assert found["norms"] == pytest.approx(wanted["norms"], rel=1e-4)
+    assert wanted["norms"]["1"] == pytest.approx((1 - 0.9) * sharded_job.CLIPPED, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_resumed_run_equals_an_uninterrupted_run(folder: Path, name: str) -> None:
+    whole, resumed = (facts(folder, name)[run] for run in ("whole", "resumed"))
+    assert sorted(resumed["losses"]) == [str(step) for step in range(MIDDLE, LAST)]
+    for step, loss in resumed["losses"].items():
+        assert whole["losses"][step] == pytest.approx(loss, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("run", ["whole", "resumed"])
+def test_the_export_has_the_weights_of_all_ranks(folder: Path, name: str, run: str) -> None:
+    wanted, found = (
+        load_file(folder / part / "export" / "model.safetensors")
+        for part in ("one", f"{name}/{run}")
+    )
+    assert found.keys() == wanted.keys()
+    for key, weight in wanted.items():
+        torch.testing.assert_close(found[key], weight, rtol=0, atol=STEP / 20, msg=key)
+
+
+@pytest.mark.parametrize("name", sorted({*EVALUATED} & {*NAMES}))
+def test_sharded_weights_are_gathered_for_an_evaluation(folder: Path, name: str) -> None:
+    wanted, found = facts(folder, "one")["talks"], facts(folder, name)["whole"]["talks"]
+    assert len(found) == TALKS * LAST // MIDDLE  # one rank streams each talk
+    assert dict(found) == pytest.approx(dict(wanted), rel=1e-5)
+    assert len(dict(found)) == len(found)
+
+
+@pytest.mark.parametrize("name", sorted({*EVALUATED} & {*NAMES}))
+def test_no_rank_evaluates_if_one_lacks_memory(folder: Path, name: str) -> None:
+    assert facts(folder, name)["resumed"]["talks"] == []
+
+
+def test_ddp_searches_for_unused_parameters_only_if_there_are_some(folder: Path) -> None:
+    assert facts(folder, "auto")["whole"]["searched"] == [True] * LAST
+    found, wanted = facts(folder, "uniform"), facts(folder, "one_uniform")
+    assert found["searched"] == [False] * UNIFORM["segments"]  # as seen after each step
+    assert found["losses"] == pytest.approx(wanted["losses"], abs=1e-4)
