@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from tests.training import tiny
+from zoo.backbones.base import mark_restored
 from zoo.errors import ZooError
 from zoo.training import writing
+from zoo.training.contents import Restored
 from zoo.training.writing import BackgroundWriter, read_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +54,13 @@ def test_another_named_checkpoint_is_refused(folder: Path) -> None:
     tiny.pretrained(folder / "pretrained", seed=2)
     with pytest.raises(ZooError, match=r"other frozen weights .*: backbone\.encoder\.bias"):
         tiny.train(folder, steps=2, resume=True)
+
+
+def test_a_checksum_may_have_all_64_bits() -> None:
+    layer = torch.nn.Linear(1, 1, bias=False).requires_grad_(False)
+    torch.nn.init.constant_(layer.weight, -1.0)
+    mark_restored(layer)
+    assert Restored(layer).checksums["weight"] > 2**63
 
 
 def test_two_processes_continue_as_one_and_one_as_two(tmp_path: Path) -> None:

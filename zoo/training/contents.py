@@ -35,7 +35,7 @@ class Restored:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self.checksums = {
-            name: int(torch.hash_tensor(parameter.detach()))
+            name: int(torch.hash_tensor(parameter.detach()).item())  # int() fails above 2^63
             for name, parameter in module.named_parameters(remove_duplicate=False)
             if is_restored(parameter) and not parameter.requires_grad
         }
