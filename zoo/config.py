@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +175,11 @@ def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
 
 
 def _composed(
-    config_name: str, given: Sequence[str], folder: str | None = None, *, partial: bool = False
+    config_name: str,
+    given: Sequence[str],
+    folder: str | None = None,
+    *,
+    filled: Collection[str] | None = None,
 ) -> DictConfig:
     """Return the configuration; wrong overrides raise the exceptions of Hydra and OmegaConf.
 
@@ -183,17 +187,16 @@ def _composed(
         config_name: ``train`` or ``evaluate``.
         given: overrides.
         folder: additional folder of a new loader; see ``_loader``.
-        partial: whether to leave out the arguments that the files leave out. No part is imported
-            then.
+        filled: nodes that receive the arguments that the files leave out; see ``Loader``.
     """
     found, search = _loader(folder)
-    found.partial = partial
+    found.filled = filled
     try:
         cfg = found.load_configuration(
             config_name, [*search, *given], run_mode=RunMode.RUN, from_shell=False
         )
     finally:
-        found.partial = False
+        found.filled = None
 
     with open_dict(cfg):
         del cfg[HYDRA]
@@ -342,9 +345,9 @@ def entry_point(config_name: str, job: Callable[[DictConfig], float | None]) -> 
         job: the work; a sweeper optimises the value that it returns.
     """
     _register()
-    loader.install()
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     typed = get_args_parser().parse_args(sys.argv[1:])
+    loader.install(show_help=typed.help)
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra raises; else it prints and exits with 1
     working = False
 
     def explained(error: HydraException | OmegaConfBaseException) -> str:
@@ -498,7 +501,8 @@ def _unknown_key(config_name: str, key: str, given: Sequence[str], folder: str |
         for choice in found.get_group_options(group, overrides=search):
             with contextlib.suppress(ZooError, HydraException, OmegaConfBaseException):
                 # raises if the key does not exist in this choice
-                _composed(config_name, [*search, f"{group}={choice}", f"{key}=null"], folder)
+                null = [*search, f"{group}={choice}", f"{key}=null"]
+                _composed(config_name, null, folder, filled=(group,))
                 owners.append(choice)
     if owners:
         keys = f", and the keys here are: {', '.join(siblings)}" if siblings else ""
@@ -520,9 +524,11 @@ def _siblings(
     parent = key.rpartition(".")[0]
     try:
         if not parent:
-            return [str(name) for name in _composed(config_name, given, folder, partial=True)]
+            return [str(name) for name in _composed(config_name, given, folder, filled=())]
         create = f"{parent}={{}}"  # a part that is null becomes a part with default values
-        siblings = OmegaConf.select(_composed(config_name, [*given, create], folder), parent)
+        root = parent.partition(".")[0]
+        cfg = _composed(config_name, [*given, create], folder, filled=(root,))
+        siblings = OmegaConf.select(cfg, parent)
     except (ZooError, HydraException, OmegaConfBaseException):
         return None
     return [f"{parent}.{name!s}" for name in siblings if name not in INSTANTIATE_KEYS]

@@ -6,7 +6,7 @@ second step it sets the name of the system: the choice of ``system`` and the par
 it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import hydra._internal.hydra
@@ -31,20 +31,25 @@ PARTS = (
 SEARCH_PATH = "hydra.searchpath"
 
 
-def install() -> None:
-    """Make Hydra's entry points use ``Loader``."""
-    hydra._internal.hydra.ConfigLoaderImpl = Loader  # type: ignore[attr-defined]
+def install(*, show_help: bool = False) -> None:
+    """Make Hydra's entry points use ``Loader``.
+
+    Args:
+        show_help: whether the entry point only shows its help, for which no part is imported.
+    """
+    kind = HelpLoader if show_help else Loader
+    hydra._internal.hydra.ConfigLoaderImpl = kind  # type: ignore[attr-defined]
 
 
 class Loader(ConfigLoaderImpl):
     """Hydra's loader for files that contain only the values that differ from Python's defaults.
 
     Attributes:
-        partial: whether to leave out the arguments that the files leave out. No target is imported
-            then.
+        filled: top-level nodes that receive the arguments that the files leave out, besides those
+            that overrides name; None: all nodes. The targets of other nodes are not imported.
     """
 
-    partial = False
+    filled: Collection[str] | None = None
     _given: Sequence[Override] = ()
 
     def _parse_overrides_and_create_caching_repo(
@@ -59,15 +64,14 @@ class Loader(ConfigLoaderImpl):
     ) -> DictConfig:
         cfg = super()._compose_config_from_defaults_list(defaults, repo)
         changes = [item for item in self._given if not repo.group_exists(item.key_or_group)]
-        unknown = [item for item in changes if _root(item) not in cfg and not _adds(item)]
-        if self.partial:
-            return cfg
-
-        if unknown:  # raised here, before the slow imports of all parts
-            raise ConfigCompositionException(f"Could not override '{unknown[0].key_or_group}'.")
-        fill(cfg)
-        for item in changes:
-            create_parts(cfg, item.key_or_group.split("."))
+        # Mistyped keys are found here, before the slow imports of all other parts.
+        for item in sorted(changes, key=lambda item: _root(item) in cfg):
+            path = item.key_or_group.split(".")
+            fill(cfg, path[:1])
+            create_parts(cfg, path)
+            if _is_unknown(cfg, path) and not _adds(item):
+                raise ConfigCompositionException(f"Could not override '{item.key_or_group}'.")
+        fill(cfg, cfg if self.filled is None else self.filled)
         return cfg
 
     def _load_configuration_impl(
@@ -81,11 +85,10 @@ class Loader(ConfigLoaderImpl):
         cfg = super()._load_configuration_impl(
             config_name, overrides, run_mode, from_shell, validate_sweep_overrides
         )
-        if self.partial:
-            return cfg
-
         with open_dict(cfg):
-            fill(cfg)  # an override may have named a part
+            # an override may have named a part
+            named = {_root(item) for item in self._given}
+            fill(cfg, cfg if self.filled is None else {*self.filled, *named})
             if isinstance(cfg.get("system"), DictConfig) and OmegaConf.is_missing(
                 cfg.system, "name"
             ):
@@ -99,6 +102,12 @@ class Loader(ConfigLoaderImpl):
         """Return the choice of every group under these overrides."""
         found = self.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
         return dict(found.overrides.known_choices)
+
+
+class HelpLoader(Loader):
+    """A loader that shows the values of the files."""
+
+    filled = ()
 
 
 def departures(chosen: Mapping[str, str | None], preset: Mapping[str, str | None]) -> list[str]:
@@ -124,13 +133,17 @@ def row_name(name: str, departures: Sequence[str]) -> str:
     return "+".join([name, *departures])
 
 
-def fill(cfg: DictConfig) -> None:
-    """Add the missing arguments of all targets, in place.
+def fill(cfg: DictConfig, names: Iterable[Any]) -> None:
+    """Add the missing arguments of all targets in some nodes, in place.
+
+    Args:
+        cfg: configuration.
+        names: keys of the nodes; keys that do not exist are ignored.
 
     Raises:
         ZooError: a target cannot be imported.
     """
-    for name in cfg:
+    for name in list(names):
         node = cfg._get_node(name)
         if name != HYDRA and isinstance(node, DictConfig):
             cfg[name] = complete(OmegaConf.to_container(node), where=f"{name!s}.")
@@ -162,6 +175,16 @@ def _root(override: Override) -> str:
     return str(override.key_or_group).partition(".")[0]
 
 
+def _is_unknown(cfg: DictConfig, path: Sequence[str]) -> bool:
+    """Return whether a key does not exist; False below a value that is not a mapping."""
+    node: Any = cfg
+    for name in path:
+        if not isinstance(node, DictConfig) or node._is_none() or node._is_interpolation():
+            return False
+        node = node._get_node(name)
+    return node is None
+
+
 def _adds(override: Override) -> bool:
-    """Return whether an override begins with ``+``."""
+    """Return whether an override begins with ``+``, so that its key need not exist."""
     return bool(override.is_add() or override.is_force_add())

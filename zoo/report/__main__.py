@@ -11,7 +11,6 @@ from rich.console import Console
 from zoo.errors import ZooError
 from zoo.report.joined import find_runs, joined_rows
 from zoo.report.page import write_report
-from zoo.report.plots import plot_curves
 from zoo.report.results import write_rows
 from zoo.report.table import print_table
 
@@ -51,6 +50,8 @@ def join(places: Sequence[Path], folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise ZooError(f"{folder} is not empty; choose another folder with --output.")
     folder.mkdir(parents=True, exist_ok=True)
+
+    from zoo.report.plots import plot_curves  # imports matplotlib, after the arguments are checked
 
     rows = joined_rows(runs, folder)
     write_rows(rows, folder / "results.json")
