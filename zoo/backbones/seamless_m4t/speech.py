@@ -199,13 +199,13 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         if self.codebook is not None:
             self.codebook.save(folder)
 
-    def get_extra_state(self) -> Tensor | None:
-        """Return the centroids of the codebook, which a training may have fitted."""
-        return None if self.codebook is None else self.codebook.centroids
+    def get_extra_state(self) -> Tensor:
+        """Return the centroids of the codebook, which a training may have fitted; else no rows."""
+        return torch.empty(0) if self.codebook is None else self.codebook.centroids
 
-    def set_extra_state(self, state: Tensor | None) -> None:
+    def set_extra_state(self, state: Tensor) -> None:
         """Restore the centroids of a checkpoint in place, because objectives refer to them."""
-        if state is not None and self.codebook is not None:
+        if self.codebook is not None:
             self.codebook.centroids.copy_(state)
 
     def parts(self) -> dict[str, Iterable[nn.Parameter]]:
