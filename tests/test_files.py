@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from zoo.files import atomic_file, atomic_folder, replace_folder, write_bytes, write_text
+from zoo.files import (
+    atomic_file,
+    atomic_folder,
+    replace_folder,
+    restore_folder,
+    write_bytes,
+    write_text,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -49,6 +56,33 @@ def test_a_folder_is_replaced_when_it_is_complete(tmp_path: Path) -> None:
     assert names(path / "below") == ["new"]
     assert names(tmp_path) == ["a"]
     assert path.stat().st_mode & 0o777 == (path / "below").stat().st_mode & 0o777
+
+
+class KilledError(BaseException):
+    """Stands for SIGKILL."""
+
+
+def test_a_folder_that_was_being_replaced_is_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, new = tmp_path / "run", tmp_path / "new"
+    for folder in (path, new):
+        folder.mkdir()
+        write_text(folder / "name", folder.name)
+    rename = Path.rename
+
+    def killed_at_the_second(self: Path, target: Path) -> Path:
+        if self == new:
+            raise KilledError
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", killed_at_the_second)
+    with pytest.raises(KilledError):
+        replace_folder(new, path)
+    assert not path.exists()
+    for _ in range(2):  # a second process finds the folder in its place
+        restore_folder(path)
+        assert (path / "name").read_text() == "run"
 
 
 def test_an_existing_folder_can_stay(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SUFFIX = ".part"  # of a file that is not complete; the next attempt overwrites it
@@ -58,7 +58,7 @@ def replace_folder(new: Path, path: Path, *, keep: bool = False) -> None:
     for item in new.rglob("*"):
         _sync(item)
     _sync(new)
-    old = path.with_name(f"{path.name}.old")
+    old = _old(path)
     if not keep:
         shutil.rmtree(old, ignore_errors=True)
         if path.exists():
@@ -71,6 +71,21 @@ def replace_folder(new: Path, path: Path, *, keep: bool = False) -> None:
     if not keep:
         shutil.rmtree(old, ignore_errors=True)
     _sync(path.parent)
+
+
+def restore_folder(path: Path) -> None:
+    """Put back the old folder if ``replace_folder`` was killed between its two renames.
+
+    Several processes may call this function at the same time.
+    """
+    if not path.exists():
+        with suppress(FileNotFoundError):
+            _old(path).rename(path)
+
+
+def _old(path: Path) -> Path:
+    """Return the name of a folder while it is being replaced."""
+    return path.with_name(f"{path.name}.old")
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -19,6 +19,7 @@ from zoo.callbacks.termination import SaveAtEnd
 from zoo.data.sampling import Sampler, Sampling, TalkEncoder
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.files import restore_folder
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import TrainingData
@@ -359,6 +360,7 @@ def last_checkpoint(folder: Path, strategy: object = "auto") -> Path:
             written with an incompatible strategy.
     """
     path = folder / CHECKPOINTS / LAST
+    restore_folder(path)
     if not path.exists():
         raise ZooError(f"Nothing to resume in {folder}: it has no {CHECKPOINTS}/last.ckpt.")
     check_resumable(path, strategy)
