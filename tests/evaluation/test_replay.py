@@ -336,3 +336,17 @@ def test_published_scores_of_omnisteval(evaluate: Evaluate, here: Path) -> None:
         score = row["scores"][name.replace(" (CU)", "").replace(" (CA)", "_CA")]
         plain = name in ("BLEU", "chrF") or "AP" in name
         assert score * (1 if plain else 1000) == pytest.approx(float(value), abs=1e-4, rel=0), name
+
+
+def test_a_log_has_no_trainer_and_may_be_the_first_of_a_comparison(
+    evaluate: Evaluate, files: Path
+) -> None:
+    done = evaluate(*REPLAY, *LONG_FORM, "trainer.devices=2", tiny=False)
+    assert (done.code, "Unknown key 'trainer'" in done.err) == (2, True), done
+
+    ours, theirs = 'ours:["system=infinisst"]', 'theirs:["system.log=theirs.log"]'
+    done = evaluate("system=replay", *LONG_FORM, f"compare={{{ours},{theirs}}}", tiny=False)
+    assert "Talk 'ted_1' has no audio" in done.err, done  # found after the configurations
+    other = 'other:["system=infinisst","trainer.devices=2"]'
+    done = evaluate("system=replay", *LONG_FORM, f"compare={{{ours},{other}}}", tiny=False)
+    assert "compare.other sets trainer, which all systems share" in done.err, done

@@ -46,6 +46,7 @@ class Evaluator:
     Attributes:
         rows: rows of all systems.
         streams: streams of every row, for the report.
+        models: models that score target speech, or None.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Evaluator:
         self.talks = talks_to_stream(talks, settings)
         self.rows: list[Row] = []
         self.streams: list[ReportStream] = []
+        self.models = models
         self._scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
         self._resume = resume
