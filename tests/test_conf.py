@@ -35,7 +35,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.systems.replay import Replay
 from zoo.tracking.wandb_run import WandbSettings
 from zoo.training.fsdp2 import FSDP2
-from zoo.training.run import TrainingSettings
+from zoo.training.settings import TrainingSettings
 from zoo.training.strategy import ZeRO
 
 ENTRY_POINTS = ("evaluate", "train")
@@ -101,10 +101,11 @@ STRATEGIES = (
     "fsdp2",
     "fsdp2_offload",
 )
-APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what makes nothing
+APART = (  # Hydra's own, W&B's own (tests/tracking/test_sweep.py), and what is no node of its own
     "hydra/default.yaml",
     "hydra/job_logging/run.yaml",
     "wandb_sweep.yaml",
+    "callbacks/default.yaml",
     "synthesizer/none.yaml",
     "system/base/streaming.yaml",
     "backbone/part/encoder_minitalks.yaml",

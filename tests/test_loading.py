@@ -3,7 +3,9 @@
 import shutil
 from pathlib import Path
 
+import lightning
 import pytest
+import torch
 
 import zoo
 from zoo.errors import ZooError
@@ -50,3 +52,44 @@ def test_the_package_names_what_scripts_use() -> None:
     assert all(getattr(zoo, name) for name in zoo.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         zoo.nothing  # noqa: B018
+
+
+def test_a_plan_trains_a_loaded_system_on_the_talks_of_a_corpus() -> None:
+    """The first stage of the experiment has no steps; the next one trains adapter and decoder."""
+    system = zoo.load("infinisst_minitalks_en-de")
+    trainer, other = (
+        lightning.Trainer(
+            accelerator="cpu",
+            max_steps=2,
+            limit_val_batches=0,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        for _ in range(2)
+    )
+    data = zoo.TalksDataModule("minitalks", talks=1)
+    with pytest.raises(ZooError, match="no training plan"):
+        trainer.fit(system, data)
+    stages = "training.curriculum.stages"
+    system.training_plan = zoo.training_plan(
+        "infinisst_minitalks",
+        **{
+            f"{stages}.recognition.steps": 0,
+            f"{stages}.translation.batch_seconds": 12,
+            "training.data_workers": 0,
+        },
+    )
+    with pytest.raises(ZooError, match="A training needs talks"):
+        other.fit(system)
+    before = {name: weight.clone() for name, weight in system.backbone.named_parameters()}
+    trainer.fit(system, data)
+    changed = {
+        name
+        for name, weight in system.backbone.named_parameters()
+        if not torch.equal(weight, before[name])
+    }
+    assert trainer.global_step == 2
+    assert changed
+    assert not [name for name in changed if name.startswith("encoder")]

@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from zoo.callbacks.streaming_evaluation import StreamingEvaluation as StreamingEvaluation
     from zoo.datamodule import TalksDataModule as TalksDataModule
     from zoo.loading import load as load
+    from zoo.loading import training_plan as training_plan
 
 __version__ = "0.2.0"
-__all__ = ["StreamingEvaluation", "TalksDataModule", "load"]
+__all__ = ["StreamingEvaluation", "TalksDataModule", "load", "training_plan"]
 
 # imported at first use, so that ``import zoo.types`` needs no network library
 _MODULES = {
     "StreamingEvaluation": "zoo.callbacks.streaming_evaluation",
     "TalksDataModule": "zoo.datamodule",
     "load": "zoo.loading",
+    "training_plan": "zoo.loading",
 }
 
 

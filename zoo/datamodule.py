@@ -1,25 +1,32 @@
 """Lightning DataModule with the talks of a corpus, shared by all systems."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader
 
 from zoo.config import build, compose
 from zoo.data.corpora import Corpus
+from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings, View, talks_to_stream
 from zoo.streaming.queue import OneBatch, TalkQueue
 
 
 class TalksDataModule(LightningDataModule):
-    """Talks for ``trainer.test``, ``trainer.validate`` and ``trainer.predict``.
+    """Talks for ``trainer.fit``, ``trainer.test``, ``trainer.validate`` and ``trainer.predict``.
 
-    The only batch is a queue of talks: every rank claims the next talk when it is free.
+    A training plan (``zoo.training_plan``) makes batches of examples from the training talks. In
+    the other stages the only batch is a queue of talks: every rank claims the next talk when it is
+    free.
 
     Args:
         corpus: A corpus, or the name of a file in ``conf/data`` such as ``minitalks``.
+        train: Split of ``trainer.fit``.
         test: Split of ``trainer.test``.
         val: Split of ``trainer.validate``.
         predict: Split of ``trainer.predict``; its talks need no references.
-        talks: Number of talks from the start of the split. None: all talks.
+        talks: Number of talks from the start of each split. None: all talks.
         view: ``talks`` streams whole recordings, ``segments`` their reference segments one by one.
         batch_size: Number of talks that one rank streams in lockstep.
 
@@ -31,6 +38,7 @@ class TalksDataModule(LightningDataModule):
         self,
         corpus: str | Corpus = "minitalks",
         *,
+        train: str = "train",
         test: str = "tst",
         val: str = "dev",
         predict: str = "tst",
@@ -40,8 +48,33 @@ class TalksDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         self.corpus: Corpus = corpus_named(corpus) if isinstance(corpus, str) else corpus
-        self.splits = {"test": test, "val": val, "predict": predict}
+        self.splits = {"train": train, "test": test, "val": val, "predict": predict}
         self.settings = Settings(talks=talks, view=view, batch_size=batch_size)
+
+    def setup(self, stage: str) -> None:
+        """Give the training talks to the training plan of the system.
+
+        Raises:
+            ZooError: The system has no training plan, or the talks lack what its stages need.
+        """
+        if stage != "fit" or self.trainer is None:
+            return
+        system = self.trainer.lightning_module
+        plan = getattr(system, "training_plan", None)
+        if plan is None:
+            raise ZooError(
+                "The system has no training plan: system.training_plan = "
+                "zoo.training_plan(EXPERIMENT)."
+            )
+        if not plan.is_ready:
+            talks = self.corpus.talks(self.splits["train"], limit=self.settings.talks)
+            plan.setup(system, talks, self.trainer.strategy.root_device)
+
+    def train_dataloader(self) -> Iterable[Any]:
+        """Return the loader of the training plan."""
+        assert self.trainer is not None
+        loader: Iterable[Any] = self.trainer.lightning_module.train_dataloader()
+        return loader
 
     def test_dataloader(self) -> DataLoader[TalkQueue]:
         """Return the queue of the test talks."""

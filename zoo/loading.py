@@ -9,6 +9,7 @@ import yaml
 from zoo.config import CONF, build, choices_of, compose
 from zoo.errors import ZooError, unknown_choice
 from zoo.systems.base import StreamingSystem
+from zoo.systems.plan import TrainingPlan
 
 CONFIG_DIR = "--config-dir"  # a recorded argument that names a folder of YAML files
 FOLDER = "<this folder>"  # stands for the folder of the weights in its own configuration
@@ -53,6 +54,25 @@ def load(source: str | Path, system: str | None = None, **overrides: Any) -> Str
     if not isinstance(found, StreamingSystem):
         raise ZooError(f"{source!r} is no streaming system.")
     return found
+
+
+def training_plan(experiment: str, **overrides: Any) -> TrainingPlan:
+    """Create the training of an experiment, for ``trainer.fit`` in scripts.
+
+    ``trainer.fit(system, TalksDataModule(...))`` trains a system whose ``training_plan`` it is.
+
+    Args:
+        experiment: Name of a file in ``conf/experiment`` that ``train.py`` takes.
+        **overrides: Values of the configuration; see ``load``.
+
+    Raises:
+        ZooError: There is no such experiment, or an override is wrong.
+    """
+    from zoo.training.module import Training
+
+    given = [f"{name}={_written(value)}" for name, value in overrides.items()]
+    cfg = compose("train", [f"experiment={experiment}", *given])
+    return Training(build(cfg.training), seed=cfg.seed)
 
 
 def recorded_overrides(folder: Path, *, other_system: bool = False) -> list[str]:

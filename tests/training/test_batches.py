@@ -18,7 +18,7 @@ from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.languages import language
 from zoo.training.batches import StepBatches, StepLoader, schedules
 from zoo.training.curriculum import Curriculum, Stage
-from zoo.training.run import make_samplers
+from zoo.training.preparation import make_samplers
 
 GERMAN = language("de")
 

@@ -7,10 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from zoo.data.robust_segments import RobustSegmentConfig
 from zoo.objectives.base import Objective
 from zoo.training.batches import TrainingBatch
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.module import Training
+from zoo.training.settings import TrainingSettings
 
 VALUES = torch.tensor([1.0, 2.0, 4.0, 9.0])
 STAGE = Stage(objective="distance", steps=9, learning_rate=0.1, batch_seconds=1)
@@ -20,7 +22,7 @@ class Distance(Objective):
     """Mean squared distance of values from the backbone's only weight."""
 
     def __init__(self) -> None:
-        nn.Module.__init__(self)
+        super().__init__(RobustSegmentConfig())
 
     def batch(self, examples: Any) -> Tensor:
         return torch.as_tensor(examples)
@@ -65,7 +67,10 @@ def gradient(ranks: list[list[tuple[Tensor, int]]], log: Logger | None = None) -
             log=lambda *given, **options: None,
             loggers=[log] if log else [],
         )
-        plan = Training(curriculum=Curriculum({"only": STAGE}), objectives={"distance": Distance()})
+        settings = TrainingSettings(
+            curriculum=Curriculum({"only": STAGE}), objectives={"distance": Distance()}
+        )
+        plan = Training(settings)
         for index, (values, count) in enumerate(batches):
             batch = TrainingBatch(values, count, len(values), 1.0, step_tokens=own)
             (plan.loss(system, batch, index) / parts / len(ranks)).backward()

@@ -14,7 +14,7 @@ from zoo.config import build, compose
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
-from zoo.training import run
+from zoo.training import module, run
 from zoo.training.run import last_checkpoint
 from zoo.training.strategy import ZeRO
 from zoo.training.trainer import make_trainer
@@ -131,14 +131,8 @@ def test_callbacks_of_the_configuration_are_added() -> None:
 def test_talks_and_shares_are_checked_before_weights_are_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(run, "prepare", lambda *given: pytest.fail("weights are read"))
-    chosen = [
-        "experiment=streamuni_phi4",
-        "strategy=auto",
-        "device=cpu",
-        "trainer.accumulate_grad_batches=3",
-    ]
-    cfg = compose("train", chosen)
+    monkeypatch.setattr(module, "prepare", lambda *given: pytest.fail("weights are read"))
+    chosen = ["experiment=streamuni_phi4", "strategy=auto", "device=cpu"]
     aligned = Segment(
         1.0,
         2.0,
@@ -146,16 +140,19 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
         (Word("One", 1.0, 2.0), Word("two.", 2.0, 3.0)),
         {"de": Target("Eins zwei.")},
     )
-    for segment, message in (
+    for segment, parts, message in (
         (
             replace(aligned, words=()),
+            2,
             "Segment 'One two.' lacks word times; align the corpus first.",
         ),
         (
             aligned,
+            3,
             "The 32 examples of a step of stage 'chains_of_thought' cannot be divided",
         ),
     ):
+        cfg = compose("train", [*chosen, f"trainer.accumulate_grad_batches={parts}"])
         with pytest.raises(ZooError) as refusal:
             run.fit(
                 system=build(cfg.system),
@@ -180,7 +177,7 @@ def test_a_training_streams_for_words_alone(
         assert system.synthesizer is None
         raise Prepared
 
-    monkeypatch.setattr(run, "prepare", prepare)
+    monkeypatch.setattr(module, "prepare", prepare)
     cfg = compose("train", ["synthesizer=espeak", "backbone.tokenizer=unread", "device=cpu"])
     system = build(cfg.system)
     assert system.synthesizer is not None
@@ -213,3 +210,9 @@ def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "checkpoints" / "last.ckpt").write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(ZooError, match="damaged"):
         last_checkpoint(tmp_path)
+
+
+def test_callbacks_of_a_training_are_nodes_by_name() -> None:
+    given = ["callbacks.progress=null", "training.log_every_steps=7"]
+    (throughput,) = [one for one in build(compose("train", given).callbacks).values() if one]
+    assert throughput.every_steps == 7

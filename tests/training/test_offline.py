@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 import zoo
 from zoo.config import build, compose
 from zoo.loading import FOLDER
-from zoo.training.run import prepare
+from zoo.training.preparation import prepare
 from zoo.training.writing import read_file
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -36,8 +36,15 @@ TINY = [
 ]
 
 
+MONITOR = (
+    "trainer.callbacks=[{_target_: lightning.pytorch.callbacks.ThroughputMonitor, batch_size_fn: "
+    "{_target_: pkgutil.resolve_name, name: zoo.training.batches.examples_of}}]"
+)
+
+
 def test_a_terminated_training_is_saved_at_its_last_step(tmp_path: Path) -> None:
-    seldom = [*TINY, "training.save_every_steps=1000"]
+    """The training has one of Lightning's callbacks by an override."""
+    seldom = [*TINY, "training.save_every_steps=1000", MONITOR, "trainer.log_every_n_steps=5"]
     folder = tmp_path / "terminated"
     train_and_kill(
         folder, seldom, stages=STEPS, step=10, number=signal.SIGTERM, exit_code=128 + signal.SIGTERM
@@ -48,6 +55,8 @@ def test_a_terminated_training_is_saved_at_its_last_step(tmp_path: Path) -> None
 
     train(folder, [*seldom, f"resume={folder}"])
     assert sorted(losses(folder, STEPS)) == list(range(sum(STEPS.values())))
+    names = (folder / "metrics.csv").read_text().splitlines()[0].split(",")
+    assert {"train/samples", "throughput/tokens_per_second"} <= set(names)
 
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:

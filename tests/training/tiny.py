@@ -25,7 +25,8 @@ from zoo.objectives.base import Objective
 from zoo.policies.wait_k import WaitK
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Curriculum, Stage
-from zoo.training.run import TrainingSettings, fit
+from zoo.training.run import fit
+from zoo.training.settings import TrainingSettings
 from zoo.types import Capability
 
 WIDTH = 256  # of the restored part, which has nearly all weights

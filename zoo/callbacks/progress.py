@@ -24,8 +24,8 @@ def progress_bar() -> Callback:
 class ProgressLines(ProgressBar):
     """Progress display that logs one line per interval, in place of Lightning's progress bar.
 
-    A line has the step, the stage, the loss and the estimated minutes until the end of the
-    training.
+    A line has the step, the stage, the loss, the tokens per second (if the callback ``Throughput``
+    measures them) and the estimated minutes until the end of the training.
 
     Args:
         every_seconds: Minimum time between two lines, in seconds.
@@ -72,11 +72,13 @@ class ProgressLines(ProgressBar):
         stage, _ = training.curriculum.at(step)
         seconds_per_step = (now - self._start_time) / max(1, step - self._first_step)
         minutes_left = seconds_per_step * (total_steps - step) / 60
+        speed = trainer.progress_bar_metrics.get("tokens/s")
         logger.info(
-            "step %d/%d %s: loss %.3f, %.0f min left",
+            "step %d/%d %s: loss %.3f, %s%.0f min left",
             step,
             total_steps,
             stage.name,
-            float(outputs["loss"]),
+            float(trainer.progress_bar_metrics["loss"]),
+            "" if speed is None else f"{speed:,.0f} tokens/s, ",
             minutes_left,
         )

@@ -63,7 +63,7 @@ class SaveAtEnd(Callback):
 
     def _save(self, trainer: lightning.Trainer) -> None:
         """Save on all ranks and wait until rank 0 has written the file."""
-        trainer.save_checkpoint(self.checkpoint)
+        trainer.save_checkpoint(self.checkpoint, weights_only=False)  # with optimizer
         trainer.strategy.checkpoint_io.teardown()
         trainer.strategy.barrier()
 

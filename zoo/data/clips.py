@@ -4,8 +4,9 @@ All clips of a training are a pure function of a seed.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from zoo.data.utterances import Line, spoken
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Seconds
+
+DEVELOPMENT_CLIPS = 200  # maximum number of clips of the development talks
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,10 @@ class ClipConfig(Sampling):
             span = list(getattr(self, name))
             if len(span) != 2 or not 0 <= span[0] <= span[1]:
                 raise ZooError(f"{name} of clips is two whole numbers, least and most, not {span}.")
+
+    def for_development(self) -> Self:
+        """Return the options with at most ``DEVELOPMENT_CLIPS`` clips."""
+        return replace(self, count=min(self.count, DEVELOPMENT_CLIPS))
 
     def sampler(
         self,

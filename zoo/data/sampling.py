@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -169,6 +169,10 @@ class Sampling(ABC):
     """
 
     encoded: bool = False
+
+    def for_development(self) -> Self:
+        """Return the options for the loss of the development talks."""
+        return self
 
     @abstractmethod
     def sampler(

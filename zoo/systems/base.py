@@ -1,6 +1,6 @@
 """The streaming system: a backbone, a policy, a history and optionally a synthesizer."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,14 +132,19 @@ class StreamingSystem(lightning.LightningModule):
         self._shared = False  # whether another system has loaded the backbone
         self.training_plan: TrainingPlan | None = None  # trainer.fit needs one
 
+    def load(self) -> None:
+        """Load the weights of backbone and synthesizer, once."""
+        if self._loaded:
+            return
+        if not self._shared:
+            self.backbone.load()
+        if self.synthesizer:
+            self.synthesizer.load(self.backbone)
+        self._loaded = True
+
     def configure_model(self) -> None:
         """Load weights once; Lightning may call this hook more than once."""
-        if not self._loaded:
-            if not self._shared:
-                self.backbone.load()
-            if self.synthesizer:
-                self.synthesizer.load(self.backbone)
-            self._loaded = True
+        self.load()
         if self.training_plan:
             self.training_plan.prepare(self)
 
@@ -270,6 +275,10 @@ class StreamingSystem(lightning.LightningModule):
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Return the loss of a batch of training examples, a scalar."""
         return self._plan.loss(self, batch, batch_idx)
+
+    def train_dataloader(self) -> Iterable[Any]:
+        """Return the loader of the training plan."""
+        return self._plan.loader(self.trainer)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         """Freeze and unfreeze parameters as the training plan demands."""

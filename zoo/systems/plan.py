@@ -1,13 +1,17 @@
 """The contract of a training: what a streaming system asks for in ``trainer.fit``."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
+    import lightning
+    import torch
     from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 
+    from zoo.data.talks import Talk
     from zoo.systems.base import StreamingSystem
 
 
@@ -21,6 +25,27 @@ class TrainingPlan(nn.Module, ABC):
     """
 
     is_uniform = False
+
+    @property
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether the plan has its talks."""
+
+    @abstractmethod
+    def setup(
+        self, system: "StreamingSystem", talks: "Sequence[Talk]", device: "torch.device"
+    ) -> None:
+        """Take the training talks and create the network.
+
+        Args:
+            system: System to train.
+            talks: Training talks.
+            device: Device of the training.
+        """
+
+    @abstractmethod
+    def loader(self, trainer: "lightning.Trainer") -> Iterable[Any]:
+        """Return the loader of the training batches from the Trainer's global step on."""
 
     @abstractmethod
     def prepare(self, system: "StreamingSystem") -> None:

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Self
@@ -14,7 +14,7 @@ from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from zoo.data.sampling import Sampler
+from zoo.data.sampling import Example, Sampler
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum
 from zoo.training.schedule import Schedule
@@ -46,6 +46,16 @@ class TrainingBatch:
         return self
 
 
+def examples_of(batch: TrainingBatch) -> int:
+    """Return the number of examples: the ``batch_size_fn`` of Lightning's ``ThroughputMonitor``."""
+    return batch.examples
+
+
+def tokens_of(batch: TrainingBatch) -> int:
+    """Return the number of tokens: the ``length_fn`` of Lightning's ``ThroughputMonitor``."""
+    return batch.tokens
+
+
 @dataclass(eq=False)
 class StepBatches(Dataset[TrainingBatch]):
     """Data set whose item ``step * parts + part`` is one batch of this rank in a global step.
@@ -68,28 +78,29 @@ class StepBatches(Dataset[TrainingBatch]):
     def __getitem__(self, item: int) -> TrainingBatch:
         global_step, part = divmod(item, self.parts)
         stage, step = self.curriculum.at(global_step)
-        return training_batch(
-            self.schedules[stage.name],
+        schedule = self.schedules[stage.name]
+        index = self.rank * self.parts + part  # among the batches of all ranks in the step
+        return counted(
             self.objectives[stage.objective],
-            step,
-            self.rank * self.parts + part,
+            schedule.examples(step, index),
+            counts=schedule.counts(step, index),
         )
 
 
-def training_batch(schedule: Schedule, objective: Objective, step: int, part: int) -> TrainingBatch:
-    """Return batch ``part`` of a step of a stage.
+def counted(
+    objective: Objective, examples: Sequence[Example], *, counts: bool = True
+) -> TrainingBatch:
+    """Collate examples and count them.
 
     Args:
-        schedule: Schedule of the stage.
-        objective: Objective of the stage.
-        step: Step within the stage.
-        part: Index of the batch among the batches of all ranks in the step.
+        objective: Objective that collates the examples.
+        examples: Examples of one batch.
+        counts: Whether the batch counts in the loss.
     """
-    examples = schedule.examples(step, part)
     content = objective.batch(examples)
     return TrainingBatch(
         content,
-        tokens=objective.tokens(content) if schedule.counts(step, part) else 0,
+        tokens=objective.tokens(content) if counts else 0,
         examples=len(examples),
         seconds=sum(example.seconds for example in examples),
     )
@@ -176,66 +187,41 @@ class StepLoader:
                 yield batch
 
 
-class TrainingData(lightning.LightningDataModule):
-    """Data module of the batches from the Trainer's global step on.
+def training_loader(
+    samplers: Mapping[str, Sampler],
+    curriculum: Curriculum,
+    objectives: Mapping[str, Objective],
+    *,
+    trainer: lightning.Trainer,
+    seed: int = 0,
+    workers: int = 1,
+) -> StepLoader:
+    """Return the loader of the batches from the Trainer's global step to the last step.
 
     Args:
         samplers: Samplers of the examples, by name of the stage.
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
+        trainer: Trainer of the training.
         seed: Seed of the training.
         workers: Number of processes that load batches. 0 loads batches in the main process.
     """
-
-    def __init__(
-        self,
-        *,
-        samplers: Mapping[str, Sampler],
-        curriculum: Curriculum,
-        objectives: Mapping[str, Objective],
-        seed: int = 0,
-        workers: int = 1,
-    ) -> None:
-        super().__init__()
-        self._samplers = samplers
-        self._curriculum = curriculum
-        self._objectives = objectives
-        self._seed = seed
-        self._workers = workers
-
-    def val_dataloader(self) -> list[DataLoader[Any]]:
-        """Return no loader: ``DevelopmentEvaluation`` streams talks at given optimizer steps."""
-        return []
-
-    def train_dataloader(self) -> StepLoader:
-        """Return the loader of the batches from the Trainer's global step to the last step."""
-        assert self.trainer is not None
-        parts = self.trainer.accumulate_grad_batches
-        by_stage = schedules(
-            self._samplers,
-            self._curriculum,
-            seed=self._seed,
-            parts=self.trainer.world_size * parts,
-        )
-        batches = StepBatches(
-            by_stage, self._curriculum, self._objectives, self.trainer.global_rank, parts
-        )
-        items = RemainingItems(
-            first=self.trainer.global_step * parts, items=self._curriculum.steps * parts
-        )
-        loader = DataLoader(
-            batches,
-            batch_size=None,  # an item is a whole batch
-            sampler=items,
-            num_workers=self._workers,
-            pin_memory=self.trainer.strategy.root_device.type == "cuda",
-            worker_init_fn=ignore_sigterm,
-            prefetch_factor=4 if self._workers else None,
-            # a DataLoader without a generator would draw a number from torch's global generator at
-            # each start, so a resumed run would differ from an uninterrupted run
-            generator=torch.Generator().manual_seed(self._seed),
-        )
-        return StepLoader(loader, parts)
+    parts = trainer.accumulate_grad_batches
+    by_stage = schedules(samplers, curriculum, seed=seed, parts=trainer.world_size * parts)
+    batches = StepBatches(by_stage, curriculum, objectives, trainer.global_rank, parts)
+    loader = DataLoader(
+        batches,
+        batch_size=None,  # an item is a whole batch
+        sampler=RemainingItems(first=trainer.global_step * parts, items=curriculum.steps * parts),
+        num_workers=workers,
+        pin_memory=trainer.strategy.root_device.type == "cuda",
+        worker_init_fn=ignore_sigterm,
+        prefetch_factor=4 if workers else None,
+        # a DataLoader without a generator would draw a number from torch's global generator at
+        # each start, so a resumed run would differ from an uninterrupted run
+        generator=torch.Generator().manual_seed(seed),
+    )
+    return StepLoader(loader, parts)
 
 
 def ignore_sigterm(worker: int) -> None:

@@ -89,6 +89,24 @@ class Stage:
         return Stretches(tuple(self.chunks), tuple(self.multipliers))
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluationSteps:
+    """Optimizer steps after which the development talks are evaluated.
+
+    Attributes:
+        every: Number of steps between two evaluations.
+        first: First step that can have an evaluation.
+        last: Step that has an evaluation in any case. None adds no such step.
+    """
+
+    every: int
+    first: int = 0
+    last: int | None = None
+
+    def __contains__(self, step: int) -> bool:
+        return step == self.last or (step >= self.first and step % self.every == 0)
+
+
 class Curriculum:
     """Sequence of named stages, addressed by the global optimizer step.
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from zoo import __version__
 from zoo.backbones.base import Backbone, TokenizerCorpus
-from zoo.callbacks.progress import progress_bar
 from zoo.callbacks.run_identity import RunIdentity
 from zoo.config import (
     Config,
@@ -34,7 +33,8 @@ from zoo.tracking.resume import check_same
 from zoo.tracking.run import Run, open_run, write_card
 from zoo.tracking.tracker import Tracker
 from zoo.training.export import DTYPES, Selected, export
-from zoo.training.run import TrainingSettings, fit, last_checkpoint
+from zoo.training.run import fit, last_checkpoint
+from zoo.training.settings import TrainingSettings
 from zoo.training.writing import read_file
 
 # An evaluation needs the overrides of its training that begin with one of these prefixes.
@@ -69,6 +69,7 @@ def train(cfg: Config) -> float | None:
     check_choice("export_dtype", cfg.export_dtype, DTYPES)
     resume = None if cfg.resume is None else Path(cfg.resume)
     options: Mapping[str, Any] = build(cfg.trainer).keywords
+    callbacks = [callback for callback in build(cfg.callbacks).values() if callback]
     checkpoint = None if resume is None else last_checkpoint(resume, options["strategy"])
     if resume is not None:
         # the tokenizer may be in the run folder, which may have moved
@@ -100,7 +101,7 @@ def train(cfg: Config) -> float | None:
             seed=cfg.seed,
             device=device,
             loggers=tracker.loggers(),
-            callbacks=[RunIdentity(run), progress_bar()],
+            callbacks=[RunIdentity(run), *callbacks],
             resume=checkpoint,
         )
         if run.main:

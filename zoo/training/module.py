@@ -1,20 +1,26 @@
 """The training plan that trains a system's backbone by a curriculum."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import lightning
 import torch
 from lightning.pytorch.utilities.types import LRSchedulerConfigType, OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from zoo.data.sampling import Sampler
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
-from zoo.training.batches import TrainingBatch
+from zoo.training.batches import StepLoader, TrainingBatch, training_loader
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
-from zoo.training.curriculum import Curriculum, Stage
+from zoo.training.curriculum import Stage
 from zoo.training.optimizer import RestingAdamW
+from zoo.training.preparation import make_samplers, prepare
+from zoo.training.settings import TrainingSettings
 
 
 class Training(TrainingPlan):
@@ -25,28 +31,17 @@ class Training(TrainingPlan):
     that no stage trains are frozen from the start and have no optimizer state.
 
     Args:
-        curriculum: Stages of the training.
-        objectives: Objectives by the names that the stages refer to.
-        weight_decay: Weight decay of AdamW.
-        betas: The two beta coefficients of AdamW.
-        log_every_steps: Number of steps between two logged losses.
+        settings: Settings of the training.
+        seed: Seed of the examples.
     """
 
-    def __init__(
-        self,
-        *,
-        curriculum: Curriculum,
-        objectives: Mapping[str, Objective],
-        weight_decay: float = 0.01,
-        betas: tuple[float, float] = (0.9, 0.98),
-        log_every_steps: int = 20,
-    ) -> None:
+    def __init__(self, settings: TrainingSettings, *, seed: int = 0) -> None:
         super().__init__()
-        self.objectives = nn.ModuleDict(dict(objectives))
-        self.curriculum = curriculum
-        self.weight_decay = weight_decay
-        self.betas = betas
-        self.log_every_steps = log_every_steps
+        self.settings = settings
+        self.objectives = nn.ModuleDict(dict(settings.objectives))
+        self.curriculum = settings.curriculum
+        self._seed = seed
+        self._samplers: dict[str, Sampler] | None = None  # by stage; None before ``setup``
         self._restored: Restored | None = None  # parameters that checkpoints leave out
         self._stage: Stage | None = None  # stage for which parameters are frozen
         self._step_tokens = torch.tensor(0.0)  # tokens of the current step, over all ranks
@@ -54,11 +49,48 @@ class Training(TrainingPlan):
         # parameters by the names of the stages that train them, one group of the optimizer each
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the plan has its talks."""
+        return self._samplers is not None
+
+    def setup(self, system: StreamingSystem, talks: Sequence[Talk], device: torch.device) -> None:
+        """Create samplers, network and heads; encode talks for frozen encoders.
+
+        Args:
+            system: System to train.
+            talks: Training talks.
+            device: Device on which talks are encoded.
+
+        Raises:
+            ZooError: The talks or the backbone lack data or parts that a stage needs.
+        """
+        samplers = make_samplers(system, talks, self.settings)  # checks talks before weights
+        prepare(system, talks, self.settings, samplers, device)
+        self._samplers = samplers
+
+    def loader(self, trainer: lightning.Trainer) -> StepLoader:
+        """Return the loader of the batches from the Trainer's global step to the last step."""
+        assert self._samplers is not None
+        return training_loader(
+            self._samplers,
+            self.curriculum,
+            self.settings.objectives,
+            trainer=trainer,
+            seed=self._seed,
+            workers=self.settings.data_workers,
+        )
+
     def prepare(self, system: StreamingSystem) -> None:
         """Freeze the parameters that no stage trains; checkpoints leave out those of other files.
 
         A strategy collects the trainable parameters after this call.
+
+        Raises:
+            ZooError: The plan has no talks.
         """
+        if not self.is_ready:
+            raise ZooError("A training needs talks: trainer.fit(system, TalksDataModule(...)).")
         self._groups = self._group_parameters(system)
         objectives = {stage.objective for stage in self.curriculum.stages if stage.steps}
         self.is_uniform = len(self._groups) == len(objectives) == 1
@@ -110,7 +142,12 @@ class Training(TrainingPlan):
         """
         groups = [{"params": parameters} for parameters in self._groups.values()]
         # LambdaLR multiplies by the rates of _rate_of, so the rate of the optimizer is 1
-        optimizer = RestingAdamW(groups, lr=1.0, betas=self.betas, weight_decay=self.weight_decay)
+        optimizer = RestingAdamW(
+            groups,
+            lr=1.0,
+            betas=(self.settings.betas[0], self.settings.betas[1]),
+            weight_decay=self.settings.weight_decay,
+        )
         schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])
         return {
             "optimizer": optimizer,
@@ -169,7 +206,7 @@ class Training(TrainingPlan):
         batches = parts * system.trainer.world_size
         weight = batches * batch.tokens / self._step_tokens.clamp(min=1.0)
         system.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-        if system.global_step % self.log_every_steps == 0:
+        if system.global_step % self.settings.log_every_steps == 0:
             self._add(system, stage, losses, weight / parts, last=part == parts - 1)
         return losses["loss"] * weight
 

@@ -5,7 +5,7 @@ have about equal amounts of work. The schedule is a pure function of its argumen
 all data workers have the same schedule, and a resumed run continues in the middle of a pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,6 +69,38 @@ def balanced(
             # one batch has every parts-th example; a random one has the longest
             steps.append([chosen[part::parts] for part in random.permutation(parts)])
     return [steps[index] for index in random.permutation(len(steps))]
+
+
+def one_pass(
+    sampler: Sampler, limits: Limits, *, parts: int, part: int, seed: Sequence[int]
+) -> Iterator[tuple[int, Sequence[Example], bool]]:
+    """Yield the batches of one pass over each kind of examples.
+
+    Args:
+        sampler: Lists and makes the examples.
+        limits: Size of one batch.
+        parts: Number of batches per step: ranks.
+        part: Index of the batch of each step that is yielded.
+        seed: Seed of the pass.
+
+    Yields:
+        Kind, examples, and whether the batch counts; see ``Schedule.counts``. All parts have the
+        same number of batches.
+    """
+    for kind in range(len(sampler.kinds)):
+        random = np.random.default_rng([*seed, kind + 1])
+        examples = sampler.plan(kind, random)
+        for step in balanced(examples, limits, parts=parts, random=random):
+            rows = _rows(step, part)
+            counts = len(step[part]) > 0
+            yield kind, sampler.examples(kind, examples.places[rows], random), counts
+
+
+def _rows(parts: Sequence[np.ndarray], part: int) -> np.ndarray:
+    """Return the rows of a batch, or one row of another batch if it is empty."""
+    if len(parts[part]):
+        return parts[part]
+    return next(rows for rows in parts if len(rows))[:1]
 
 
 @dataclass(slots=True)
@@ -148,10 +180,7 @@ class Schedule:
         kind, parts = self.places(step)
         # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1
         random = np.random.default_rng([*self._seed, step, part + 1])
-        rows = parts[part]
-        if not len(rows):
-            rows = next(rows for rows in parts if len(rows))[:1]
-        return self._sampler.examples(kind, rows, random)
+        return self._sampler.examples(kind, _rows(parts, part), random)
 
     def _advance(self, kind: int, index: int) -> _Progress:
         """Return the pass that has the step ``index`` of a kind."""

@@ -1,0 +1,139 @@
+"""Callback that computes the loss of the development talks during training."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from torch import Tensor
+
+from zoo.data.sampling import Sampler
+from zoo.objectives.base import Objective
+from zoo.systems.base import StreamingSystem
+from zoo.training.batches import counted
+from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
+from zoo.training.schedule import one_pass
+
+logger = logging.getLogger(__name__)
+
+
+class DevelopmentLoss(Callback):
+    """Logs the losses of the current stage on the development talks as ``dev/<stage>/<loss>``.
+
+    A stage without a sampler has no development loss.
+    The examples of one pass are the same at each evaluation, and the ranks share them. The losses
+    are means over all tokens of a kind of examples; the kinds have the shares of the sampler.
+
+    Args:
+        samplers: Samplers of the development talks, by name of the stage.
+        curriculum: Stages of the training.
+        objectives: Objectives by the names that the stages refer to.
+        steps: Optimizer steps that have an evaluation.
+        seed: Seed of the examples.
+    """
+
+    def __init__(
+        self,
+        *,
+        samplers: Mapping[str, Sampler],
+        curriculum: Curriculum,
+        objectives: Mapping[str, Objective],
+        steps: EvaluationSteps,
+        seed: int = 0,
+    ) -> None:
+        self._samplers = samplers
+        self._curriculum = curriculum
+        self._objectives = objectives
+        self._steps = steps
+        self._seed = seed
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Log the losses if the finished optimizer step has an evaluation."""
+        assert isinstance(pl_module, StreamingSystem)
+        step = trainer.global_step
+        is_step_finished = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        if not is_step_finished or step not in self._steps:
+            return
+        stage, _ = self._curriculum.at(step - 1)
+        if stage.name not in self._samplers:
+            return
+        losses = self.losses(trainer, pl_module, stage)
+        pl_module.log_dict(losses, rank_zero_only=True, logger=False)
+        for experiment_logger in trainer.loggers:
+            experiment_logger.log_metrics(losses, step=step)
+        logger.info("step %d: development loss %.3f", step, losses[f"dev/{stage.name}/loss"])
+
+    def losses(
+        self, trainer: lightning.Trainer, system: StreamingSystem, stage: Stage
+    ) -> dict[str, float]:
+        """Compute the losses of a stage with the current weights.
+
+        All ranks call this method at the same step. Random numbers of the training are not used.
+
+        Args:
+            trainer: Trainer of the training.
+            system: System that is trained.
+            stage: Stage whose examples and objective are used.
+
+        Returns:
+            Losses by logged name.
+        """
+        was_training = system.training
+        system.eval()
+        devices = [system.device] if system.device.type == "cuda" else []
+        with torch.random.fork_rng(devices), torch.no_grad():
+            torch.manual_seed(self._seed)
+            with trainer.precision_plugin.forward_context():
+                sums = self._sums(trainer, system, stage)
+        system.train(was_training)
+
+        sampler = self._samplers[stage.name]
+        values: dict[str, float] = {}
+        for share, (kind_sums, tokens) in zip(sampler.kinds, sums, strict=True):
+            total_tokens = _summed(trainer, tokens)
+            for name, total in kind_sums.items():
+                mean = float(_summed(trainer, total) / total_tokens.clamp(min=1.0))
+                logged = f"dev/{stage.name}/{name}"
+                values[logged] = values.get(logged, 0.0) + share * mean
+        return values
+
+    def _sums(
+        self, trainer: lightning.Trainer, system: StreamingSystem, stage: Stage
+    ) -> list[tuple[dict[str, Tensor], Tensor]]:
+        """Return, for each kind of examples, sums of the losses of all tokens, and the tokens."""
+        sampler, objective = self._samplers[stage.name], self._objectives[stage.objective]
+        zero = torch.zeros((), device=system.device)
+        sums: list[tuple[dict[str, Tensor], Tensor]] = [({}, zero.clone()) for _ in sampler.kinds]
+        parts = one_pass(
+            sampler,
+            stage.limits,
+            parts=trainer.world_size,
+            part=trainer.global_rank,
+            seed=[self._seed],
+        )
+        for kind, examples, counts in parts:
+            batch = counted(objective, examples, counts=counts)
+            content = trainer.strategy.batch_to_device(batch.content, system.device)
+            losses = objective.losses(system.backbone, content)
+            totals, tokens = sums[kind]
+            tokens += batch.tokens
+            for name, value in losses.items():
+                weighted = batch.tokens * value.float() if batch.tokens else zero
+                totals[name] = totals.get(name, zero) + weighted
+        return sums
+
+
+def _summed(trainer: lightning.Trainer, value: Tensor) -> Tensor:
+    """Return the sum of a scalar over all ranks."""
+    total = trainer.strategy.reduce(value.clone(), reduce_op="sum")
+    assert isinstance(total, Tensor)
+    return total

@@ -1,0 +1,150 @@
+"""What a training does before its first step: samplers, network, heads and encoded talks."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from zoo import audio
+from zoo.backbones.base import FeatureNormalising
+from zoo.data.sampling import Sampler, Sampling, TalkEncoder
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.systems.base import StreamingSystem
+from zoo.training.curriculum import Stage
+from zoo.training.settings import TrainingSettings
+
+NORMALISATION_TALKS = 32  # maximum number of talks that feature statistics are estimated from
+
+logger = logging.getLogger(__name__)
+
+
+def make_samplers(
+    system: StreamingSystem, talks: Sequence[Talk], settings: TrainingSettings
+) -> dict[str, Sampler]:
+    """Create the sampler of each stage.
+
+    Args:
+        system: System, which has the target language and the chunk duration.
+        talks: Training talks.
+        settings: Settings of the training.
+
+    Returns:
+        Samplers by name of the stage.
+
+    Raises:
+        ZooError: A talk lacks labels that the examples of a stage need.
+    """
+    return {
+        stage.name: _sampler(system, talks, stage, settings.sampling(stage))
+        for stage in settings.stages()
+    }
+
+
+def development_samplers(
+    system: StreamingSystem, dev: Sequence[Talk], settings: TrainingSettings
+) -> dict[str, Sampler]:
+    """Create samplers of the development talks for the stages whose examples the talks have.
+
+    Args:
+        system: System, which has the target language and the chunk duration.
+        dev: Development talks.
+        settings: Settings of the training.
+
+    Returns:
+        Samplers by name of the stage.
+    """
+    samplers: dict[str, Sampler] = {}
+    for stage in settings.stages() if dev else ():
+        try:
+            samplers[stage.name] = _sampler(
+                system, dev, stage, settings.sampling(stage).for_development()
+            )
+        except ZooError as error:
+            logger.warning("no development loss in stage %s: %s", stage.name, error)
+    return samplers
+
+
+def _sampler(
+    system: StreamingSystem, talks: Sequence[Talk], stage: Stage, sampling: Sampling
+) -> Sampler:
+    """Create a sampler of talks for a stage."""
+    return sampling.sampler(
+        talks,
+        target=system.target_language,
+        chunk_seconds=system.chunk_seconds,
+        stretches=stage.stretches,
+    )
+
+
+def prepare(
+    system: StreamingSystem,
+    talks: Sequence[Talk],
+    settings: TrainingSettings,
+    samplers: Mapping[str, Sampler],
+    device: torch.device,
+) -> None:
+    """Create the network and the heads of the objectives, and encode talks for frozen encoders.
+
+    Args:
+        system: System whose network is created.
+        talks: Training talks.
+        settings: Settings of the training.
+        samplers: Samplers by name of the stage.
+        device: Device on which talks are encoded.
+
+    Raises:
+        ZooError: The backbone lacks a part that a stage trains, or cannot encode whole talks for a
+            stage with encoded audio; or a talk lacks labels that an objective needs.
+    """
+    system.load()
+    backbone = system.backbone
+    if isinstance(backbone, FeatureNormalising):
+        interval = max(1, math.ceil(len(talks) / NORMALISATION_TALKS))
+        backbone.fit_features(
+            audio.load(talk.file, start=talk.offset, duration=talk.duration)
+            for talk in talks[::interval]
+        )
+
+    for stage in settings.curriculum.stages:
+        backbone.trainable(stage.trains)  # raises for an unknown part
+    backbone.requires_grad_(True)
+    system.train()  # loaded modules may be in eval mode, and Lightning does not change the mode
+
+    for name in dict.fromkeys(stage.objective for stage in settings.stages()):
+        objective_samplers = [
+            samplers[stage.name] for stage in settings.stages() if stage.objective == name
+        ]
+        settings.objectives[name].prepare(talks, backbone, objective_samplers)
+    encode(system, settings, samplers, device)
+
+
+def encode(
+    system: StreamingSystem,
+    settings: TrainingSettings,
+    samplers: Mapping[str, Sampler],
+    device: torch.device,
+) -> None:
+    """Encode the talks of the stages with encoded audio.
+
+    Args:
+        system: System with a loaded network.
+        settings: Settings of the training.
+        samplers: Samplers by name of the stage.
+        device: Device on which talks are encoded.
+
+    Raises:
+        ZooError: The backbone cannot encode whole talks.
+    """
+    backbone = system.backbone
+    for stage in settings.stages():
+        if stage.name in samplers and settings.sampling(stage).encoded:
+            if not isinstance(backbone, TalkEncoder):
+                raise ZooError(
+                    f"Stage {stage.name!r} samples encoded audio, but {type(backbone).__name__} "
+                    "encodes no whole talks; set encoded=false."
+                )
+            samplers[stage.name].encode(
+                backbone, multipliers=stage.stretches.possible_multipliers, device=device
+            )
