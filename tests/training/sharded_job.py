@@ -50,7 +50,6 @@ CLIPPED = 0.1  # maximum norm of the gradients, which all steps exceed
 TALKS = 3  # of training and of development; two ranks cannot share the latter equally
 SECONDS = 1.0  # of a development talk
 TINY = [
-    "experiment=streamuni_phi4_minitalks",
     "device=cpu",
     "training.log_every_steps=1",
     "training.save_every_steps=1000",
@@ -58,22 +57,40 @@ TINY = [
     "training.evaluate_last=false",
     "training.data_workers=0",
     "backbone.max_tokens=4",
-    "backbone.config.hidden_size=16",
-    "backbone.config.intermediate_size=32",
-    "backbone.config.num_attention_heads=2",
-    "backbone.config.num_key_value_heads=2",
-    "backbone.config.audio_config.hidden_size=16",
-    "backbone.config.audio_config.intermediate_size=32",
-    "backbone.config.audio_config.num_blocks=2",
-    "backbone.config.audio_config.num_attention_heads=2",
-    "backbone.config.audio_config.ext_pw_out_channel=16",
-    "backbone.config.audio_config.depthwise_separable_out_channel=16",
-    "backbone.config.audio_config.nemo_conv_channels=8",
     *(f"training.curriculum.stages.{name}.steps={steps}" for name, steps in STEPS.items()),
-    *(f"training.curriculum.stages.{name}.batch_seconds=4" for name in STEPS),
+    *(f"training.curriculum.stages.{name}.batch_seconds=12" for name in STEPS),
     *(f"training.curriculum.stages.{name}.warmup_steps=2" for name in STEPS),
     *(f"training.curriculum.stages.{name}.learning_rate={STEP}" for name in STEPS),
 ]
+
+
+EXPERIMENTS = {
+    "streamuni_qwen_minitalks": [
+        "backbone.config.text_config.hidden_size=16",
+        "backbone.config.text_config.intermediate_size=32",
+        "backbone.config.text_config.num_hidden_layers=3",
+        "backbone.config.text_config.num_attention_heads=2",
+        "backbone.config.text_config.num_key_value_heads=2",
+        "backbone.config.text_config.rope_parameters.mrope_section=[2,1,1]",
+        "backbone.config.audio_config.d_model=16",
+        "backbone.config.audio_config.encoder_layers=2",
+        "backbone.config.audio_config.encoder_attention_heads=2",
+        "backbone.config.audio_config.encoder_ffn_dim=32",
+    ],
+    "streamuni_phi4_minitalks": [  # its encoder runs as often as a batch has lengths
+        "backbone.config.hidden_size=16",
+        "backbone.config.intermediate_size=32",
+        "backbone.config.num_attention_heads=2",
+        "backbone.config.num_key_value_heads=2",
+        "backbone.config.audio_config.hidden_size=16",
+        "backbone.config.audio_config.intermediate_size=32",
+        "backbone.config.audio_config.num_blocks=2",
+        "backbone.config.audio_config.num_attention_heads=2",
+        "backbone.config.audio_config.ext_pw_out_channel=16",
+        "backbone.config.audio_config.depthwise_separable_out_channel=16",
+        "backbone.config.audio_config.nemo_conv_channels=8",
+    ],
+}
 
 
 class Facts(StreamCallback, Logger):
@@ -135,8 +152,10 @@ def talks(split: str) -> list[Talk]:
     return MiniTalks().talks(split, limit=TALKS)
 
 
-def configuration(tokenizer: Path) -> Config:
-    return compose("train", [*TINY, f"backbone.tokenizer={tokenizer}"])
+def configuration(experiment: str, *overrides: str) -> Config:
+    return compose(
+        "train", [f"experiment={experiment}", *EXPERIMENTS[experiment], *TINY, *overrides]
+    )
 
 
 def train(
@@ -208,7 +227,10 @@ def main(folder: Path, names: Sequence[str]) -> None:
     The resumed training begins an evaluation for which rank 1 has no memory.
     """
     torch.set_num_threads(1)
-    cfg = configuration(folder / "tokenizer")
+    cfg, uneven = (
+        configuration(experiment, f"backbone.tokenizer={folder / experiment / 'tokenizer'}")
+        for experiment in EXPERIMENTS
+    )
     rank = int(os.environ["RANK"])
     free_memory = sharding.free_memory
     for name in names:
@@ -223,16 +245,30 @@ def main(folder: Path, names: Sequence[str]) -> None:
             facts[run] = train(
                 cfg,
                 place / run,
-                {"devices": 2, "strategy": STRATEGIES[name]()},
+                two(name),
                 every=every,
                 saved=place / "middle.ckpt" if is_whole else None,
                 resume=None if is_whole else place / "middle.ckpt",
             )
         if rank == 0:
             (place / "facts.json").write_text(json.dumps(facts))
-    uniform = train(cfg, folder / "uniform", {"devices": 2, "strategy": "auto"}, steps=UNIFORM)
-    if rank == 0:
-        (folder / "uniform" / "facts.json").write_text(json.dumps(uniform))
+    others = {
+        "uniform": train(cfg, folder / "uniform", two("auto"), steps=UNIFORM),
+        "uneven": train(uneven, folder / "uneven", two("fsdp2")),
+    }
+    for name, found in others.items():
+        if rank == 0:
+            (folder / name / "facts.json").write_text(json.dumps(found))
+
+
+def two(name: str) -> dict[str, Any]:
+    """Arguments of the Trainer for two processes with a strategy of ``STRATEGIES``."""
+    strategy = STRATEGIES[name]()
+    if isinstance(strategy, ZeRO):
+        assert isinstance(strategy.config, dict)
+        # otherwise DeepSpeed does not divide weights as small as those of this network
+        strategy.config["zero_optimization"]["stage3_param_persistence_threshold"] = 0
+    return {"devices": 2, "strategy": strategy}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.training import strategy
 from zoo.training.run import last_checkpoint
+from zoo.training.trainer import make_trainer
 from zoo.training.writing import read_file
 
 needs_deepspeed = pytest.mark.skipif(
@@ -94,6 +95,16 @@ def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
     (folder / "zero_pp_rank_0_mp_rank_00_optim_states.pt").write_bytes(b"cut short")
     with pytest.raises(ZooError, match="is damaged; resume from another copy"):
         last_checkpoint(tmp_path, strategy.ZeRO())
+
+
+@needs_deepspeed
+def test_layers_that_ranks_run_unequally_often_are_refused() -> None:
+    options = ["experiment=streamuni_phi4_minitalks", "backbone.tokenizer=none"]
+    backbone = build(compose("train", options).backbone)
+    trainer = make_trainer({"accelerator": "cpu", "devices": 2, "strategy": strategy.ZeRO(stage=3)})
+    with pytest.raises(ZooError, match=r"Phi4Multimodal \(encoder\) .* choose strategy=fsdp2"):
+        trainer.strategy.check_backbone(backbone)
+    strategy.ZeRO(stage=2).check_backbone(backbone)
 
 
 def test_without_deepspeed_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

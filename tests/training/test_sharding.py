@@ -18,15 +18,15 @@ from tests.training import sharded_job
 from tests.training.jobs import ROOT
 from tests.training.sharded_job import (
     EVALUATED,
+    EXPERIMENTS,
     MIDDLE,
     STEP,
     STEPS,
     STRATEGIES,
     TALKS,
-    TINY,
     UNIFORM,
 )
-from zoo.config import build, compose
+from zoo.config import build
 from zoo.tracking.run import Run
 from zoo.training.job import trained_tokenizer
 
@@ -36,19 +36,27 @@ LAST = sum(STEPS.values())
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trainings of one process, in ``one`` and ``one_uniform``, and of two processes by name."""
+    """Trainings of one process, in ``one...``, and of two processes by name."""
     folder = tmp_path_factory.mktemp("sharding")
-    cfg = compose("train", [*TINY, "training.vocabulary_size=400"])
-    settings = build(cfg.training)
-    run = cast("Run", SimpleNamespace(folder=folder))
-    trained_tokenizer(run, cfg, sharded_job.talks("train"), settings)
+    for experiment in EXPERIMENTS:
+        cfg = sharded_job.configuration(experiment, "training.vocabulary_size=400")
+        run = cast("Run", SimpleNamespace(folder=folder / experiment))
+        run.folder.mkdir()
+        trained_tokenizer(run, cfg, sharded_job.talks("train"), build(cfg.training))
 
     ranks = launch(folder)
-    cfg = sharded_job.configuration(folder / "tokenizer")
+    even, uneven = (
+        sharded_job.configuration(name, f"backbone.tokenizer={folder / name / 'tokenizer'}")
+        for name in EXPERIMENTS
+    )
     one: dict[str, Any] = {"accumulate_grad_batches": 2}  # the batches of both processes
-    for name, options in {"one": {"every": MIDDLE}, "one_uniform": {"steps": UNIFORM}}.items():
-        facts = sharded_job.train(cfg, folder / name, one, **options)
-        (folder / name / "facts.json").write_text(json.dumps(facts))
+    found = {
+        "one": sharded_job.train(even, folder / "one", one, every=MIDDLE),
+        "one_uniform": sharded_job.train(even, folder / "one_uniform", one, steps=UNIFORM),
+        "one_uneven": sharded_job.train(uneven, folder / "one_uneven", one),
+    }
+    for name, recorded in found.items():
+        (folder / name / "facts.json").write_text(json.dumps(recorded))
     for rank in ranks:
         output = rank.communicate()[0]
         assert rank.returncode == 0, output[-3000:]
@@ -126,6 +134,12 @@ def test_sharded_weights_are_gathered_for_an_evaluation(folder: Path, name: str)
 @pytest.mark.parametrize("name", sorted({*EVALUATED} & {*NAMES}))
 def test_no_rank_evaluates_if_one_lacks_memory(folder: Path, name: str) -> None:
     assert facts(folder, name)["resumed"]["talks"] == []
+
+
+def test_ranks_may_run_a_layer_unequally_often(folder: Path) -> None:
+    wanted, found = facts(folder, "one_uneven"), facts(folder, "uneven")
+    assert found["losses"] == pytest.approx(wanted["losses"], abs=1e-4)
+    assert found["norms"] == pytest.approx(wanted["norms"], rel=1e-4)
 
 
 def test_ddp_searches_for_unused_parameters_only_if_there_are_some(folder: Path) -> None:

@@ -81,11 +81,15 @@ class Backbone(nn.Module, ABC):
             Available before ``load``.
         weights_key: Name of the constructor argument that takes the trained weights.
         training_arguments: Names of the constructor arguments that an evaluation ignores.
+        uneven_parts: Names of ``parts`` whose layers run several times for one training batch, as
+            often as the batch demands. Ranks cannot gather sharded weights of such layers when the
+            layers run.
     """
 
     exposes: ClassVar[frozenset[Capability]]
     weights_key: ClassVar[str] = "name"
     training_arguments: ClassVar[frozenset[str]] = frozenset()
+    uneven_parts: ClassVar[frozenset[str]] = frozenset()
     frame_samples: Samples
 
     def load(self) -> None:

@@ -1,5 +1,6 @@
 """Lightning strategy for DDP that searches for unused parameters only where there may be some."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -48,5 +49,6 @@ class DDP(DDPStrategy):
         """Replace the wrapper of the system by one that does not search."""
         assert isinstance(self.model, DistributedDataParallel)
         self._ddp_kwargs["find_unused_parameters"] = False
-        self.model = self.model.module  # the old wrapper removes its hooks
+        self.model = self.model.module
+        gc.collect()  # the old wrapper refers to itself; it has buckets of the size of the weights
         self.configure_ddp()

@@ -74,7 +74,10 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
         super().setup(trainer)
 
     def _shard(self, system: StreamingSystem) -> None:
-        """Shard the layers one by one, then all other parameters together."""
+        """Shard the layers one by one, then all other parameters together.
+
+        The latter are gathered once for a step, so their modules may run any number of times.
+        """
         options: dict[str, Any] = {
             "mesh": self.device_mesh["data_parallel"],
             "offload_policy": self._offload_policy(),
@@ -85,7 +88,11 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
             half = MixedPrecisionPolicy(
                 param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False
             )
+        parts = system.backbone.parts()
+        uneven = {parameter for part in system.backbone.uneven_parts for parameter in parts[part]}
         for layer in repeated_layers(system):
+            if not uneven.isdisjoint(layer.parameters()):
+                continue
             check_dtypes(layer)
             fully_shard(layer, **options, mp_policy=half)
         check_dtypes(system)

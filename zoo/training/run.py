@@ -20,7 +20,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.training.module import Training
 from zoo.training.preparation import development_samplers, encode
 from zoo.training.settings import TrainingSettings
-from zoo.training.sharding import gather_for_export
+from zoo.training.sharding import ShardedStrategy, gather_for_export
 from zoo.training.strategy import check_resumable, read
 from zoo.training.trainer import make_trainer, savers
 from zoo.training.writing import READ_ERRORS, damaged, read_file
@@ -123,8 +123,8 @@ def _trainer(
         The Trainer, and the callback that keeps the best checkpoints.
 
     Raises:
-        ZooError: Lightning refuses an option, or ``examples`` of a stage cannot be divided among
-            the batches of a step.
+        ZooError: Lightning refuses an option, the strategy cannot shard the backbone, or
+            ``examples`` of a stage cannot be divided among the batches of a step.
     """
     evaluation = DevelopmentEvaluation(
         talks=dev,
@@ -155,6 +155,8 @@ def _trainer(
         default_root_dir=str(folder),
     )
 
+    if isinstance(trainer.strategy, ShardedStrategy):
+        trainer.strategy.check_backbone(system.backbone)
     batches = trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches
     settings.curriculum.shared(batches)  # raises if the examples of a stage are not divisible
     return trainer, best

@@ -89,6 +89,9 @@ class ShardedStrategy(ParallelStrategy, ABC):
     def check(self, trainer: Trainer) -> None:
         """Raise ZooError if the strategy does not support the device or options of the Trainer."""
 
+    def check_backbone(self, backbone: Backbone) -> None:
+        """Raise ZooError if the weights of the backbone cannot be sharded; needs no weights."""
+
     @abstractmethod
     def gather(self, parameter: nn.Parameter) -> Tensor:
         """Return the whole parameter on each rank. All ranks call this method together."""

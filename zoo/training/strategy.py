@@ -19,6 +19,7 @@ from lightning.pytorch.utilities.enums import GradClipAlgorithmType
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
 from zoo.files import replace_folder
 from zoo.systems.base import StreamingSystem
@@ -84,6 +85,16 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
             raise ZooError(
                 "strategy=deepspeed_... clips gradients by norm only; set "
                 "trainer.gradient_clip_algorithm=norm, or choose strategy=fsdp2."
+            )
+
+    def check_backbone(self, backbone: Backbone) -> None:
+        """Raise ZooError if ranks would gather the layers of the backbone at different times."""
+        if self.zero_stage_3 and backbone.uneven_parts and self.num_nodes * self.num_processes > 1:
+            raise ZooError(
+                "strategy=deepspeed_stage_3 gathers each layer when it runs, but layers of "
+                f"{type(backbone).__name__} ({', '.join(sorted(backbone.uneven_parts))}) do not "
+                "run equally often on all devices; choose strategy=fsdp2 or "
+                "strategy=deepspeed_stage_2."
             )
 
     def setup_environment(self) -> None:

@@ -58,6 +58,7 @@ class Phi4Multimodal(ChainOfThought):
     frame_samples: Samples = FEATURES_PER_EMBEDDING * HOP  # 80 ms
     noun = NOUN
     adapted = TARGETS
+    uneven_parts = frozenset({"encoder"})  # it encodes recordings of each length as one batch
 
     model: Phi4MultimodalForCausalLM
 

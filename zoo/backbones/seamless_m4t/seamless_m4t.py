@@ -120,6 +120,7 @@ class SeamlessM4T(SpeechToTextParts, EncoderDecoder):
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
     frame_samples = SUBSAMPLING * FRAME_SAMPLES  # 160 ms
+    uneven_parts = frozenset({"encoder"})  # its adaptor runs once per recording
 
     def __init__(
         self,
