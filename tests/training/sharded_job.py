@@ -41,10 +41,11 @@ STRATEGIES: dict[str, Callable[[], Strategy | str]] = {
     "deepspeed_stage_3": lambda: ZeRO(stage=3),
     "deepspeed_stage_3_offload": lambda: ZeRO(stage=3, offload=True),
 }
-EVALUATED = ("fsdp2", "deepspeed_stage_3")
-STEPS = {"recognition": 1, "sentences": 2, "segments": 1}  # the second freezes the encoder
+EVALUATED = ("fsdp2", "deepspeed_stage_3")  # with sharded weights
+STEPS = {"recognition": 2, "sentences": 2, "segments": 1}  # the second freezes the encoder
 UNIFORM = {"segments": 3}  # one stage that trains all parts of the backbone
-MIDDLE = 2  # step whose state is resumed, within the second stage
+MIDDLE = 3  # step whose state is resumed, within the second stage
+EVERY = 2  # steps between two evaluations; the first is of an objective with a head
 STEP = 1e-3  # learning rate of all stages: about what one step moves a weight by
 CLIPPED = 0.1  # maximum norm of the gradients, which all steps exceed
 TALKS = 3  # of training and of development; two ranks cannot share the latter equally
@@ -105,6 +106,7 @@ class Facts(StreamCallback, Logger):
         super().__init__()
         self.saved = saved
         self.losses: dict[int, float] = {}
+        self.development: dict[int, float] = {}  # losses of the development talks
         self.norms: dict[int, float] = {}
         self.talks: dict[str, float] = {}  # sum of the absolute weights, by step and talk
         self.searched: list[bool] = []  # whether DDP searched for unused parameters, by step
@@ -113,7 +115,8 @@ class Facts(StreamCallback, Logger):
         assert step is not None
         for key, value in metrics.items():
             if key.endswith("/loss"):
-                self.losses[step] = value
+                losses = self.development if key.startswith("dev/") else self.losses
+                losses[step] = value
 
     def log_hyperparams(self, *args: Any, **kwargs: Any) -> None:
         return
@@ -215,6 +218,7 @@ def train(
         distributed.all_gather_object(every_rank, facts.talks)
     return {
         "losses": facts.losses,
+        "development": facts.development,
         "norms": facts.norms,
         "talks": [(name, value) for talks in every_rank for name, value in talks.items()],
         "searched": facts.searched,
@@ -235,7 +239,7 @@ def main(folder: Path, names: Sequence[str]) -> None:
     free_memory = sharding.free_memory
     for name in names:
         place = folder / name
-        every = MIDDLE if name in EVALUATED else None
+        every = EVERY if name in ("auto", *EVALUATED) else None
         facts = {}
         for run in ("whole", "resumed"):
             is_whole = run == "whole"

@@ -18,6 +18,7 @@ from tests.training import sharded_job
 from tests.training.jobs import ROOT
 from tests.training.sharded_job import (
     EVALUATED,
+    EVERY,
     EXPERIMENTS,
     MIDDLE,
     STEP,
@@ -51,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     one: dict[str, Any] = {"accumulate_grad_batches": 2}  # the batches of both processes
     found = {
-        "one": sharded_job.train(even, folder / "one", one, every=MIDDLE),
+        "one": sharded_job.train(even, folder / "one", one, every=EVERY),
         "one_uniform": sharded_job.train(even, folder / "one_uniform", one, steps=UNIFORM),
         "one_uneven": sharded_job.train(uneven, folder / "one_uneven", one),
     }
@@ -125,15 +126,19 @@ def test_the_export_has_the_weights_of_all_ranks(folder: Path, name: str, run: s
 
 @pytest.mark.parametrize("name", sorted({*EVALUATED} & {*NAMES}))
 def test_sharded_weights_are_gathered_for_an_evaluation(folder: Path, name: str) -> None:
-    wanted, found = facts(folder, "one")["talks"], facts(folder, name)["whole"]["talks"]
-    assert len(found) == TALKS * LAST // MIDDLE  # one rank streams each talk
-    assert dict(found) == pytest.approx(dict(wanted), rel=1e-5)
-    assert len(dict(found)) == len(found)
+    wanted, found = facts(folder, "one"), facts(folder, name)["whole"]
+    streamed = dict(found["talks"])
+    assert streamed == pytest.approx(dict(wanted["talks"]), rel=1e-5)
+    assert len(streamed) == len(found["talks"]) == TALKS * (LAST // EVERY)  # one rank each
+    assert sorted(found["development"]) == ["2", "4"]
+    whole_weights = facts(folder, "auto")["whole"]["development"]  # of the same ranks
+    assert found["development"] == pytest.approx(whole_weights, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", sorted({*EVALUATED} & {*NAMES}))
 def test_no_rank_evaluates_if_one_lacks_memory(folder: Path, name: str) -> None:
-    assert facts(folder, name)["resumed"]["talks"] == []
+    found = facts(folder, name)["resumed"]
+    assert (found["talks"], found["development"]) == ([], {})
 
 
 def test_ranks_may_run_a_layer_unequally_often(folder: Path) -> None:

@@ -15,6 +15,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.training.batches import counted
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
 from zoo.training.schedule import one_pass
+from zoo.training.sharding import whole_backbone, whole_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +23,8 @@ logger = logging.getLogger(__name__)
 class DevelopmentLoss(Callback):
     """Logs the losses of the current stage on the development talks as ``dev/<stage>/<loss>``.
 
-    A stage without a sampler has no development loss.
+    A stage without a sampler has no development loss. If the ranks share the weights, every rank
+    gathers all weights for the time of an evaluation, as for ``DevelopmentEvaluation``.
     The examples of one pass are the same at each evaluation, and the ranks share them. The losses
     are means over all tokens of a kind of examples; the kinds have the shares of the sampler.
 
@@ -66,7 +68,12 @@ class DevelopmentLoss(Callback):
         stage, _ = self._curriculum.at(step - 1)
         if stage.name not in self._samplers:
             return
-        losses = self.losses(trainer, pl_module, stage)
+        objective = self._objectives[stage.objective]
+        with whole_backbone(trainer.strategy, pl_module) as is_whole:
+            if not is_whole:
+                return
+            with whole_parameters(trainer.strategy, objective):
+                losses = self.losses(trainer, pl_module, stage)
         pl_module.log_dict(losses, rank_zero_only=True, logger=False)
         for experiment_logger in trainer.loggers:
             experiment_logger.log_metrics(losses, step=step)

@@ -6,6 +6,7 @@ with DDP.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from lightning.pytorch.strategies import ModelParallelStrategy, ParallelStrategy
 from torch import Tensor, nn
 from torch.distributed.fsdp import (
     CPUOffloadPolicy,
+    FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,
     fully_shard,
@@ -118,6 +120,14 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
     def gather(self, parameter: nn.Parameter) -> Tensor:
         """Return the whole parameter on each rank. All ranks call this method together."""
         return self._whole(parameter)
+
+    @contextmanager
+    def whole(self, module: nn.Module) -> Iterator[None]:
+        """Gather the unit of all parameters outside the layers, which has those of ``module``."""
+        assert isinstance(self.model, FSDPModule)
+        self.model.unshard()
+        yield
+        self.model.reshard()
 
     @property
     def lightning_restore_optimizer(self) -> bool:

@@ -10,7 +10,7 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -81,9 +81,11 @@ class ShardedStrategy(ParallelStrategy, ABC):
 
     Attributes:
         gathered: Copy of the backbone for gathered weights. None if the weights are not sharded.
+        warned: Whether a warning has stated that the gathered weights do not fit.
     """
 
     gathered: Gathered | None = None
+    warned = False
 
     @abstractmethod
     def check(self, trainer: Trainer) -> None:
@@ -95,6 +97,13 @@ class ShardedStrategy(ParallelStrategy, ABC):
     @abstractmethod
     def gather(self, parameter: nn.Parameter) -> Tensor:
         """Return the whole parameter on each rank. All ranks call this method together."""
+
+    @abstractmethod
+    def whole(self, module: nn.Module) -> AbstractContextManager[object]:
+        """Gather the parameters of a part of the system that is no layer, in place.
+
+        All ranks enter and leave together.
+        """
 
 
 @contextmanager
@@ -119,7 +128,8 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
         free /= len(strategy.parallel_devices or ())  # each rank of this machine has a copy
     free = float(strategy.reduce(torch.tensor(free, device=device), reduce_op="min"))
     if needed > free:
-        if strategy.is_global_zero:
+        if strategy.is_global_zero and not strategy.warned:
+            strategy.warned = True
             logger.warning(
                 "no evaluation: it needs %.1f GB for all weights on each device, and %.1f GB are "
                 "free on one of them; checkpoints are not ranked",
@@ -136,6 +146,18 @@ def whole_backbone(strategy: Strategy, system: StreamingSystem) -> Iterator[bool
     finally:
         system.backbone = sharded
         gathered.clear()
+
+
+def whole_parameters(strategy: Strategy, module: nn.Module) -> AbstractContextManager[object]:
+    """Gather the parameters of an objective in place. All ranks enter and leave together.
+
+    Args:
+        strategy: Strategy of the training.
+        module: The objective.
+    """
+    if not isinstance(strategy, ShardedStrategy) or strategy.gathered is None:
+        return nullcontext()
+    return strategy.whole(module)
 
 
 def gather_for_export(strategy: Strategy, system: StreamingSystem) -> None:

@@ -7,7 +7,7 @@ states, and in stage 3 one part of the weights.
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -132,6 +132,15 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
 
         with deepspeed.zero.GatheredParameters([parameter]):
             return parameter.detach().clone()
+
+    def whole(self, module: nn.Module) -> AbstractContextManager[object]:
+        """Gather the parameters of ``module``, until the context ends."""
+        import deepspeed
+
+        gathered: AbstractContextManager[object] = deepspeed.zero.GatheredParameters(
+            list(module.parameters())
+        )
+        return gathered
 
     def optimizer_step(
         self,
