@@ -6,7 +6,7 @@ states, and in stage 3 one part of the weights.
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +17,6 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import DeepSpeedStrategy, ParallelStrategy
 from lightning.pytorch.utilities.enums import GradClipAlgorithmType
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from zoo.backbones.base import Backbone
 from zoo.errors import ZooError
@@ -141,26 +140,6 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
             list(module.parameters())
         )
         return gathered
-
-    def optimizer_step(
-        self,
-        optimizer: Optimizer,
-        closure: Callable[[], Any],
-        model: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Update the weights, then forget the gradients.
-
-        DeepSpeed would count the last gradients of parameters that a later stage of the curriculum
-        freezes in the norm of all further gradients.
-        """
-        is_last_batch = self.deepspeed_engine.is_gradient_accumulation_boundary()
-        result = super().optimizer_step(optimizer, closure, model, **kwargs)
-        if is_last_batch:
-            zero: Any = self.deepspeed_engine.optimizer
-            if hasattr(zero, "norm_for_param_grads"):
-                zero.norm_for_param_grads.clear()
-        return result
 
     def _format_config(self) -> None:
         """Replace half-precision weights of ``bf16-mixed`` by autocast to bfloat16."""
