@@ -10,6 +10,7 @@ from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.talks import Talk
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
+from zoo.training.curriculum import EvaluationSteps
 from zoo.training.sharding import whole_backbone
 
 LOGGED = ("/BLEU", "/StreamLAAL")  # ends of the names of logged scores
@@ -26,10 +27,8 @@ class DevelopmentEvaluation(StreamingEvaluation):
 
     Args:
         talks: Development talks.
-        every_steps: Number of optimizer steps between two evaluations.
+        steps: Optimizer steps that have an evaluation.
         folder: Folder of the hypotheses, one folder per evaluation.
-        first_step: First optimizer step that can have an evaluation.
-        last_step: Optimizer step that has an evaluation in any case. None adds no such step.
         batch_size: Number of talks that one rank streams in lockstep.
     """
 
@@ -37,18 +36,14 @@ class DevelopmentEvaluation(StreamingEvaluation):
         self,
         *,
         talks: Sequence[Talk],
-        every_steps: int,
+        steps: EvaluationSteps,
         folder: Path,
-        first_step: int = 0,
-        last_step: int | None = None,
         batch_size: int = 8,
     ) -> None:
         super().__init__(on_all_ranks=True)  # every rank ranks the checkpoints by the scores
         self._talks = talks
         self._folder = folder
-        self.every_steps = every_steps
-        self.first_step = first_step
-        self.last_step = last_step
+        self._steps = steps
         self.batch_size = batch_size
 
     def on_train_batch_end(
@@ -62,9 +57,8 @@ class DevelopmentEvaluation(StreamingEvaluation):
         """Evaluate and log the scores if the finished optimizer step has an evaluation."""
         assert isinstance(module, StreamingSystem)
         step = trainer.global_step
-        is_regular_step = step >= self.first_step and step % self.every_steps == 0
         is_step_finished = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
-        if not is_step_finished or not (is_regular_step or step == self.last_step):
+        if not is_step_finished or step not in self._steps:
             return
 
         with whole_backbone(trainer.strategy, module) as is_whole:

@@ -313,7 +313,7 @@ class SpeechChainsOfThought(Sampler):
         )
         if not len(windows.places):
             raise ZooError(
-                f"The training talks have no {count} consecutive sentences for {kind} chains of "
+                f"The talks have no {count} consecutive sentences for {kind} chains of "
                 f"thought of at most {self.config.max_seconds} s."
             )
         return windows

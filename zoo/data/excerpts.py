@@ -148,7 +148,7 @@ class Excerpts(Sampler):
             # raises ZooError for a segment without word times, alignment or translation
             emission_times(segment, language.code)
         if not self.talks:
-            raise ZooError("The training talks have no segments to take excerpts of.")
+            raise ZooError("The talks have no segments to take excerpts of.")
         shares = {True: config.single, False: 1 - config.single}  # by whether sentences are single
         self._shares = {single: share for single, share in shares.items() if share > 0}
         self._encoded: TalkFrames | None = None

@@ -210,7 +210,7 @@ class RobustSegments:
     ) -> None:
         self.talks = [talk for talk in talks if talk.segments] if robust else sentences(talks)
         if not self.talks:
-            raise ZooError("The training talks have no segments to train on.")
+            raise ZooError("The talks have no segments to train on.")
         self.chunk_seconds = chunk_seconds
         self.stretches = stretches
         self.robust = robust

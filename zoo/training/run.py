@@ -129,9 +129,7 @@ def _trainer(
     evaluation = DevelopmentEvaluation(
         talks=dev,
         folder=folder / DEVELOPMENT,
-        every_steps=settings.evaluate_every_steps,
-        first_step=settings.evaluate_from_step,
-        last_step=settings.curriculum.steps if settings.evaluate_last else None,
+        steps=settings.evaluation_steps,
     )
     last, best = savers(
         folder / CHECKPOINTS,
