@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.training.test_schedule import Numbers, lognormal
-from zoo.callbacks.development_loss import DevelopmentLoss
 from zoo.callbacks.throughput import Throughput, summary
 from zoo.errors import ZooError
 from zoo.training.batches import StepLoader, TrainingBatch
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
+from zoo.training.development_loss import DevelopmentLoss
 
 STAGE = Stage(objective="number", steps=9, learning_rate=0.1, batch_seconds=20)
 
@@ -111,7 +111,6 @@ def development(ranks: int, rank: int, shares: tuple[float, ...]) -> Any:
         samplers={"only": sampler},
         curriculum=Curriculum({"only": STAGE}),
         objectives={"number": objective},
-        steps=EvaluationSteps(every=2),
     )
     strategy = SimpleNamespace(
         batch_to_device=lambda batch, device: batch, reduce=lambda value, reduce_op: value

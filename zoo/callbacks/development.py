@@ -11,6 +11,7 @@ from zoo.data.talks import Talk
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import EvaluationSteps
+from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.sharding import whole_backbone
 
 LOGGED = ("/BLEU", "/StreamLAAL")  # ends of the names of logged scores
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class DevelopmentEvaluation(StreamingEvaluation):
-    """Scores streamed talks at fixed optimizer steps; the ranks share the talks.
+    """Scores streamed talks at fixed optimizer steps, and logs their loss; ranks share the talks.
 
     The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The latency
     settings of the system are not changed. If the ranks share the weights, every rank gathers all
@@ -27,6 +28,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
 
     Args:
         talks: Development talks.
+        loss: Loss of the development talks.
         steps: Optimizer steps that have an evaluation.
         folder: Folder of the hypotheses, one folder per evaluation.
         batch_size: Number of talks that one rank streams in lockstep.
@@ -36,12 +38,14 @@ class DevelopmentEvaluation(StreamingEvaluation):
         self,
         *,
         talks: Sequence[Talk],
+        loss: DevelopmentLoss,
         steps: EvaluationSteps,
         folder: Path,
         batch_size: int = 8,
     ) -> None:
         super().__init__(on_all_ranks=True)  # every rank ranks the checkpoints by the scores
         self._talks = talks
+        self._loss = loss
         self._folder = folder
         self._steps = steps
         self.batch_size = batch_size
@@ -62,16 +66,19 @@ class DevelopmentEvaluation(StreamingEvaluation):
             return
 
         with whole_backbone(trainer.strategy, module) as is_whole:
-            scores = self.evaluate(trainer, module, step) if is_whole else {}
-        if not scores:
-            return
+            if not is_whole:
+                return
+            losses = self._loss.at(trainer, module, step)
+            scores = self.evaluate(trainer, module, step)
         # ModelCheckpoint reads the monitored score from the logged values
-        module.log_dict(scores, rank_zero_only=True, logger=False)
+        module.log_dict({**losses, **scores}, rank_zero_only=True, logger=False)
         # Lightning would pass the scores to the loggers only at its next logging interval
         for experiment_logger in trainer.loggers:
-            experiment_logger.log_metrics(scores, step=step)
+            experiment_logger.log_metrics({**losses, **scores}, step=step)
         summary = ", ".join(
-            f"{name.rsplit('/', 1)[-1]} {value:.2f}" for name, value in scores.items()
+            f"{name.rsplit('/', 1)[-1]} {value:.2f}"
+            for name, value in {**losses, **scores}.items()
+            if name.endswith(("/loss", *LOGGED))
         )
         logger.info("step %d: %s", step, summary)
 

@@ -10,13 +10,13 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
 from zoo.callbacks.development import DevelopmentEvaluation
-from zoo.callbacks.development_loss import DevelopmentLoss
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.termination import SaveAtEnd
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.files import restore_folder
 from zoo.systems.base import StreamingSystem
+from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.module import Training
 from zoo.training.preparation import development_samplers, encode
 from zoo.training.settings import TrainingSettings
@@ -75,17 +75,17 @@ def fit(
         samplers=dev_samplers,
         curriculum=settings.curriculum,
         objectives=settings.objectives,
-        steps=settings.evaluation_steps,
         seed=seed,
     )
     trainer, best = _trainer(
         system=system,
         dev=dev,
+        dev_loss=dev_loss,
         settings=settings,
         trainer_options=trainer_options,
         folder=folder,
         loggers=loggers,
-        callbacks=[*callbacks, dev_loss],
+        callbacks=callbacks,
     )
     system.training_plan = Training(settings, seed=seed)
     system.training_plan.setup(system, talks, device)
@@ -102,6 +102,7 @@ def _trainer(
     *,
     system: StreamingSystem,
     dev: Sequence[Talk],
+    dev_loss: DevelopmentLoss,
     settings: TrainingSettings,
     trainer_options: Mapping[str, Any],
     folder: Path,
@@ -113,6 +114,7 @@ def _trainer(
     Args:
         system: System whose backbone is trained.
         dev: Development talks that are streamed to rank the checkpoints.
+        dev_loss: Loss of the development talks.
         settings: Settings of the training.
         trainer_options: The user's arguments of Lightning's Trainer.
         folder: Run folder.
@@ -128,6 +130,7 @@ def _trainer(
     """
     evaluation = DevelopmentEvaluation(
         talks=dev,
+        loss=dev_loss,
         folder=folder / DEVELOPMENT,
         steps=settings.evaluation_steps,
     )

@@ -85,15 +85,17 @@ def one_pass(
 
     Yields:
         Kind, examples, and whether the batch counts; see ``Schedule.counts``. All parts have the
-        same number of batches.
+        same number of batches. The examples of all parts together do not depend on ``parts``.
     """
     for kind in range(len(sampler.kinds)):
         random = np.random.default_rng([*seed, kind + 1])
         examples = sampler.plan(kind, random)
         for step in balanced(examples, limits, parts=parts, random=random):
-            rows = _rows(step, part)
-            counts = len(step[part]) > 0
-            yield kind, sampler.examples(kind, examples.places[rows], random), counts
+            made: list[Example] = []
+            for row in _rows(step, part):
+                own = np.random.default_rng([*seed, kind + 1, row + 1])
+                made += sampler.examples(kind, examples.places[row : row + 1], own)
+            yield kind, made, len(step[part]) > 0
 
 
 def _rows(parts: Sequence[np.ndarray], part: int) -> np.ndarray:

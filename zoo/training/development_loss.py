@@ -1,27 +1,22 @@
-"""Callback that computes the loss of the development talks during training."""
+"""Loss of the development talks during training."""
 
-import logging
 from collections.abc import Mapping
-from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 
 from zoo.data.sampling import Sampler
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.training.batches import counted
-from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
+from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.schedule import one_pass
-from zoo.training.sharding import whole_backbone, whole_parameters
-
-logger = logging.getLogger(__name__)
+from zoo.training.sharding import whole_parameters
 
 
-class DevelopmentLoss(Callback):
-    """Logs the losses of the current stage on the development talks as ``dev/<stage>/<loss>``.
+class DevelopmentLoss:
+    """Computes the losses of the current stage on the development talks: ``dev/<stage>/<loss>``.
 
     A stage without a sampler has no development loss. If the ranks share the weights, every rank
     gathers all weights for the time of an evaluation, as for ``DevelopmentEvaluation``.
@@ -32,7 +27,6 @@ class DevelopmentLoss(Callback):
         samplers: Samplers of the development talks, by name of the stage.
         curriculum: Stages of the training.
         objectives: Objectives by the names that the stages refer to.
-        steps: Optimizer steps that have an evaluation.
         seed: Seed of the examples.
     """
 
@@ -42,42 +36,25 @@ class DevelopmentLoss(Callback):
         samplers: Mapping[str, Sampler],
         curriculum: Curriculum,
         objectives: Mapping[str, Objective],
-        steps: EvaluationSteps,
         seed: int = 0,
     ) -> None:
         self._samplers = samplers
         self._curriculum = curriculum
         self._objectives = objectives
-        self._steps = steps
         self._seed = seed
 
-    def on_train_batch_end(
-        self,
-        trainer: lightning.Trainer,
-        pl_module: lightning.LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-    ) -> None:
-        """Log the losses if the finished optimizer step has an evaluation."""
-        assert isinstance(pl_module, StreamingSystem)
-        step = trainer.global_step
-        is_step_finished = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
-        if not is_step_finished or step not in self._steps:
-            return
+    def at(
+        self, trainer: lightning.Trainer, system: StreamingSystem, step: int
+    ) -> dict[str, float]:
+        """Compute the losses after an optimizer step; see ``losses``.
+
+        Every rank has all weights of the backbone. Without a sampler of the stage there are none.
+        """
         stage, _ = self._curriculum.at(step - 1)
         if stage.name not in self._samplers:
-            return
-        objective = self._objectives[stage.objective]
-        with whole_backbone(trainer.strategy, pl_module) as is_whole:
-            if not is_whole:
-                return
-            with whole_parameters(trainer.strategy, objective):
-                losses = self.losses(trainer, pl_module, stage)
-        pl_module.log_dict(losses, rank_zero_only=True, logger=False)
-        for experiment_logger in trainer.loggers:
-            experiment_logger.log_metrics(losses, step=step)
-        logger.info("step %d: development loss %.3f", step, losses[f"dev/{stage.name}/loss"])
+            return {}
+        with whole_parameters(trainer.strategy, self._objectives[stage.objective]):
+            return self.losses(trainer, system, stage)
 
     def losses(
         self, trainer: lightning.Trainer, system: StreamingSystem, stage: Stage
