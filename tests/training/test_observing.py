@@ -7,14 +7,17 @@ import lightning
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import EMAWeightAveraging
 from torch import Tensor, nn
 
 from tests.training.test_schedule import Numbers, lognormal
+from zoo.callbacks.averaging import averaged_weights, check_averaging, keep_averaged_weights
 from zoo.callbacks.throughput import Throughput, summary
 from zoo.errors import ZooError
 from zoo.training.batches import StepLoader, TrainingBatch
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
 from zoo.training.development_loss import DevelopmentLoss
+from zoo.training.fsdp2 import FSDP2
 
 STAGE = Stage(objective="number", steps=9, learning_rate=0.1, batch_seconds=20)
 
@@ -83,6 +86,43 @@ def test_throughput_counts_what_the_batches_have(caplog: pytest.LogCaptureFixtur
         assert values["peak_memory_gib"] > 0
         assert "mfu" not in values
     assert summary(throughput.latest) in caplog.text
+
+
+def test_evaluations_and_exports_have_the_averaged_weights() -> None:
+    """The weight falls by 0.6 in each step; an average of decay 0.5 lags behind."""
+    seen: list[tuple[float, float]] = []
+
+    class Look(lightning.Callback):
+        def on_train_batch_end(self, trainer: Any, module: Any, *given: Any) -> None:
+            before = float(module.weight[0].detach())
+            with averaged_weights(trainer, module):
+                seen.append((before, float(module.weight[0].detach())))
+            assert float(module.weight[0].detach()) == before
+
+    batch = TrainingBatch(torch.full((2,), 2.0), tokens=1, examples=2, seconds=1.0)
+    loader: Any = torch.utils.data.DataLoader([batch] * 3, batch_size=None)  # type: ignore[list-item]
+    line = Line()
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_steps=3,
+        callbacks=[EMAWeightAveraging(decay=0.5), Look()],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(line, StepLoader(loader, 1))
+    assert [round(weight, 3) for weight, _ in seen] == [-0.6, -1.2, -1.8]
+    averages = [average for _, average in seen]
+    assert all(average > weight for weight, average in seen[1:])
+    keep_averaged_weights(trainer, line)
+    assert float(line.weight[0].detach()) == pytest.approx(averages[-1])
+
+
+def test_sharded_weights_are_not_averaged() -> None:
+    trainer: Any = SimpleNamespace(callbacks=[EMAWeightAveraging()], strategy=FSDP2())
+    with pytest.raises(ZooError, match="cannot be averaged"):
+        check_averaging(trainer)
 
 
 def test_throughput_refuses_an_interval_of_zero() -> None:

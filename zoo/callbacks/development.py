@@ -6,6 +6,7 @@ from pathlib import Path
 
 import lightning
 
+from zoo.callbacks.averaging import averaged_weights
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
 from zoo.data.talks import Talk
 from zoo.streaming.queue import TalkQueue
@@ -68,8 +69,9 @@ class DevelopmentEvaluation(StreamingEvaluation):
         with whole_backbone(trainer.strategy, module) as is_whole:
             if not is_whole:
                 return
-            losses = self._loss.at(trainer, module, step)
-            scores = self.evaluate(trainer, module, step)
+            with averaged_weights(trainer, module):
+                losses = self._loss.at(trainer, module, step)
+                scores = self.evaluate(trainer, module, step)
         # ModelCheckpoint reads the monitored score from the logged values
         module.log_dict({**losses, **scores}, rank_zero_only=True, logger=False)
         # Lightning would pass the scores to the loggers only at its next logging interval

@@ -9,6 +9,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
+from zoo.callbacks.averaging import check_averaging, keep_averaged_weights
 from zoo.callbacks.development import DevelopmentEvaluation
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.termination import SaveAtEnd
@@ -87,11 +88,13 @@ def fit(
         loggers=loggers,
         callbacks=callbacks,
     )
+    check_averaging(trainer)
     system.training_plan = Training(settings, seed=seed)
     system.training_plan.setup(system, talks, device)
     encode(system, settings, dev_samplers, device)
     checkpoint = None if resume is None else str(resume)
     trainer.fit(system, ckpt_path=checkpoint, weights_only=True)
+    keep_averaged_weights(trainer, system)
     gather_for_export(trainer.strategy, system)
     ranked = sorted(best.best_k_models.items(), key=lambda item: float(item[1]), reverse=True)
     # a run that was killed and resumed may remember a file that it had replaced already
