@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import torch
 
 from zoo.config import build, compose
 from zoo.errors import ZooError
@@ -59,3 +60,14 @@ def test_an_evaluation_refuses_what_it_sets_itself(option: str) -> None:
     with pytest.raises(ZooError, match=rf"trainer\.{name} is set by the evaluation; "):
         evaluation_trainer(build(cfg.trainer).keywords, [])
     assert evaluation_trainer(build(compose("evaluate", ["device=cpu"]).trainer).keywords, [])
+
+
+@pytest.mark.parametrize(("fast", "precision"), [(True, "bf16-mixed"), (False, "32-true")])
+def test_the_precision_is_half_where_that_is_fast(
+    monkeypatch: pytest.MonkeyPatch, fast: bool, precision: str
+) -> None:
+    features = {"avx512_bf16": fast, "avx2": True}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
+    found = on_devices({"accelerator": "cpu", "precision": "auto"})
+    assert found["precision"] == precision
+    assert on_devices({"accelerator": "cpu", "precision": "64-true"})["precision"] == "64-true"

@@ -1,5 +1,7 @@
 """The objective leaves batches and losses to the backbone."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import Tensor
@@ -52,3 +54,11 @@ def test_a_backbone_that_takes_no_such_examples_is_refused() -> None:
         ZooError, match="examples of ExcerptConfig, not of SpeechChainOfThoughtConfig"
     ):
         TeacherForcing(sampling=SpeechChainOfThoughtConfig()).prepare([TALK], Counting())
+
+
+def test_a_batch_has_tokens_or_labels() -> None:
+    objective = TeacherForcing(sampling=ExcerptConfig())
+    assert objective.tokens(SimpleNamespace(tokens=3)) == 3
+    assert objective.tokens(SimpleNamespace(labels=torch.tensor([[-100, 0, 7]]))) == 2
+    with pytest.raises(ZooError, match="int needs an attribute tokens"):
+        objective.tokens(3)

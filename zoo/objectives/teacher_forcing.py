@@ -23,7 +23,11 @@ class TeacherForced(Protocol):
     trains_on: ClassVar[type[Sampling]]
 
     def collator(self) -> Callable[[Sequence[Any]], Any]:
-        """Return a picklable function that collates examples into a batch with ``to(device)``."""
+        """Return a picklable function that collates examples into a dataclass with tensors.
+
+        The batch has ``labels``, of which those below 0 have no loss, or ``tokens``, the number of
+        positions over which the loss is the mean.
+        """
 
     def __call__(self, batch: Any) -> Mapping[str, Tensor]:
         """Compute scalar losses by name, among them ``loss``, which the training minimises."""
@@ -70,6 +74,21 @@ class TeacherForcing(Objective):
         """Collate examples with the backbone's collator."""
         assert self._collate is not None, "prepare comes first"
         return self._collate(examples)
+
+    def tokens(self, batch: Any) -> int:
+        """Return ``batch.tokens``, or the number of labels of at least 0.
+
+        Raises:
+            ZooError: The batch has neither.
+        """
+        if hasattr(batch, "tokens"):
+            return int(batch.tokens)
+        if not hasattr(batch, "labels"):
+            raise ZooError(
+                f"{type(batch).__name__} needs an attribute tokens, the number of positions over "
+                "which the loss is the mean, or an attribute labels."
+            )
+        return super().tokens(batch)
 
     def losses(self, backbone: Backbone, batch: Any) -> dict[str, Tensor]:
         """Return the scalars of the backbone's forward pass, ``loss`` included."""

@@ -18,7 +18,7 @@ from zoo.data.excerpts import Excerpt, ExcerptConfig
 from zoo.data.talks import Talk
 from zoo.languages import language
 from zoo.objectives.teacher_forcing import TeacherForced, TeacherForcing
-from zoo.training.export import export
+from zoo.training.export import Selected, export
 
 SOURCE = ("Julia", "spent", "the", "money.")
 TARGET = ("Julia", "hat", "das", "Geld", "ausgegeben.")
@@ -161,6 +161,7 @@ def test_an_export_names_no_transcriber_of_this_machine(make: Make, tmp_path: Pa
     folder = export(
         system,
         tmp_path,
+        selected=Selected(step=0),
         config=config,
         corpus="",
         training_overrides=[],

@@ -25,6 +25,7 @@ from zoo.backbones.common.wav2vec2.encoder import (
 from zoo.data.cache import cache_root, locked
 from zoo.data.robust_segments import blocks_of
 from zoo.data.talks import Talk
+from zoo.devices import fast_bfloat16
 from zoo.files import atomic_file
 from zoo.progress import tracked
 from zoo.types import Frames, Samples
@@ -81,7 +82,7 @@ def encode_talks(
 ) -> EncodedTalks:
     """Encode talks for each latency multiplier, unless the cache already has the frames.
 
-    The encoder runs in bfloat16 autocast.
+    The encoder runs in bfloat16 autocast where the device computes fast in it.
 
     Args:
         encoder: Frozen speech encoder.
@@ -149,7 +150,7 @@ def _encode(
     states = [encoder.open() for _ in talks]
     device = states[0].left.device
     frames: list[list[Tensor]] = [[] for _ in talks]
-    with torch.autocast(device.type, torch.bfloat16):
+    with torch.autocast(device.type, torch.bfloat16, enabled=fast_bfloat16(device.type)):
         for block in range(max(blocks)):
             live = [stream for stream, count in enumerate(blocks) if block < count]
             new = [waves[stream][block * size : (block + 1) * size].to(device) for stream in live]

@@ -1,0 +1,21 @@
+"""What a device computes fast."""
+
+import torch
+
+# Features of CPUs with arithmetic in bfloat16; others convert each number, which is slower than
+# float32 by one to two orders of magnitude.
+BFLOAT16_FEATURES = ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16")
+
+
+def fast_bfloat16(device_type: str) -> bool:
+    """Return whether devices of a type multiply matrices in bfloat16 as fast as in float32.
+
+    Args:
+        device_type: ``cpu`` or the type of an accelerator, such as ``cuda``.
+    """
+    if device_type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device_type != "cpu":
+        return True
+    features: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(features.get(name) for name in BFLOAT16_FEATURES)
