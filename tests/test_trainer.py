@@ -68,6 +68,5 @@ def test_the_precision_is_half_where_that_is_fast(
 ) -> None:
     features = {"avx512_bf16": fast, "avx2": True}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
-    found = on_devices({"accelerator": "cpu", "precision": "auto"})
-    assert found["precision"] == precision
-    assert on_devices({"accelerator": "cpu", "precision": "64-true"})["precision"] == "64-true"
+    assert compose("train", ["device=cpu"]).trainer.precision == precision
+    assert compose("evaluate", ["device=cpu"]).trainer.precision == "32-true"

@@ -400,11 +400,19 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
 
 
 def _register() -> None:
-    """Register the resolvers of links: ``run_folder`` and ``repository``."""
+    """Register the resolvers of links: ``run_folder``, ``repository``, ``training_precision``."""
     register_resolvers()
     # Weights are not installed: an installed package expects them below the current folder.
     root = Path() if CONF == INSTALLED else CONF.parent
     OmegaConf.register_new_resolver("repository", lambda path: str(root / path), replace=True)
+    OmegaConf.register_new_resolver("training_precision", _training_precision, replace=True)
+
+
+def _training_precision(device: str) -> str:
+    """Return the precision of trainings on a device; only trainings import torch for it."""
+    from zoo.devices import training_precision
+
+    return training_precision(device)
 
 
 def _remove_if_empty(folder: Path) -> None:

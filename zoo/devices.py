@@ -19,3 +19,15 @@ def fast_bfloat16(device_type: str) -> bool:
         return True
     features: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(features.get(name) for name in BFLOAT16_FEATURES)
+
+
+def training_precision(device: str) -> str:
+    """Return the precision of trainings: ``bf16-mixed`` where that is fast, else ``32-true``.
+
+    Args:
+        device: ``auto``, ``cpu``, or a device such as ``cuda`` or ``cuda:1``.
+    """
+    device_type = device.partition(":")[0]
+    if device_type == "auto":
+        device_type = "cuda" if torch.cuda.is_available() else "cpu"
+    return "bf16-mixed" if fast_bfloat16(device_type) else "32-true"

@@ -8,7 +8,6 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
-from zoo.devices import fast_bfloat16
 from zoo.errors import ZooError
 from zoo.signatures import arguments
 from zoo.tracking.launch import external_ranks
@@ -49,11 +48,10 @@ def check_options(options: Mapping[str, Any], set_by: Mapping[str, str], *, job:
 
 
 def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with accelerator, devices, number of nodes and precision of the job.
+    """Return the options with the accelerator, the devices and the number of nodes of the job.
 
     The accelerator may be a device with an index, such as ``cuda:1``. A launcher such as torchrun
-    or srun determines the number of ranks if ``devices`` and ``num_nodes`` are 1. The precision
-    ``auto`` is ``bf16-mixed`` where that is fast, otherwise ``32-true``.
+    or srun determines the number of ranks if ``devices`` and ``num_nodes`` are 1.
 
     Args:
         options: The user's arguments of the Trainer.
@@ -68,10 +66,7 @@ def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(accelerator, str) and ":" in accelerator:
         accelerator, _, index = accelerator.partition(":")
         devices = [int(index)]
-    chosen = {**options, "accelerator": accelerator, "devices": devices, "num_nodes": nodes}
-    if options.get("precision") == "auto":
-        chosen["precision"] = "bf16-mixed" if fast_bfloat16(str(accelerator)) else "32-true"
-    return chosen
+    return {**options, "accelerator": accelerator, "devices": devices, "num_nodes": nodes}
 
 
 def is_single(options: Mapping[str, Any]) -> bool:
