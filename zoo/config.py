@@ -293,13 +293,13 @@ def machine(cfg: DictConfig) -> "torch.device":
     """
     import torch
 
+    from zoo.devices import device_named
+
     check_machine(cfg)
     if cfg.threads is not None:
         torch.set_num_threads(cfg.threads)
 
-    name = cfg.device
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+    name = device_named(cfg.device)
     try:
         device = torch.device(name)
         # PyTorch accepts the name of an absent device; an operation on that device raises

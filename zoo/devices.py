@@ -1,4 +1,4 @@
-"""What a device computes fast."""
+"""Devices by name, and what a device computes fast."""
 
 import torch
 
@@ -21,13 +21,18 @@ def fast_bfloat16(device_type: str) -> bool:
     return any(features.get(name) for name in BFLOAT16_FEATURES)
 
 
+def device_named(name: str) -> str:
+    """Return the device of a name: for ``auto`` a GPU if there is one, else the CPU."""
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def training_precision(device: str) -> str:
     """Return the precision of trainings: ``bf16-mixed`` where that is fast, else ``32-true``.
 
     Args:
         device: ``auto``, ``cpu``, or a device such as ``cuda`` or ``cuda:1``.
     """
-    device_type = device.partition(":")[0]
-    if device_type == "auto":
-        device_type = "cuda" if torch.cuda.is_available() else "cpu"
+    device_type = device_named(device).partition(":")[0]
     return "bf16-mixed" if fast_bfloat16(device_type) else "32-true"

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightning
-import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
+from zoo.devices import device_named
 from zoo.errors import ZooError
 from zoo.signatures import arguments
 from zoo.tracking.launch import external_ranks
@@ -61,8 +61,8 @@ def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
         devices, nodes = external_ranks()
 
     accelerator = options.get("accelerator", "auto")
-    if accelerator == "auto":
-        accelerator = "cuda" if torch.cuda.is_available() else "cpu"
+    if isinstance(accelerator, str):
+        accelerator = device_named(accelerator)
     if isinstance(accelerator, str) and ":" in accelerator:
         accelerator, _, index = accelerator.partition(":")
         devices = [int(index)]

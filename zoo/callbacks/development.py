@@ -71,15 +71,15 @@ class DevelopmentEvaluation(StreamingEvaluation):
                 return
             with averaged_weights(trainer, module):
                 losses = self._loss.at(trainer, module, step)
-                scores = self.evaluate(trainer, module, step)
+                values = losses | self.evaluate(trainer, module, step)
         # ModelCheckpoint reads the monitored score from the logged values
-        module.log_dict({**losses, **scores}, rank_zero_only=True, logger=False)
+        module.log_dict(values, rank_zero_only=True, logger=False)
         # Lightning would pass the scores to the loggers only at its next logging interval
         for experiment_logger in trainer.loggers:
-            experiment_logger.log_metrics({**losses, **scores}, step=step)
+            experiment_logger.log_metrics(values, step=step)
         summary = ", ".join(
             f"{name.rsplit('/', 1)[-1]} {value:.2f}"
-            for name, value in {**losses, **scores}.items()
+            for name, value in values.items()
             if name.endswith(("/loss", *LOGGED))
         )
         logger.info("step %d: %s", step, summary)

@@ -47,8 +47,7 @@ class Throughput(Callback):
         self.latest: dict[str, float] = {}
         self._gradient_norm: float | None = None
         self._counter: FlopCounterMode | None = None
-        # operations per second of audio, by the number of trained parameters, which a stage changes
-        self._operations: dict[int, float] = {}
+        self._operations: dict[str, float] = {}  # per second of audio, by stage
         self._start: Seconds = 0.0
         self._reset(waited=0.0)
 
@@ -74,9 +73,8 @@ class Throughput(Callback):
         batch_idx: int,
     ) -> None:
         """Start the clock of a batch, and count the operations of the first batch of a stage."""
-        is_gpu = pl_module.device.type == "cuda"
-        counts = is_gpu and isinstance(batch, TrainingBatch)
-        if counts and trainer.global_step and _trained(pl_module) not in self._operations:
+        counts = pl_module.device.type == "cuda" and isinstance(batch, TrainingBatch)
+        if counts and trainer.global_step and batch.stage not in self._operations:
             self._counter = FlopCounterMode(display=False)
             self._counter.__enter__()
         self._start = time.perf_counter()
@@ -107,16 +105,18 @@ class Throughput(Callback):
         if self._counter is not None:
             self._counter.__exit__(None, None, None)
             operations = self._counter.get_total_flops()
-            self._operations[_trained(pl_module)] = operations / max(batch.seconds, 1e-9)
+            self._operations[batch.stage] = operations / max(batch.seconds, 1e-9)
             self._counter = None
         self._tokens += batch.tokens
         self._audio += batch.seconds
         self._steps += ends_step
         if is_logged:
-            self._log(trainer, pl_module)
+            self._log(trainer, pl_module, batch.stage)
 
-    def _log(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Compute and log the measurement, and begin the next one."""
+    def _log(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, stage: str
+    ) -> None:
+        """Compute and log the measurement of a stage, and begin the next one."""
         waited = _waited(trainer) - self._waited
         duration = self._busy + waited
         own = torch.tensor([float(self._tokens), self._audio], device=module.device)
@@ -134,7 +134,7 @@ class Throughput(Callback):
             self._gradient_norm = trainer.strategy.deepspeed_engine.get_global_grad_norm()
         if self._gradient_norm is not None:
             values["gradient_norm"] = self._gradient_norm
-        operations = self._operations.get(_trained(module))
+        operations = self._operations.get(stage)
         peak = self.peak_operations
         if operations and peak is None:
             peak = available_operations(trainer, module)
@@ -200,8 +200,3 @@ def _waited(trainer: lightning.Trainer) -> Seconds:
     """Return the seconds in which the training has waited for batches."""
     loader = trainer.train_dataloader
     return loader.waited if isinstance(loader, StepLoader) else 0.0
-
-
-def _trained(module: torch.nn.Module) -> int:
-    """Return the number of parameters that require gradients."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)

@@ -32,6 +32,8 @@ class TrainingBatch:
         examples: Number of examples.
         seconds: Duration of the audio, in seconds.
         step_tokens: Tokens of all batches of this rank in the step.
+        stage: Name of the stage of the training.
+        passes: Number of passes over the examples of the stage before the step.
     """
 
     content: Any
@@ -39,6 +41,8 @@ class TrainingBatch:
     examples: int
     seconds: Seconds
     step_tokens: int = 0
+    stage: str = ""
+    passes: float = 0.0
 
     def pin_memory(self) -> Self:
         """Copy the tensors of the batch to pinned memory, for a DataLoader with ``pin_memory``."""
@@ -49,11 +53,6 @@ class TrainingBatch:
 def examples_of(batch: TrainingBatch) -> int:
     """Return the number of examples: the ``batch_size_fn`` of Lightning's ``ThroughputMonitor``."""
     return batch.examples
-
-
-def tokens_of(batch: TrainingBatch) -> int:
-    """Return the number of tokens: the ``length_fn`` of Lightning's ``ThroughputMonitor``."""
-    return batch.tokens
 
 
 @dataclass(eq=False)
@@ -80,11 +79,13 @@ class StepBatches(Dataset[TrainingBatch]):
         stage, step = self.curriculum.at(global_step)
         schedule = self.schedules[stage.name]
         index = self.rank * self.parts + part  # among the batches of all ranks in the step
-        return counted(
+        batch = counted(
             self.objectives[stage.objective],
             schedule.examples(step, index),
             counts=schedule.counts(step, index),
         )
+        batch.stage, batch.passes = stage.name, schedule.passes(step)
+        return batch
 
 
 def counted(

@@ -18,10 +18,10 @@ from zoo.training.sharding import whole_parameters
 class DevelopmentLoss:
     """Computes the losses of the current stage on the development talks: ``dev/<stage>/<loss>``.
 
-    A stage without a sampler has no development loss. If the ranks share the weights, every rank
-    gathers all weights for the time of an evaluation, as for ``DevelopmentEvaluation``.
-    The examples of one pass are the same at each evaluation, and the ranks share them. The losses
-    are means over all tokens of a kind of examples; the kinds have the shares of the sampler.
+    A stage without a sampler has no development loss. ``DevelopmentEvaluation`` has gathered the
+    weights that ranks share. The examples of one pass are the same at each evaluation, and the
+    ranks share them. The losses are means over all tokens of a kind of examples; the kinds have
+    the shares of the sampler.
 
     Args:
         samplers: Samplers of the development talks, by name of the stage.

@@ -117,9 +117,15 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
                 self.model, self.lightning_module, "training_step", *args, **kwargs
             )
 
-    def gather(self, parameter: nn.Parameter) -> Tensor:
-        """Return the whole parameter on each rank. All ranks call this method together."""
-        return self._whole(parameter)
+    def gather(self, parameter: Tensor) -> Tensor:
+        """Return the whole of a sharded tensor. All ranks call this method together.
+
+        It is on the device of the rank also if the shard is in main memory.
+        """
+        moved = parameter.detach().to(self.root_device)
+        assert isinstance(moved, DTensor)
+        whole: Tensor = moved.full_tensor()
+        return whole
 
     @contextmanager
     def whole(self, module: nn.Module) -> Iterator[None]:
@@ -189,17 +195,10 @@ class FSDP2(ModelParallelStrategy, ShardedStrategy):
         kept = {}
         for name, value in values.items():
             if isinstance(value, DTensor):
-                value = self._whole(value)
+                value = self.gather(value)
             if self.is_global_zero:
                 kept[name] = value.cpu() if isinstance(value, Tensor) else value
         return kept
-
-    def _whole(self, value: Tensor) -> Tensor:
-        """Gather a sharded tensor, on the device of this rank also if it is in main memory."""
-        moved = value.detach().to(self.root_device)
-        assert isinstance(moved, DTensor)
-        whole: Tensor = moved.full_tensor()
-        return whole
 
 
 def repeated_layers(module: nn.Module) -> Iterator[nn.Module]:

@@ -207,36 +207,35 @@ class Training(TrainingPlan):
         weight = batches * batch.tokens / self._step_tokens.clamp(min=1.0)
         system.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         if system.global_step % self.settings.log_every_steps == 0:
-            self._add(system, stage, losses, weight / parts, last=part == parts - 1)
+            self._add(losses, weight / parts)
+            if part == parts - 1:
+                self._log(system, stage, batch.passes)
         return losses["loss"] * weight
 
-    def _add(
-        self,
-        system: StreamingSystem,
-        stage: Stage,
-        losses: Mapping[str, Tensor],
-        weight: Tensor,
-        *,
-        last: bool,
-    ) -> None:
-        """Add the losses of a batch to those of the step; log the means over all ranks at the end.
+    def _add(self, losses: Mapping[str, Tensor], weight: Tensor) -> None:
+        """Add the losses of a batch to those of the step.
 
         Args:
-            system: System that is trained.
-            stage: Current stage.
             losses: Scalars of the batch, by name.
             weight: Weight of the batch on this rank.
-            last: Whether the batch is the last of the step.
         """
         for name, value in losses.items():
             before = self._sums.get(name, torch.zeros_like(weight))
             self._sums[name] = before + weight * value.detach()
-        if not last:
-            return
+
+    def _log(self, system: StreamingSystem, stage: Stage, passes: float) -> None:
+        """Log the losses of a step, the means over all ranks.
+
+        Args:
+            system: System that is trained.
+            stage: Current stage.
+            passes: Number of passes over the examples of the stage before the step.
+        """
         reduce = system.trainer.strategy.reduce
         means = {name: float(reduce(total, reduce_op="mean")) for name, total in self._sums.items()}
         self._sums = {}
         values = {f"train/{stage.name}/{name}": mean for name, mean in means.items()}
+        values[f"train/{stage.name}/passes"] = passes
         values["train/learning_rate"] = self.learning_rate(system.global_step)
         # ``log`` would repeat the last values of other stages
         for logger in system.loggers:

@@ -95,7 +95,7 @@ class ShardedStrategy(ParallelStrategy, ABC):
         """Raise ZooError if the weights of the backbone cannot be sharded; needs no weights."""
 
     @abstractmethod
-    def gather(self, parameter: nn.Parameter) -> Tensor:
+    def gather(self, parameter: Tensor) -> Tensor:
         """Return the whole parameter on each rank. All ranks call this method together."""
 
     @abstractmethod

@@ -125,7 +125,7 @@ class ZeRO(DeepSpeedStrategy, ShardedStrategy):
             self.gathered = Gathered(system.backbone)
         super().setup(trainer)
 
-    def gather(self, parameter: nn.Parameter) -> Tensor:
+    def gather(self, parameter: Tensor) -> Tensor:
         """Return the whole parameter on each rank. All ranks call this method together."""
         import deepspeed
 
