@@ -216,7 +216,9 @@ def evaluate_systems(
             yield from evaluator.run(system)
         else:
             declare_model(tracker, plain(choice)["backbone"])
-            yield from evaluator.run(loaded.load(choice), upper_bound=network not in networks)
+            streaming_system = loaded.load(choice)
+            tracker.record_models(plain(choice))
+            yield from evaluator.run(streaming_system, upper_bound=network not in networks)
         networks.append(network)
 
     pairs = [(system.target_language, system.source_language) for system in choices]

@@ -10,7 +10,6 @@ from transformers import (
     AutoModelForCTC,
     AutoModelForSpeechSeq2Seq,
     AutoTokenizer,
-    PreTrainedConfig,
 )
 
 from zoo.backbones.base import dtype_named
@@ -20,6 +19,7 @@ from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     load_network,
     load_part,
+    read_config,
 )
 from zoo.backbones.ctc.best_path import best_paths, features
 from zoo.errors import ZooError
@@ -82,7 +82,7 @@ class RecogniserNetwork:
         """
         hub.check(NOUN, self.name)
         try:
-            config, _ = PreTrainedConfig.get_config_dict(self.name)
+            config = read_config(self.name)
         except LOAD_ERRORS:
             config = {}
         if not config:

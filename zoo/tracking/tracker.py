@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
+from zoo.files import write_text
 from zoo.tracking import artifacts
 from zoo.tracking.launch import default_environment, job, terminable
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.provenance import git_state, provenance
 from zoo.tracking.run import Run
 from zoo.tracking.wandb_run import WandbSettings, start
+from zoo.tracking.weights import models
 
 if TYPE_CHECKING:
     import wandb
     from lightning.pytorch.loggers.logger import Logger
 
 logger = logging.getLogger(__name__)
+
+MODELS = "weights.json"  # the pretrained models of a run, in its folder
 
 _INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
 
@@ -123,6 +127,24 @@ class Tracker:
         return [
             _write_numbered(self.run.folder / name, text) for name, text in texts.items() if text
         ]
+
+    def record_models(self, config: Mapping[str, Any]) -> None:
+        """Add the pretrained models of a system to ``weights.json``.
+
+        Args:
+            config: plain configuration of the system, whose models have been loaded.
+        """
+        if not self.run.main:
+            return
+        path = self.run.folder / MODELS
+        recorded = json.loads(path.read_text()) if path.is_file() else []
+        new = [model for model in models(config) if model not in recorded]
+        if not new:
+            return
+        write_text(path, json.dumps([*recorded, *new], indent=1) + "\n")
+        self.log_file(path)
+        weights = {"weights": [*recorded, *new]}
+        self._with_wandb(lambda wandb_run: wandb_run.config.update(weights, allow_val_change=True))
 
     def loggers(self) -> "list[Logger]":
         """Return the loggers for a Lightning Trainer."""

@@ -104,6 +104,7 @@ def train(cfg: Config) -> float | None:
             callbacks=[RunIdentity(run), *callbacks],
             resume=checkpoint,
         )
+        tracker.record_models(plain(cfg))
         if run.main:
             finish(system, kept, cfg, corpus, run, tracker)
     return None if cfg.optimized_metric is None else max(kept.values())

@@ -11,7 +11,7 @@ import yaml
 from huggingface_hub import HfApi
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.lst import description as described
+from zoo.backbones.common.pretrained import hub
 from zoo.backbones.lst.lst import LST
 from zoo.config import build, compose
 from zoo.errors import ZooError
@@ -93,7 +93,7 @@ def test_a_name_on_the_hub_is_brought_here(exported: Path, monkeypatch: pytest.M
     asked: list[str] = []
     monkeypatch.setattr(HfApi, "auth_check", lambda self, name: asked.append(name))
     monkeypatch.setattr(
-        described, "snapshot_download", lambda name, **_: asked.append(name) or str(exported)
+        hub, "snapshot_download", lambda name, **_: asked.append(name) or str(exported)
     )
     assert named("somebody/lst").tokenizer.name_or_path == str(exported)
     assert asked == ["somebody/lst"] * 2

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import snapshot_download
 
 from zoo.arguments import check_arguments
 from zoo.backbones.common.alignment import AlignmentConfig
@@ -131,7 +130,6 @@ def local_folder(name: str) -> Path:
     Raises:
         ZooError: The hub has no model of this name, or the hub cannot be reached.
     """
-    if Path(name).is_dir() or Path(name).is_absolute():
+    if Path(name).is_absolute():
         return Path(name)
-    hub.check("LST", name)
-    return Path(snapshot_download(name, allow_patterns=list(FILES)))
+    return hub.local_folder("LST", name, files=FILES)

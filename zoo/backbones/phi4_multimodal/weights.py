@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor
 from transformers import Phi4MultimodalConfig
@@ -134,12 +133,7 @@ def published(name: str) -> Published:
         ZooError: If ``config.json`` or the weight files are missing, if ``model_type`` is not one
             of ``KINDS``, or if the configuration is invalid.
     """
-    folder = Path(name)
-    if not folder.is_dir():
-        hub.check(NOUN, name)
-        folder = Path(
-            snapshot_download(name, allow_patterns=list(FILES), ignore_patterns=list(LEFT))
-        )
+    folder = hub.local_folder(NOUN, name, files=FILES, left_out=LEFT)
     settings = _json(folder / "config.json", name)
     kind = settings.get("model_type")
     if kind not in KINDS:

@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import HfApi
-from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import read_config
 from zoo.errors import ZooError
 
 Answer = Callable[..., None]
@@ -77,13 +83,53 @@ def test_a_folder_and_a_cached_model_need_no_network(
 ) -> None:
     monkeypatch.setattr(HfApi, "auth_check", refusing(AssertionError("asked")))
     hub.check("decoder", str(tmp_path))
-    commit = "0" * 40
-    cached = tmp_path / "cache" / "models--a--b"
-    (cached / "snapshots" / commit).mkdir(parents=True)
-    (cached / "snapshots" / commit / "config.json").write_text("{}")
-    (cached / "refs").mkdir()
-    (cached / "refs" / "main").write_text(commit)
+    cache(tmp_path, revision="main", commit="0" * 40)
     hub.check("decoder", "a/b")
+
+
+def cache(folder: Path, *, revision: str, commit: str, content: str = "{}") -> Path:
+    """Write a revision of the model a/b, with a config.json, to the local cache."""
+    model = folder / "cache" / "models--a--b"
+    snapshot = model / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text(content)
+    (model / "refs").mkdir(exist_ok=True)
+    (model / "refs" / revision).write_text(commit)
+    return snapshot
+
+
+def test_a_name_may_have_a_revision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(HfApi, "auth_check", refusing(AssertionError("asked")))
+    cache(tmp_path, revision="main", commit="0" * 40, content='{"model_type": "newest"}')
+    old = cache(tmp_path, revision="v1", commit="1" * 40, content='{"model_type": "oldest"}')
+
+    hub.check("decoder", "a/b@v1")
+    assert hub.Source.named("a/b@v1").cached() == old
+    assert hub.local_folder("decoder", str(tmp_path), files=["*.json"]) == tmp_path
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert read_config("a/b")["model_type"] == "newest"
+    assert read_config("a/b@v1")["model_type"] == "oldest"
+    assert read_config(f"a/b@{'1' * 40}")["model_type"] == "oldest"
+
+
+def test_a_missing_revision_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cache(tmp_path, revision="main", commit="0" * 40)
+    monkeypatch.setattr(HfApi, "auth_check", lambda self, name: None)
+
+    def model_info(self: HfApi, name: str, revision: str) -> None:
+        assert (name, revision) == ("a/b", "v2")
+        raise refusal(RevisionNotFoundError)
+
+    monkeypatch.setattr(HfApi, "model_info", model_info)
+    with pytest.raises(ZooError, match=r"decoder 'a/b' has no revision 'v2'; name a branch"):
+        hub.check("decoder", "a/b@v2")
+
+
+def test_a_folder_with_an_at_sign_is_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "model@v1"
+    folder.mkdir()
+    assert hub.Source.named(str(folder)) == hub.Source(str(folder))
 
 
 def test_the_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:

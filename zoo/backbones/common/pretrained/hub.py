@@ -1,50 +1,101 @@
-"""Availability of pretrained models, checked before anything is loaded."""
+"""Names of pretrained models: folders, and models of the hub with an optional revision.
 
+``owner/model`` is the newest version of a model on the Hugging Face hub, and
+``owner/model@revision`` is one version: a branch, a tag or a commit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from huggingface_hub import HfApi, try_to_load_from_cache
+from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
     RepositoryNotFoundError,
+    RevisionNotFoundError,
 )
 from huggingface_hub.utils import validate_repo_id
 
 from zoo.errors import ZooError
 
+NEWEST = "main"  # revision of a name without one
 DESCRIPTIONS = ("config.json", "tokenizer_config.json")  # every cached model has at least one file
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A pretrained model.
+
+    Attributes:
+        place: Folder, or name of a repository on the hub.
+        revision: Branch, tag or commit of the repository. A folder has none.
+    """
+
+    place: str
+    revision: str = NEWEST
+
+    @classmethod
+    def named(cls, name: str) -> "Source":
+        """Return the model of a name, such as ``owner/model@revision`` or a folder."""
+        if Path(name).is_dir():  # the path of a folder may contain an @
+            return cls(name)
+        place, _, revision = name.partition("@")
+        return cls(place, revision or NEWEST)
+
+    def cached(self, files: Sequence[str] = DESCRIPTIONS) -> Path | None:
+        """Return the folder of the revision in the local cache, if it has one of ``files``."""
+        for file in files:
+            try:
+                found = try_to_load_from_cache(self.place, file, revision=self.revision)
+            except HFValidationError:
+                return None
+            if isinstance(found, str):
+                return Path(found).parent
+        return None
 
 
 def check(noun: str, name: str) -> None:
     """Raise ZooError unless a model is a folder, in the local cache, or available from the hub.
 
-    The check sends one request to the hub. Transformers alone would retry for minutes.
+    The check sends one request to the hub, and a second one for a revision. Transformers alone
+    would retry for minutes.
 
     Args:
         noun: Role of the model, such as tokenizer, for the error message.
-        name: Hub id or folder.
+        name: Hub id, with ``@revision`` if another version than the newest is meant, or folder.
 
     Raises:
-        ZooError: If the model does not exist, is gated, or the hub cannot be reached.
+        ZooError: If the model or the revision does not exist, the model is gated, or the hub cannot
+            be reached.
     """
-    if Path(name).is_dir() or _cached(name):
+    source = Source.named(name)
+    place = source.place
+    if Path(place).is_dir() or source.cached():
         return
     try:
-        validate_repo_id(name)
-        HfApi().auth_check(name)
+        validate_repo_id(place)
+        HfApi().auth_check(place)
+        if source.revision != NEWEST:
+            HfApi().model_info(place, revision=source.revision)
     except HFValidationError as error:
         raise ZooError(
             f"No {noun} could be loaded from {name}; it must be a folder or a name on the hub."
         ) from error
     except GatedRepoError as error:
         raise ZooError(
-            f"The {noun} {name!r} is gated: accept its licence on https://huggingface.co/{name} "
+            f"The {noun} {place!r} is gated: accept its licence on https://huggingface.co/{place} "
             "and log in with `hf auth login`, or name a local folder."
+        ) from error
+    except RevisionNotFoundError as error:
+        raise ZooError(
+            f"The {noun} {place!r} has no revision {source.revision!r}; name a branch, a tag or a "
+            f"commit of https://huggingface.co/{place}."
         ) from error
     except RepositoryNotFoundError as error:
         raise ZooError(
-            f"The {noun} {name!r} is neither a folder here nor a model on the hub."
+            f"The {noun} {place!r} is neither a folder here nor a model on the hub."
         ) from error
     except HfHubHTTPError as error:
         raise _unreachable(noun, name, f"it answers {error.response.status_code}") from error
@@ -52,11 +103,32 @@ def check(noun: str, name: str) -> None:
         raise _unreachable(noun, name, str(error) or type(error).__name__) from error
 
 
-def _cached(name: str) -> bool:
-    try:
-        return any(isinstance(try_to_load_from_cache(name, file), str) for file in DESCRIPTIONS)
-    except HFValidationError:
-        return False
+def local_folder(
+    noun: str, name: str, *, files: Sequence[str], left_out: Sequence[str] = ()
+) -> Path:
+    """Return the folder of a model. The files of a model of the hub are downloaded first.
+
+    Args:
+        noun: Role of the model, for the error message.
+        name: Hub id, with an optional ``@revision``, or folder.
+        files: Patterns of the files to download.
+        left_out: Patterns of files that are not downloaded although ``files`` has them.
+
+    Raises:
+        ZooError: See ``check``.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    check(noun, name)
+    source = Source.named(name)
+    return Path(
+        snapshot_download(
+            source.place,
+            revision=source.revision,
+            allow_patterns=list(files),
+            ignore_patterns=list(left_out),
+        )
+    )
 
 
 def _unreachable(noun: str, name: str, reason: str) -> ZooError:

@@ -40,7 +40,7 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
     """
     hub.check(noun, name)
     try:
-        settings, _ = PreTrainedConfig.get_config_dict(name)
+        settings = read_config(name)
     except LOAD_ERRORS as error:
         raise ZooError(f"There is no {noun} in {name}: {_first_sentence(error)}") from error
     found = settings.get("model_type")
@@ -53,6 +53,25 @@ def model_type(name: str, *, wanted: Sequence[str], noun: str) -> str:
         choices = " or ".join(repr(kind) for kind in wanted)
         raise ZooError(f"{name} {what}; as {noun} it must be a {choices}.")
     return str(found)
+
+
+def read_config(name: str) -> dict[str, Any]:
+    """Return the content of the config.json of a model. May raise any of ``LOAD_ERRORS``."""
+    source = hub.Source.named(name)
+    settings, _ = PreTrainedConfig.get_config_dict(source.place, revision=source.revision)
+    return dict(settings)
+
+
+def from_pretrained(load: Callable[..., Part], name: str, **options: Any) -> Part:
+    """Call a ``from_pretrained`` of Transformers, which never runs code of the model.
+
+    Args:
+        load: Loading function, such as ``WhisperTokenizer.from_pretrained``.
+        name: Hub id, with an optional ``@revision``, or folder.
+        options: Further arguments of ``load``. May raise any of ``LOAD_ERRORS``.
+    """
+    source = hub.Source.named(name)
+    return load(source.place, revision=source.revision, trust_remote_code=False, **options)
 
 
 def check_fields(where: str, given: Iterable[str], config: Any) -> None:
@@ -112,8 +131,8 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
     """
     try:
         with quiet():
-            model, report = network.from_pretrained(
-                name, dtype=dtype, output_loading_info=True, **options
+            model, report = from_pretrained(
+                network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
             )
     except LOAD_ERRORS as error:
         raise ZooError(
@@ -137,7 +156,7 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(verbosity)
 
 
-def load_part(noun: str, load: Callable[[str], Part], name: str) -> Part:
+def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:
     """Load a tokenizer, feature extractor or configuration.
 
     Args:
@@ -149,7 +168,7 @@ def load_part(noun: str, load: Callable[[str], Part], name: str) -> Part:
         ZooError: If ``load`` fails.
     """
     try:
-        return load(name)
+        return from_pretrained(load, name)
     except LOAD_ERRORS as error:
         raise ZooError(
             f"{name} has no {noun} that could be loaded: {_first_sentence(error)}"

@@ -11,7 +11,7 @@ from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 
 from zoo.backbones.base import mark_restored
 from zoo.backbones.common.pretrained import weights as checkpoint
-from zoo.backbones.common.pretrained.loading import quiet
+from zoo.backbones.common.pretrained.loading import from_pretrained, quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
 from zoo.errors import ZooError, shorten_list
 
@@ -96,15 +96,18 @@ def _described(path: Path) -> dict[str, Any]:
 def _wav2vec2(source: str, config: EncoderConfig) -> dict[str, Tensor]:
     """Read the weights of a Hugging Face model under Hugging Face's names, without LEFT_OUT."""
     try:
-        described = AutoConfig.from_pretrained(source)
+        described = from_pretrained(AutoConfig.from_pretrained, source)
         if not isinstance(described, Wav2Vec2Config):
             raise ZooError(
                 f"encoder_weights {source!r} is a {described.model_type!r}; it must be a wav2vec2."
             )
         _check(source, described, config)
         with quiet():  # no warning about the head, which is not loaded
-            loaded: Any = Wav2Vec2Model.from_pretrained(
-                source, dtype=torch.float32, output_loading_info=True
+            loaded: Any = from_pretrained(
+                Wav2Vec2Model.from_pretrained,
+                source,
+                dtype=torch.float32,
+                output_loading_info=True,
             )
         model, report = loaded
     except (OSError, ValueError, SafetensorError) as error:
