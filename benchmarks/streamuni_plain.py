@@ -144,7 +144,7 @@ class PlainLoop(Backbone):
             scores = decoder.get_output_embeddings()(states[:, -1])
             scores[:, thinker.never] = -torch.inf
             best = scores.argmax(dim=-1)
-            if best.item() == thinker.prompt.end:
+            if best.item() in thinker.ends:
                 return ids, True
             ids.append(int(best))
             if stop is not None and stop(ids):

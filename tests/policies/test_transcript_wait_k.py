@@ -1,6 +1,6 @@
 """StreamUni on hand-made transcripts: requests, decisions and cuts, chunk by chunk."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -287,15 +287,21 @@ def test_a_batch_writes_the_words_of_each_stream_alone() -> None:
     )
 
 
-def test_released_writes_one_word_more_and_nothing_beyond_eight() -> None:
-    words = "a b c d e f g h i"
+def test_released_writes_one_word_more() -> None:
     assert streamed(released(k=2), growing("a", "a b", "a b c")).run(3) == ["", "A", "B"]
-    assert streamed(released(k=2), growing(words)).run(1) == ["A B C D E F G H"]
-    assert streamed(released(k=1), growing(words)).run(1) == [""]
-    assert streamed(paper(k=1), growing(words)).run(1) == ["A B C D E F G H"]
-    assert streamed(released(k=1), growing(words)).run(1, final=True) == [
-        words.upper()
-    ]  # but nothing is lost
+
+
+@pytest.mark.parametrize(("policy", "writes"), [(paper, 8), (released, 9)])
+def test_max_words_writes_nothing_where_more_words_may_be_written(
+    policy: Callable[..., TranscriptWaitK], writes: int
+) -> None:
+    words = "a b c d e f g h i"
+    text = words[: 2 * writes - 1].upper()
+    assert streamed(policy(k=1), growing(words)).run(1) == [text]
+    assert streamed(policy(k=1, max_words=writes), growing(words)).run(1) == [text]
+    guarded = policy(k=1, max_words=writes - 1)
+    assert streamed(guarded, growing(words)).run(1) == [""]
+    assert streamed(guarded, growing(words)).run(1, final=True) == [words.upper()]  # none is lost
 
 
 def test_released_keeps_leading_silence_up_to_the_cap() -> None:
@@ -345,6 +351,7 @@ def test_it_needs_to_cut_only_where_it_truncates() -> None:
     ("options", "message"),
     [
         ({"k": 0}, "k of at least 1"),
+        ({"k": 1, "max_words": 0}, "max_words of at least 1"),
         ({"k": 1, "max_seconds": 0.0}, "max_seconds above 0"),
         (
             {"k": 1, "convention": "mine"},

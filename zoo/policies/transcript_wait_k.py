@@ -29,7 +29,6 @@ from zoo.types import (
 )
 
 Convention = Literal["paper", "released"]
-MAX_WORDS = 8  # the released code writes nothing if more words than this may be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ class TranscriptWaitK(Policy):
     C is the number of words in the transcript and W the number of words in the kept translation.
     Chinese words are those of jieba.
 
-    The convention ``released`` differs from the paper as follows. One more word is written (O + 1),
-    but none if O reaches 8. Transcripts are compared in lower case, and empty ones are skipped, so
+    The convention ``released`` differs from the paper as follows. One more word is written (O + 1).
+    Transcripts are compared in lower case, and empty ones are skipped, so
     leading silence is kept. Silence keeps the newest chunk. A sentence is truncated after the last
     transcript before another sentence began, whether or not it had ended. A colon ends a sentence.
     docs/streamuni.md lists the errors of the released code that are not copied.
@@ -84,6 +83,8 @@ class TranscriptWaitK(Policy):
         relaxed: Also accept a next sentence if the words of the complete one were revised. Not in
             the paper.
         abbreviations: Abbreviations in addition to those of the source language.
+        max_words: Nothing is written if more words than this may be written, except at the end of
+            a segment (8 in the released code). None: no such limit. Not in the paper.
         convention: Follow the ``paper`` or the ``released`` code.
 
     Raises:
@@ -99,11 +100,12 @@ class TranscriptWaitK(Policy):
     max_seconds: Seconds = 30.0
     relaxed: bool = False
     abbreviations: Sequence[str] = ()
+    max_words: int | None = None
     convention: Convention = "paper"
 
     def __post_init__(self) -> None:
         check_choice("convention of TranscriptWaitK", self.convention, get_args(Convention))
-        check_numbers("TranscriptWaitK", least=1, k=self.k)
+        check_numbers("TranscriptWaitK", least=1, k=self.k, max_words=self.max_words)
         check_numbers("TranscriptWaitK", above=0, max_seconds=self.max_seconds)
         if self.relaxed and self.convention == "released":
             raise ZooError(
@@ -190,8 +192,8 @@ class TranscriptWaitK(Policy):
         source_words = len(session.source_language.words(transcript.text))
         allowed = source_words - self.k - int(kept_word_starts.sum())
         if self.convention == "released":
-            allowed = allowed + 1 if allowed < MAX_WORDS else 0
-        if allowed <= 0:
+            allowed += 1
+        if allowed <= 0 or (self.max_words is not None and allowed > self.max_words):
             return Decision(write=0)
 
         hypothesis = yield Request(transcript_ids=transcript.token_ids, max_words=allowed)

@@ -239,6 +239,16 @@ def test_no_more_words_than_were_asked_for(make: Make, live: Live) -> None:
     )
 
 
+def test_every_end_token_of_the_translator_ends_an_answer(make: Make, live: Live) -> None:
+    """As published, Phi-4-mini has two; the template has the first."""
+    others = make().tokenizer.convert_tokens_to_ids(["<|endoftext|>"])
+    backbone = make(config={"model_type": "phi3", **SHAPE, "eos_token_id": others})
+    forcing(backbone, "das Geld<|endoftext|> ausgegeben")
+    [hypothesis] = translated(backbone, [live(backbone, [1, 2])])
+    assert backbone.text(hypothesis.token_ids.tolist()) == "das Geld"
+    assert not hypothesis.truncated
+
+
 def test_an_answer_that_has_no_end_is_truncated(make: Make, live: Live) -> None:
     backbone = make(max_tokens=3)
     forcing(backbone, "das Geld ausgegeben und noch viel mehr")

@@ -63,7 +63,7 @@ def run(
 ) -> tuple[Table, list[Answer]]:
     table = Table(script, len(limits))
     contexts = [Context([], []) for _ in limits]
-    answers = search(table, config, contexts=contexts, limits=limits, end=END, **options)
+    answers = search(table, config, contexts=contexts, limits=limits, ends=[END], **options)
     return table, answers
 
 
@@ -94,6 +94,18 @@ def test_nothing_is_computed_beyond_what_is_enough() -> None:
         counting(6), SearchConfig(), limits=[9, 9], stops=[lambda ids: len(ids) == 2] * 2
     )
     assert table.steps == 1
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_every_end_id_ends_an_answer_and_is_no_part_of_it(beams: int) -> None:
+    for ends in ([END], [END, 3], [3, END], [5, END, 3]):
+        table = Table(counting(6), 2)
+        contexts = [Context([], []), Context([], [])]
+        answers = search(
+            table, SearchConfig(beams=beams), contexts=contexts, limits=[9, 9], ends=ends
+        )
+        expected = [1, 2] if 3 in ends else [1, 2, 3, 4, 5, 6]
+        assert [(answer.tokens, answer.finished) for answer in answers] == [(expected, True)] * 2
 
 
 def test_beams_go_on_and_keep_the_rows_of_the_winner() -> None:

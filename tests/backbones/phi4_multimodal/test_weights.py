@@ -130,6 +130,17 @@ def test_the_tokenizer_is_taken_as_it_is(microsoft: Path, folder: Path) -> None:
     assert loaded(microsoft).text(ids) == "Der Zug fährt 3000 m, we go <sep> 天气"
 
 
+def test_end_tokens_are_those_of_the_generation_config(microsoft: Path, tmp_path: Path) -> None:
+    """The original config.json has at most one of the two; without the file, it decides."""
+    backbone = loaded(microsoft)
+    end, padding = backbone.tokenizer.convert_tokens_to_ids(["<|end|>", "<|endoftext|>"])
+    assert backbone.ends == [end, padding]
+    folder_without = tmp_path / "phi4"
+    shutil.copytree(microsoft, folder_without)
+    (folder_without / "generation_config.json").unlink()
+    assert padding not in loaded(folder_without).ends
+
+
 def test_an_adapter_beside_the_weights(
     microsoft: Path, folder: Path, tmp_path: Path, wave: Tensor
 ) -> None:

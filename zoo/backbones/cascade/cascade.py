@@ -15,7 +15,7 @@ from zoo.backbones.cascade.data import Collator, TextBatch
 from zoo.backbones.cascade.prompt import PrefixPlace, Prompt, Template
 from zoo.backbones.common.families import families_exposing
 from zoo.backbones.common.partial_text import PartialText
-from zoo.backbones.common.pretrained.loading import load_tokenizer
+from zoo.backbones.common.pretrained.loading import end_ids, load_tokenizer
 from zoo.backbones.common.pretrained.weights import save_pretrained
 from zoo.backbones.common.search import Answer, Context, SearchConfig, search
 from zoo.backbones.common.teacher_forcing import causal_logits, token_losses
@@ -66,6 +66,7 @@ class Cascade(Backbone):
         tokenizer: The tokenizer of the translator.
         prompt: Builds the prompts of the translator.
         never: Token ids that the translator never generates.
+        ends: Token ids that end an answer of the translator.
         vocabularies: Word boundaries of the tokenizer, by the unit in which a language is counted.
     """
 
@@ -77,6 +78,7 @@ class Cascade(Backbone):
     tokenizer: PreTrainedTokenizerBase
     prompt: Prompt
     never: list[int]
+    ends: list[int]
     vocabularies: dict[UnitKind, Vocabulary]
 
     def __init__(
@@ -160,13 +162,14 @@ class Cascade(Backbone):
         self.prompt = Prompt(
             tokenizer=self.tokenizer, template=self.template, prefix_place=self.prefix_place
         )
-        special_ids = set(self.tokenizer.added_tokens_decoder) - {self.prompt.end}
-        self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
         self.vocabularies = vocabularies(self.tokenizer)
         self.transcriber.load()
         self.translator = translator.build(
             self.name, self.config, tokenizer=self.tokenizer, dtype=self.dtype
         )
+        self.ends = end_ids(self.translator, self.prompt.end)
+        special_ids = set(self.tokenizer.added_tokens_decoder) - set(self.ends)
+        self.never = [*sorted(special_ids), *containing(self.tokenizer, self.search.suppress)]
         self.eval()
 
     def save(self, folder: Path, dtype: torch.dtype | None = None) -> None:
@@ -348,7 +351,7 @@ class Cascade(Backbone):
                 for index, prompt in zip(nonempty, prompts, strict=True)
             ],
             limits=[self.max_tokens] * len(nonempty),
-            end=self.prompt.end,
+            ends=self.ends,
             never=self.never,
             stops=[partial_texts[index].stop(max_words[index]) for index in nonempty],
         )

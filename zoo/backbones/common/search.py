@@ -59,8 +59,8 @@ class Answer:
     """Search result of one stream.
 
     Attributes:
-        tokens: Generated ids without the end id.
-        finished: Whether the model generated the end id.
+        tokens: Generated ids without an end id.
+        finished: Whether the model generated an end id.
         generated: ``Continuation.generated`` of the answer. It covers either all tokens or all
             tokens but the last.
     """
@@ -163,7 +163,7 @@ def search(
     *,
     contexts: Sequence[Context],
     limits: Sequence[int],
-    end: int,
+    ends: Sequence[int],
     never: Sequence[int] = (),
     never_first: Sequence[Sequence[int]] | None = None,
     stops: Sequence[Stop | None] | None = None,
@@ -175,10 +175,10 @@ def search(
         config: Beam size and repetition controls.
         contexts: Ids before the answer of each stream.
         limits: Maximum number of generated ids of each stream, the end id included.
-        end: Id that ends an answer.
+        ends: Ids that end an answer, at least one.
         never: Ids that are never generated.
-        never_first: For each stream, ids that are never generated first. If the end id is among
-            these ids, no answer is empty.
+        never_first: For each stream, ids that are never generated first. If all end ids are
+            among these ids, no answer is empty.
         stops: For each stream, an additional stop condition or None. Only greedy search applies
             stop conditions; beam search ignores them.
 
@@ -187,8 +187,8 @@ def search(
     """
     rules = Rules(config, list(never), never_first or [()] * len(contexts))
     if config.beams > 1:
-        return _beam_search(continuation, rules, contexts, limits, end)
-    return _greedy(continuation, rules, contexts, limits, end, stops or [None] * len(contexts))
+        return _beam_search(continuation, rules, contexts, limits, ends)
+    return _greedy(continuation, rules, contexts, limits, ends, stops or [None] * len(contexts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _greedy(
     rules: Rules,
     contexts: Sequence[Context],
     limits: Sequence[int],
-    end: int,
+    ends: Sequence[int],
     stops: Sequence[Stop | None],
 ) -> list[Answer]:
     """Greedy search with the arguments of ``search``. Finished streams are fed until all finish."""
@@ -252,7 +252,7 @@ def _greedy(
             if stream in answers:
                 continue
             ids = tokens[stream]
-            ended = token == end
+            ended = token in ends
             if not ended:
                 ids.append(token)
             stop = stops[stream]
@@ -268,7 +268,7 @@ def _beam_search(
     rules: Rules,
     contexts: Sequence[Context],
     limits: Sequence[int],
-    end: int,
+    ends: Sequence[int],
 ) -> list[Answer]:
     """Beam search; for the arguments see ``search``.
 
@@ -278,7 +278,7 @@ def _beam_search(
     continuation.fork(config.beams)
     contexts = [context for context in contexts for _ in range(config.beams)]
     streams = [
-        StreamSearch(continuation, config, limit, end, index) for index, limit in enumerate(limits)
+        StreamSearch(continuation, config, limit, ends, index) for index, limit in enumerate(limits)
     ]
     while True:
         beams = [beam for stream in streams for beam in stream.beams]
@@ -286,8 +286,9 @@ def _beam_search(
         sums = [[beam.score] for beam in beams]
         scores = scores + torch.tensor(sums, dtype=scores.dtype, device=scores.device)
         vocabulary = scores.shape[1]
-        # (streams, 2 x beams): enough candidates even if all beams end in this step
-        values, places = scores.view(len(streams), -1).topk(2 * config.beams)
+        # (streams, candidates): enough of them even if every beam ends with every end id
+        candidates = (1 + len(ends)) * config.beams
+        values, places = scores.view(len(streams), -1).topk(candidates)
         for stream, value, place in zip(streams, values.tolist(), places.tolist(), strict=True):
             stream.advance(value, place, vocabulary)
         if all(stream.done for stream in streams):
@@ -322,12 +323,17 @@ class StreamSearch:
     """
 
     def __init__(
-        self, continuation: Continuation, config: SearchConfig, limit: int, end: int, index: int
+        self,
+        continuation: Continuation,
+        config: SearchConfig,
+        limit: int,
+        ends: Sequence[int],
+        index: int,
     ) -> None:
         self.continuation = continuation
         self.config = config
         self.limit = limit
-        self.end = end
+        self.ends = ends
         self.first_row = index * config.beams
         self.beams = [
             Beam([], 0.0 if beam == 0 else -torch.inf, self.first_row)
@@ -345,7 +351,7 @@ class StreamSearch:
             vocabulary: Size of the vocabulary.
         """
         if self.done:  # the batch needs rows for this stream until all streams are done
-            self.beams = [Beam([self.end], beam.score, self.first_row) for beam in self.beams]
+            self.beams = [Beam([self.ends[0]], beam.score, self.first_row) for beam in self.beams]
             return
         running: list[Beam] = []
         length = len(self.beams[0].tokens) + 1
@@ -353,7 +359,7 @@ class StreamSearch:
             beam, token = divmod(place, vocabulary)
             parent = self.beams[beam]
             row = self.first_row + beam
-            if token == self.end or length == self.limit:
+            if token in self.ends or length == self.limit:
                 if rank < self.config.beams:
                     self._finish([*parent.tokens, token], score, row)
             elif len(running) < self.config.beams:
@@ -361,12 +367,12 @@ class StreamSearch:
 
         at_limit = length == self.limit  # then no beam is unfinished
         self.done = at_limit or self._settled(running[0].score / length**self.config.length_penalty)
-        padding = [Beam([self.end], 0.0, self.first_row)] * self.config.beams
+        padding = [Beam([self.ends[0]], 0.0, self.first_row)] * self.config.beams
         self.beams = running or padding
 
     def _finish(self, tokens: list[int], score: float, row: int) -> None:
         """Add an answer to ``finished`` and keep the best ``config.beams`` answers."""
-        ended = tokens[-1] == self.end
+        ended = tokens[-1] in self.ends
         answer = Answer(tokens[:-1] if ended else tokens, ended, self.continuation.generated(row))
         self.finished.append((score / len(tokens) ** self.config.length_penalty, answer))
         self.finished = sorted(self.finished, key=lambda scored: -scored[0])[: self.config.beams]

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel
 
 IGNORED = -100  # label of a position without a loss, as in cross_entropy
 
@@ -71,3 +72,13 @@ def gradients_if_trained(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
     any_trained = any(parameter.requires_grad for parameter in parameters)
     with torch.set_grad_enabled(any_trained and torch.is_grad_enabled()):
         yield
+
+
+def enable_checkpointing(model: PreTrainedModel) -> None:
+    """Recompute activations during training, with checkpoints that are not reentrant."""
+    name = "activation_checkpointing_enable"
+    if not hasattr(model, name):
+        name = "gradient_checkpointing_enable"  # the name in other versions of Transformers
+    enable = getattr(model, name)
+    enable({"use_reentrant": False})
+    model.disable_input_require_grads()  # only reentrant checkpointing needs input gradients

@@ -68,7 +68,7 @@ def search(
     Returns:
         Generated ids of each stream, without the end-of-turn id.
     """
-    answers = search_text(turn, config, contexts=contexts, limits=limits, end=end, never=never)
+    answers = search_text(turn, config, contexts=contexts, limits=limits, ends=[end], never=never)
     if config.at_limit == "keep":
         return answers
     return [

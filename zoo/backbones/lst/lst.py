@@ -315,7 +315,7 @@ class LST(SpeechLLM):
                 Context(text.prefix, prompt) for text, prompt in zip(texts, prompts, strict=True)
             ],
             limits=[self.max_tokens] * len(texts),
-            end=self.prompt.end_of_turn,
+            ends=[self.prompt.end_of_turn],
             never=self.never,
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)

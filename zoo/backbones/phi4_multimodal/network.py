@@ -127,6 +127,8 @@ def published_network(
     network.load_state_dict(weights, strict=False, assign=True)
     network.tie_weights()
     mark_restored(network)
+    if source.generation is not None:
+        network.generation_config = source.generation
     network.model.rotary_emb = Phi4MultimodalRotaryEmbedding(source.config)
     adapters.install(network, source.adapter, lora, TARGETS)
     return network

@@ -14,10 +14,12 @@ from typing import Any
 
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor
-from transformers import Phi4MultimodalConfig
+from transformers import GenerationConfig, Phi4MultimodalConfig
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from zoo.backbones.common.lora import ADAPTER, Adapter, lora_config, read_adapter
 from zoo.backbones.common.pretrained import hub
+from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.common.pretrained.weights import read_tensor, tensor_files
 from zoo.errors import ZooError
 
@@ -91,6 +93,7 @@ class Published:
         original: Whether the weights have the names of the original layout.
         files: Path of the file that contains a weight, by the weight's name in the file.
         adapter: The speech adapter. None if the model has no speech adapter.
+        generation: Content of ``generation_config.json``. None without this file.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Published:
     original: bool
     files: Mapping[str, Path]
     adapter: Adapter | None
+    generation: GenerationConfig | None
 
     def tensor(self, name: str) -> Tensor | None:
         """Read a weight, without the update of an adapter.
@@ -131,7 +135,7 @@ def published(name: str) -> Published:
 
     Raises:
         ZooError: If ``config.json`` or the weight files are missing, if ``model_type`` is not one
-            of ``KINDS``, or if the configuration is invalid.
+            of ``KINDS``, or if the configuration or ``generation_config.json`` is invalid.
     """
     folder = hub.local_folder(NOUN, name, files=FILES, left_out=LEFT)
     settings = _json(folder / "config.json", name)
@@ -150,7 +154,12 @@ def published(name: str) -> Published:
         raise ZooError(
             f"The config.json of {name} makes no {NOUN}: {' '.join(str(error).split())}"
         ) from error
-    return Published(name, config, kind == KINDS[1], files, adapter)
+    generation = None
+    if (folder / GENERATION_CONFIG_NAME).is_file():
+        generation = load_part(
+            GENERATION_CONFIG_NAME, GenerationConfig.from_pretrained, str(folder)
+        )
+    return Published(name, config, kind == KINDS[1], files, adapter, generation)
 
 
 def converted(settings: Mapping[str, Any]) -> Phi4MultimodalConfig:

@@ -83,6 +83,7 @@ class Qwen25Omni(ChainOfThought):
         search: Search settings of translations.
         alignment: Self-attention layers and heads that align target tokens with speech.
         max_tokens: Maximum number of generated tokens per transcript and per translation.
+        tokens_per_second: Maximum number of generated tokens per transcript and second of audio.
         dtype: Name of the floating-point type of weights and activations.
         words: Definition of a word in a language without spaces, ``jieba`` or ``characters``.
 

@@ -154,7 +154,7 @@ class UnitSpeaker(nn.Module):
             self.search,
             contexts=[Context(earlier=[], prompt=prompt) for prompt in prompts],
             limits=[self.max_units + 1] * len(prompts),
-            end=end,
+            ends=[end],
             never=self._control,
         )
         results = []

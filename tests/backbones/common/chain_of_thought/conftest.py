@@ -20,6 +20,7 @@ from zoo.streaming.session import Session
 
 BINS, STACKED, WIDTH = 8, 8, 16
 TEMPLATE = Template(user="<|user|>", audio="<|audio|>", instruction="To {target}.")
+ENDS = ("<|pad|>", "<|end|>")  # of the model; the template has the second
 SPECIAL = ("<|pad|>", "<|user|>", "<|audio|>", "<|end|>", "<|assistant|>")
 
 Make = Callable[..., ChainOfThought]
@@ -57,6 +58,7 @@ class Tiny(ChainOfThought):
             num_key_value_heads=2,
             initializer_range=0.3,
             attn_implementation=ATTENTION,
+            eos_token_id=self.tokenizer.convert_tokens_to_ids(list(ENDS)),
         )
         self.model = SpeechLlama(config).to(self.dtype)
         with torch.no_grad():

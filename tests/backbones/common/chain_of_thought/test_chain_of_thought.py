@@ -62,7 +62,7 @@ def greedy(
     new: list[int] = []
     while len(new) < backbone.max_tokens:
         token = int(transformers_own(backbone, audio, answer_ids + new)[0][-1].argmax())
-        if token == backbone.prompt.end:
+        if token in backbone.tokenizer.convert_tokens_to_ids(["<|pad|>", "<|end|>"]):
             return new
         new.append(token)
         if separator and new[-len(separator) :] == separator:
@@ -161,6 +161,40 @@ def test_a_separator_of_several_pieces_ends_the_transcript(make: Make, live: Liv
         sizes.clear()
         ask(backbone, session, Request(Task.TRANSLATION, 15))
         assert sizes[0] == len(separator)
+
+
+@torch.inference_mode()
+def test_every_end_token_of_the_model_ends_an_answer(make: Make, live: Live) -> None:
+    """Published models have others than the template's; here padding ends an answer, too."""
+    backbone = make(draft=False, reuse=False)
+    padding = backbone.tokenizer.convert_tokens_to_ids("<|pad|>")
+    assert backbone.ends == [backbone.prompt.end, padding]
+    session = live(backbone, seconds=1.0)
+    with scripted(backbone) as script:
+        for end in backbone.ends:
+            script[:] = [70, 71, end, 72, 73]
+            (transcript,) = backbone.decode(
+                [session], [Request(Task.TRANSCRIPTION, 5)], frozenset()
+            )
+            assert (transcript.token_ids.tolist(), transcript.truncated) == ([70, 71], False)
+            script[:] = [70, *backbone.prompt.separator, 80, end, 81, 82]
+            (translation,) = backbone.decode([session], [Request(audio_end=8)], frozenset())
+            assert (translation.token_ids.tolist(), translation.truncated) == ([80], False)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("fast", [True, False])
+def test_tokens_per_second_limit_transcripts_but_not_translations(
+    make: Make, live: Live, fast: bool
+) -> None:
+    backbone = make(tokens_per_second=5.0, draft=fast, reuse=fast)
+    session = live(backbone, seconds=2.0)
+    with scripted(backbone) as script:
+        script[:] = [*range(70, 90)]
+        for frames, tokens in ((5, 2), (8, 4), (25, 10)):  # of 80 ms: 0.4, 0.64 and 2 s
+            transcript = ask(backbone, session, Request(Task.TRANSCRIPTION, frames))
+            assert transcript == script[:tokens]
+        assert len(ask(backbone, session, Request(audio_end=8))) == backbone.max_tokens
 
 
 @torch.inference_mode()
@@ -315,11 +349,11 @@ def test_beams_are_those_of_transformers(make: Make, live: Live) -> None:
             attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
             max_new_tokens=backbone.max_tokens,
             num_beams=4,
-            eos_token_id=backbone.prompt.end,
+            eos_token_id=backbone.ends,
             pad_token_id=backbone.prompt.end,
             suppress_tokens=[backbone.prompt.audio],
         )[0].tolist()
-        assert answer_ids[1] == [token for token in theirs if token != backbone.prompt.end]
+        assert answer_ids[1] == [token for token in theirs if token not in backbone.ends]
         differ += answer_ids[0] != answer_ids[1]
     assert differ
 

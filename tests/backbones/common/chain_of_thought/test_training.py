@@ -12,13 +12,11 @@ from torch import Tensor
 from transformers import AutoTokenizer
 
 from zoo.backbones.common.alignment import AlignmentConfig
-from zoo.backbones.common.chain_of_thought.chain_of_thought import (
-    ChainOfThought,
-    enable_checkpointing,
-)
+from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.teacher_forcing import enable_checkpointing
 from zoo.errors import ZooError
 from zoo.languages import Language, language
 

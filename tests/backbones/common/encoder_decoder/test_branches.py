@@ -30,7 +30,7 @@ def ours(
 ) -> tuple[EncoderDecoderBranches, list[Answer]]:
     texts = EncoderDecoderBranches(family.decoder, memories, prompts, heads=heads)
     contexts = [Context(prompt, []) for prompt in prompts]
-    return texts, search(texts, config, contexts=contexts, limits=limits, end=END, never=[PAD])
+    return texts, search(texts, config, contexts=contexts, limits=limits, ends=[END], never=[PAD])
 
 
 def answer_ids(answer: Answer) -> list[int]:

@@ -6,6 +6,7 @@ would also generate is verified in one pass of the decoder. A translation reuses
 of its transcript. Neither shortcut changes the generated tokens.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,10 +29,12 @@ from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
 from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
+from zoo.backbones.common.pretrained.loading import end_ids
 from zoo.backbones.common.search import Context, SearchConfig, Stop, search
 from zoo.backbones.common.teacher_forcing import (
     IGNORED,
     causal_logits,
+    enable_checkpointing,
     gradients_if_trained,
     token_accuracy,
     token_loss,
@@ -63,6 +66,8 @@ class ChainOfThought(Backbone):
         spectrogram: Computes the feature frames of the audio encoder.
         prompt: Builds and parses token ids.
         never: Token ids that are never generated.
+        ends: Token ids that end an answer: the end of the template, and the end tokens of the
+            model's generation configuration.
         heads: Attention heads of the decoder that align target tokens with speech.
     """
 
@@ -78,6 +83,7 @@ class ChainOfThought(Backbone):
     spectrogram: Spectrogram
     prompt: Prompt
     never: list[int]
+    ends: list[int]
     heads: Heads
 
     def __init__(
@@ -95,6 +101,7 @@ class ChainOfThought(Backbone):
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         alignment: AlignmentConfig = AlignmentConfig(),  # noqa: B008 (frozen)
         max_tokens: int = 256,
+        tokens_per_second: float | None = None,
         dtype: str = "float32",
         words: Literal["jieba", "characters"] = "jieba",
     ) -> None:
@@ -119,13 +126,16 @@ class ChainOfThought(Backbone):
             alignment: Self-attention layers and heads that align target tokens with speech.
             max_tokens: Maximum number of generated tokens per transcript and per translation,
                 including the separator and the end token.
+            tokens_per_second: Maximum number of generated tokens per transcript and second of its
+                audio (5 in the released code). None: only ``max_tokens`` limits transcripts.
             dtype: Name of the floating-point type of weights and activations.
             words: Definition of a word in a language without spaces: ``jieba`` segments the text
                 with jieba, ``characters`` counts every character as a word.
 
         Raises:
             ZooError: If neither ``name`` nor both ``config`` and ``tokenizer`` are given, if
-                ``max_tokens`` is below 1, or if ``dtype`` is unknown.
+                ``max_tokens`` is below 1, if ``tokens_per_second`` is not above 0, or if ``dtype``
+                is unknown.
         """
         super().__init__()
         if name is None and (config is None or tokenizer is None):
@@ -133,6 +143,7 @@ class ChainOfThought(Backbone):
                 f"{self.noun} needs backbone.name, or backbone.config and backbone.tokenizer."
             )
         check_numbers("A chain of thought", least=1, max_tokens=max_tokens)
+        check_numbers("A chain of thought", above=0, tokens_per_second=tokens_per_second)
         self.vocabularies = Vocabularies(words)
         self.name = name
         self.config = config or {}
@@ -146,6 +157,7 @@ class ChainOfThought(Backbone):
         self.search = search
         self.alignment = alignment
         self.max_tokens = max_tokens
+        self.tokens_per_second = tokens_per_second or math.inf
         self.dtype = dtype_named(dtype)
 
     @abstractmethod
@@ -217,6 +229,7 @@ class ChainOfThought(Backbone):
             enable_checkpointing(self.model)
         self.eval()
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.ends = end_ids(self.model, self.prompt.end)
         self.never = [self.prompt.audio, *containing(self.tokenizer, self.search.suppress)]
         if set(self.never) & set(self.prompt.separator):
             raise ZooError(
@@ -412,14 +425,22 @@ class ChainOfThought(Backbone):
             self._embed_opening(session, embeddings)
             for session, embeddings in zip(sessions, speech, strict=True)
         ]
-        drafts = [self._transcript_draft(state) for state in states]
+        rate = self.tokens_per_second
+        limits = [math.ceil(min(self.max_tokens, rate * state.seconds)) for state in states]
+        drafts = [
+            state.verifiable(self.prompt.separator, limit) if self.draft else []
+            for state, limit in zip(states, limits, strict=True)
+        ]
         branches = DraftedBranches(self.decoder, prompts, drafts, never=self.never)
         answers = search(
             branches,
             GREEDY,
             contexts=[Context([], []) for _ in states],
-            limits=[self.max_tokens - len(accepted) for accepted in branches.accepted],
-            end=self.prompt.end,
+            limits=[
+                limit - len(accepted)
+                for limit, accepted in zip(limits, branches.accepted, strict=True)
+            ],
+            ends=self.ends,
             never=self.never,
             stops=[self._separator_stop(accepted) for accepted in branches.accepted],
         )
@@ -441,16 +462,6 @@ class ChainOfThought(Backbone):
             finished = parsed is not None or answer.finished
             state.transcript = Transcript(state.span, transcript_ids, finished, cache)
             state.draft = transcript_ids
-
-    def _transcript_draft(self, state: ThoughtState) -> list[int]:
-        """Ids to verify in one pass: the state's draft and the separator without its last id.
-
-        The last id of an answer is always generated, so that search can detect the end.
-        """
-        if not self.draft or not state.draft:
-            return []
-        draft = [*state.draft, *self.prompt.separator[:-1]]
-        return draft[: self.max_tokens - 1]
 
     def _separator_stop(self, accepted: list[int]) -> Stop:
         """Stop condition: the accepted ids and the generated ids together end with a separator."""
@@ -507,7 +518,7 @@ class ChainOfThought(Backbone):
             self.search,
             contexts=[Context(text.prefix, text.prefix) for text in texts],
             limits=[self.max_tokens] * len(texts),
-            end=self.prompt.end,
+            ends=self.ends,
             never=self.never,
             stops=[
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
@@ -568,13 +579,3 @@ class ChainOfThought(Backbone):
             vocabulary=self.vocabularies.of(self.tokenizer, session.target_language),
             frames=frames,
         )
-
-
-def enable_checkpointing(model: PreTrainedModel) -> None:
-    """Recompute activations during training, with checkpoints that are not reentrant."""
-    name = "activation_checkpointing_enable"
-    if not hasattr(model, name):
-        name = "gradient_checkpointing_enable"  # the name in other versions of Transformers
-    enable = getattr(model, name)
-    enable({"use_reentrant": False})
-    model.disable_input_require_grads()  # only reentrant checkpointing needs input gradients

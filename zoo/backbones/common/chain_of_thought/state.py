@@ -1,11 +1,12 @@
 """State of one stream that a chain of thought keeps between requests."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from zoo.backbones.common.encoder_memory import StreamState
-from zoo.types import Samples
+from zoo.types import SAMPLE_RATE, Samples, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,25 @@ class ThoughtState(StreamState):
         if self.transcript is not None and self.transcript.span == self.span:
             return self.transcript
         return None
+
+    @property
+    def seconds(self) -> Seconds:
+        """Duration of the audio that was encoded last."""
+        assert self.span is not None
+        return self.span[1] / SAMPLE_RATE
+
+    def verifiable(self, separator: Sequence[int], limit: int) -> list[int]:
+        """Ids to verify in one pass: the draft and the separator without its last id.
+
+        The last id of an answer is always generated, so that search can detect the end.
+
+        Args:
+            separator: Ids of the separator.
+            limit: Maximum number of generated ids of the transcript.
+        """
+        if not self.draft:
+            return []
+        return [*self.draft, *separator[:-1]][: limit - 1]
 
     def untranslated(self) -> list[int]:
         """Ids of the draft after the translated transcript.

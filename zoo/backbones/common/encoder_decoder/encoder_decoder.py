@@ -237,7 +237,7 @@ class EncoderDecoder(Backbone):
             self.search,
             contexts=[Context(earlier=prompt, prompt=prompt) for prompt in prompts],
             limits=limits,
-            end=self.end,
+            ends=[self.end],
             never=self.never,
             never_first=[[] if text.prefix else self.never_first for text in texts],
             stops=[

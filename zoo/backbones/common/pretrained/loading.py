@@ -12,7 +12,12 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
@@ -173,6 +178,22 @@ def load_part(noun: str, load: Callable[..., Part], name: str) -> Part:
         raise ZooError(
             f"{name} has no {noun} that could be loaded: {_first_sentence(error)}"
         ) from error
+
+
+def end_ids(network: PreTrainedModel, end: int) -> list[int]:
+    """Return the ids that end an answer of a causal LM.
+
+    Published chat models often end an answer with one of several tokens, such as ``<|end|>`` and
+    ``<|endoftext|>`` of Phi-4.
+
+    Args:
+        network: Network with the generation configuration that was published with its weights.
+        end: Id of the end token of the prompt, which is the first id of the result.
+    """
+    config = network.generation_config
+    published = config.eos_token_id if config is not None else None
+    ids = [published] if isinstance(published, int) else list(published or [])
+    return list(dict.fromkeys([end, *ids]))
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
