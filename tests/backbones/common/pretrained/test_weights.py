@@ -1,11 +1,12 @@
 """One file of weights, and weights that checkpoints share."""
 
 import json
+import weakref
 from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from zoo.backbones.base import is_restored
 from zoo.backbones.common.pretrained import weights
@@ -63,11 +64,38 @@ def test_only_what_is_equal_can_be_shared(pair: tuple[Net, Path, Path], tmp_path
     assert (tmp_path / "other" / weights.WEIGHTS).read_bytes() == before
 
 
+def test_one_tensor_is_read_at_a_time(
+    pair: tuple[Net, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, _, second = pair
+    read_tensor, alive = weights.read_tensor, weakref.WeakSet[Tensor]()
+
+    def read_and_count(path: Path, name: str) -> Tensor:
+        assert len(alive) <= 1  # the tensor before
+        tensor = read_tensor(path, name)
+        alive.add(tensor)
+        return tensor
+
+    monkeypatch.setattr(weights, "read_tensor", read_and_count)
+    read = Net(2).double()
+    before = [parameter.data_ptr() for parameter in read.parameters()]
+    weights.load_weights(read, second)
+    assert [parameter.data_ptr() for parameter in read.parameters()] == before
+    assert torch.equal(read.decoder.weight, net.decoder.weight.double())
+
+
+def test_a_weight_of_another_shape_is_an_error(pair: tuple[Net, Path, Path]) -> None:
+    net = Net(2)
+    net.decoder = nn.Linear(4, 3)
+    with pytest.raises(ZooError, match=r"decoder\.bias has shape \[2\], the network needs \[3\]"):
+        weights.load_weights(net, pair[1])
+
+
 def test_a_removed_folder_is_an_error(pair: tuple[Net, Path, Path]) -> None:
     _, first, second = pair
     (first / weights.WEIGHTS).unlink()
     with pytest.raises(
-        ZooError, match=r"first/model\.safetensors is damaged or no safetensors file"
+        ZooError, match=r"first/model\.safetensors is missing, damaged or no safetensors file"
     ):
         weights.load_weights(Net(2), second)
 

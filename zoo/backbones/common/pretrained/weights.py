@@ -133,36 +133,44 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
         )
 
 
+@torch.no_grad()
 def load_weights(module: nn.Module, folder: Path) -> None:
     """Load weights that ``save_weights`` wrote into ``module``.
+
+    One tensor is read at a time, so the main memory holds no second copy of the weights.
 
     Raises:
         ZooError: If a file is damaged, or names or shapes differ from the network.
     """
-    try:
-        missing, unexpected = module.load_state_dict(read_tensors(folder), strict=False)
-    except RuntimeError as error:
-        first = str(error).splitlines()[1].strip()  # under a headline; one of many
-        raise ZooError(f"Checkpoint {str(folder)!r} does not fit the network: {first}") from error
-    wrong = [*(set(missing) - tied(module)), *unexpected]
+    files = checkpoint_files(folder)
+    own = module.state_dict()
+    wrong = (own.keys() - tied(module) - files.keys()) | (files.keys() - own.keys())
     if wrong:
         raise ZooError(
             f"Checkpoint {str(folder)!r} does not fit the network: {shorten_list(sorted(wrong))}."
         )
+    for name, path in files.items():
+        tensor = read_tensor(path, name)
+        if tensor.shape != own[name].shape:
+            raise ZooError(
+                f"Checkpoint {str(folder)!r} does not fit the network: {name} has shape "
+                f"{list(tensor.shape)}, the network needs {list(own[name].shape)}."
+            )
+        own[name].copy_(tensor)
     mark_restored(module)
 
 
-def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """Read all weights of a checkpoint by name, shared parts included.
+def checkpoint_files(folder: Path) -> dict[str, Path]:
+    """Return the file of each weight of a checkpoint by name, shared parts included.
 
     Raises:
         ZooError: If a file is missing or damaged.
     """
-    tensors = _read_file(folder / WEIGHTS)
+    files = tensor_files([folder / WEIGHTS])
     for part, place in shared_parts(folder).items():
-        others = _read_file(folder / place / WEIGHTS)
-        tensors |= {name: tensor for name, tensor in others.items() if name.startswith(f"{part}.")}
-    return tensors
+        others = tensor_files([folder / place / WEIGHTS])
+        files |= {name: path for name, path in others.items() if name.startswith(f"{part}.")}
+    return files
 
 
 def shared_parts(folder: Path) -> dict[str, str]:

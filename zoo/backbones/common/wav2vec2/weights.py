@@ -76,9 +76,10 @@ def _infinisst(path: Path, config: EncoderConfig) -> dict[str, Tensor]:
     described = _described(path.with_name("config.yaml"))
     for name in ("heads", "left_pad", "rope_base", "rope_angles"):  # no shape depends on them
         _agree(str(path.parent), name, described.get(name, getattr(EncoderConfig(), name)), config)
-    weights = checkpoint.read_tensors(path.parent)
     return {
-        name.removeprefix(OWN): tensor for name, tensor in weights.items() if name.startswith(OWN)
+        name.removeprefix(OWN): checkpoint.read_tensor(file, name)
+        for name, file in checkpoint.checkpoint_files(path.parent).items()
+        if name.startswith(OWN)
     }
 
 
