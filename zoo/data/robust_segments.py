@@ -145,6 +145,12 @@ class RobustSegmentSampler(Sampler):
             for robust in self._shares
         ]
         self._encoded: list[TalkFrames] = []
+        self._stretches = stretches
+
+    @property
+    def multipliers(self) -> set[int]:
+        """All latency multipliers of the segments."""
+        return self._stretches.possible_multipliers
 
     @property
     def kinds(self) -> Sequence[float]:

@@ -37,7 +37,7 @@ from zoo.training.run import fit, last_checkpoint
 from zoo.training.settings import TrainingSettings
 from zoo.training.writing import read_file
 
-# An evaluation needs the overrides of its training that begin with one of these prefixes.
+# An evaluation needs the overrides of its training whose keys begin with one of these prefixes.
 REPEATED_PREFIXES = (
     "backbone",
     "convention=",
@@ -239,6 +239,7 @@ def evaluation_overrides(backbone: Backbone) -> list[str]:
     )
     needed = chosen("system", "backbone")
     for override in overrides():
-        if override.startswith(REPEATED_PREFIXES) and not override.startswith(left_out):
+        key = override.lstrip("+~")  # Hydra's signs of an added and of a removed key
+        if key.startswith(REPEATED_PREFIXES) and not key.startswith(left_out):
             needed.append(override)
     return [*search_arguments(), *dict.fromkeys(needed)]

@@ -22,6 +22,8 @@ from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.backbones.infinisst.window import Answer, StreamState, WindowConfig, append_turn, slide
 from zoo.config import build, compose
 from zoo.errors import ZooError
+from zoo.languages import language
+from zoo.training.job import needs_tokenizer
 from zoo.types import Instance
 
 SMALL = {
@@ -278,3 +280,43 @@ def test_the_paper_s_model_is_the_default() -> None:
     assert (
         backbone.tokenizer_source == backbone.decoder_source == "meta-llama/Llama-3.1-8B-Instruct"
     )
+
+
+def test_the_released_convention_starts_from_a_published_decoder(
+    hub: Hub, speech: Path, stream: Stream, noise: Callable[..., Tensor], tmp_path: Path
+) -> None:
+    """Its tokens are added, the embeddings are extended, and the export has both."""
+    released = ("backbone.template=released", "backbone.latency_tokens=2")
+    limits = ("backbone.search.tokens_per_chunk=4", "backbone.search.beams=2")
+    published = len(by_name("llama", hub, speech).tokenizer)
+    backbone = by_name("llama", hub, speech, *released, *limits)
+    added = ["<sp_patch>", "<latency_1>", "<latency_2>"]
+    assert backbone.tokenizer.convert_ids_to_tokens(range(published, published + 3)) == added
+    assert backbone.decoder.get_input_embeddings().num_embeddings >= published + len(added)
+
+    en, de = language("en"), language("de")
+    backbone.prompt.instruction(source=en, target=de, multiplier=2)
+    with pytest.raises(ZooError, match=r"no latency token for m = 3; it has tokens for m = 1, 2"):
+        backbone.prompt.instruction(source=en, target=de, multiplier=3)
+
+    talks = {"a": noise(4.0)}
+    expected = stream(backbone, talks, multiplier=2)["a"].text
+    backbone.save(tmp_path)
+    checkpoint = f"backbone.checkpoint={tmp_path}"
+    again = by_name("llama", hub, speech, *released, *limits, checkpoint)
+    assert len(again.tokenizer) == published + len(added)
+    assert stream(again, talks, multiplier=2)["a"].text == expected
+
+
+def test_a_training_uses_the_tokenizer_that_the_backbone_names() -> None:
+    cfg = compose("train", ["experiment=infinisst_minitalks", "backbone=infinisst"])
+    assert not needs_tokenizer(cfg, build(cfg.training))
+    assert build(cfg.system).backbone.tokenizer_source == "meta-llama/Llama-3.1-8B-Instruct"
+
+
+@pytest.mark.parametrize("name", ["m1", "m2", "m4", "utterances"])
+def test_the_ablations_train_the_paper_s_model_from_its_own_parts(name: str) -> None:
+    cfg = compose("train", [f"experiment=infinisst_ablation_{name}", "backbone=infinisst"])
+    backbone: InfiniSST = build(cfg.system).backbone
+    assert backbone.encoder_weights == "facebook/wav2vec2-large-960h-lv60-self"
+    assert backbone.encoder_config.hidden == 1024

@@ -55,6 +55,7 @@ class InfiniSST(SpeechLLM):
         encoder_weights: str | None = None,
         adapter_norm: bool = False,
         embedding_std: float | None = None,
+        latency_tokens: int = 4,
         dtype: str = "float32",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
@@ -66,21 +67,23 @@ class InfiniSST(SpeechLLM):
             decoder: Hub id or folder of the language model, or a mapping of configuration fields,
                 which gives a randomly initialised language model.
             template: Chat format of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
-            tokenizer: Hub id or folder of the tokenizer. None reads the tokenizer of the
-                checkpoint.
+            tokenizer: Hub id or folder of the tokenizer, ignored with a checkpoint, which has its
+                own.
             checkpoint: Folder with trained weights and a tokenizer. None starts from pretrained or
                 randomly initialised parts.
             encoder_weights: Initial weights of the encoder, used only without a checkpoint. None
                 initialises the encoder randomly.
             adapter_norm: Whether a layer norm follows each convolution of the adapter.
             embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
+            latency_tokens: Number of latency tokens, for m = 1 to this number, that a template with
+                ``adds_tokens`` (``released``) adds to the tokenizer. Ignored with a checkpoint.
             dtype: Data type of weights and activations.
             window: Size of the decoder's sliding window (section 3.5).
             search: Beam search options of a turn.
 
         Raises:
-            ZooError: Neither a tokenizer nor a checkpoint is given, or the template or the data
-                type is unknown.
+            ZooError: Neither a tokenizer nor a checkpoint is given, the template or the data type
+                is unknown, or ``latency_tokens`` is below 1.
         """
         super().__init__(
             encoder=encoder,
@@ -91,6 +94,7 @@ class InfiniSST(SpeechLLM):
             encoder_weights=encoder_weights,
             adapter_norm=adapter_norm,
             embedding_std=embedding_std,
+            latency_tokens=latency_tokens,
             dtype=dtype,
             suppress=search.suppress,
         )

@@ -9,7 +9,7 @@ from zoo.backbones.common.speech_llm.data import Batch, collate
 from zoo.backbones.common.speech_llm.prompt import Prompt, Trajectory
 from zoo.backbones.common.teacher_forcing import token_accuracy
 from zoo.backbones.infinisst.infinisst import InfiniSST
-from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig
+from zoo.data.robust_segments import RobustSegment, RobustSegmentConfig, RobustSegmentSampler
 from zoo.data.sampling import Sampler
 from zoo.data.talks import Talk
 from zoo.data.trajectories import emission_times, merge_turns
@@ -52,10 +52,11 @@ class Trajectories(Objective):
         Args:
             talks: The training talks.
             backbone: The backbone, loaded.
-            samplers: Samplers of the stages that have this objective; not used.
+            samplers: Samplers of the stages that have this objective.
 
         Raises:
-            ZooError: The backbone is not InfiniSST, or a talk has no word alignments.
+            ZooError: The backbone is not InfiniSST, a talk has no word alignments, or the tokenizer
+                has no latency token for a multiplier that the samplers draw.
         """
         if not isinstance(backbone, InfiniSST):
             raise ZooError(
@@ -64,6 +65,12 @@ class Trajectories(Objective):
         for talk in talks:
             for segment in talk.segments:
                 emission_times(segment, self.target.code)  # raises here, not in a data worker
+        for sampler in samplers:
+            assert isinstance(sampler, RobustSegmentSampler)
+            for multiplier in sorted(sampler.multipliers):
+                backbone.prompt.instruction(  # raises without a latency token
+                    source=self.source, target=self.target, multiplier=multiplier
+                )
         self._prompt = backbone.prompt
 
     def batch(self, examples: Sequence[RobustSegment]) -> Batch:

@@ -102,8 +102,8 @@ class LST(SpeechLLM):
                 makes one block of all kept audio, as in an offline encoder.
             alignment: Self-attention that aligns target tokens with speech embeddings. Options of a
                 mapping that are None are read from ``config.yaml``.
-            tokenizer: Hub id or folder of the tokenizer. None takes the tokenizer of ``name`` or,
-                without a name, of the language model.
+            tokenizer: Hub id or folder of the tokenizer, used only if ``name`` is None. None takes
+                the tokenizer of the language model.
             encoder_weights: Initial weights of the encoder, used only if ``name`` is None. None
                 initialises the encoder randomly.
             embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
@@ -162,9 +162,7 @@ class LST(SpeechLLM):
 
     def _take_description(self, folder: Path) -> None:
         """Read ``config.yaml`` of ``folder`` for all constructor arguments that are None."""
-        if self.tokenizer_source == self.checkpoint:
-            self.tokenizer_source = str(folder)
-        self.checkpoint = str(folder)
+        self.checkpoint = self.tokenizer_source = str(folder)
         if (folder / WEIGHTS).is_file():
             description = describe(self._given, read_description(folder))
             self.encoder_config = description.encoder

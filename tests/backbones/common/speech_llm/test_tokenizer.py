@@ -1,14 +1,18 @@
 """The special tokens of a tokenizer that a training makes."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from transformers import AutoTokenizer
 
 from zoo.backbones.base import TokenizerCorpus
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS
+from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import arguments_of, compose
 from zoo.languages import language
-from zoo.training.job import REPEATED_PREFIXES, backbone_class
+from zoo.training import job
+from zoo.training.job import backbone_class
 
 
 def special_tokens(folder: Path, multipliers: set[int], *overrides: str) -> list[str]:
@@ -46,5 +50,13 @@ def test_a_tokenizer_has_what_its_template_needs(tmp_path: Path) -> None:
     ]
 
 
-def test_an_evaluation_repeats_the_convention() -> None:
-    assert "convention=released".startswith(REPEATED_PREFIXES)
+def test_an_evaluation_repeats_the_convention_and_added_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needed = ["convention=released", "+backbone.encoder.window=12", "++data.folder=talks"]
+    trained = ["+backbone.checkpoint=null", "+training.train_talks=3", "seed=1"]
+    monkeypatch.setattr(job, "overrides", lambda: [*needed, *trained])
+    monkeypatch.setattr(job, "chosen", lambda *groups: ["system=infinisst"])
+    monkeypatch.setattr(job, "search_arguments", list)
+    backbone: Any = InfiniSST
+    assert job.evaluation_overrides(backbone) == ["system=infinisst", *needed]

@@ -28,6 +28,8 @@ class Template:
         speech: Placeholder token, whose embeddings are replaced by speech embeddings. The token is
             never generated.
         latency: Token that replaces {latency}; contains the field {multiplier}.
+        adds_tokens: Whether a training adds the speech token and the latency tokens to a tokenizer
+            that lacks them.
     """
 
     instruction: str = (
@@ -39,6 +41,7 @@ class Template:
     end_of_turn: str = "<|eot_id|>"
     speech: str = "<|reserved_special_token_0|>"
     latency: str = ""
+    adds_tokens: bool = False
 
     def __post_init__(self) -> None:
         """Raises ZooError for unknown fields in braces."""
@@ -63,6 +66,17 @@ class Template:
         return self.instruction.format(
             source=source, target=target, multiplier=multiplier, latency=latency
         )
+
+    def added_tokens(self, most: int) -> list[str]:
+        """Return the tokens that a training adds to the tokenizer of a pretrained language model.
+
+        Args:
+            most: Largest latency multiplier m; latency tokens for m = 1 to ``most`` are included.
+        """
+        if not self.adds_tokens:
+            return []
+        latencies = [self.latency.format(multiplier=m) for m in range(1, most + 1)]
+        return [self.speech, *(token for token in latencies if token)]
 
     def special_tokens(self, most: int) -> list[str]:
         """Return all strings in angle brackets, the special tokens of a small tokenizer.
@@ -91,6 +105,7 @@ RELEASED = Template(
     ),
     speech="<sp_patch>",
     latency="<latency_{multiplier}>",
+    adds_tokens=True,
 )
 OFFLINE = replace(  # format of the offline baseline of InfiniSST's authors
     RELEASED, instruction=RELEASED.instruction.replace(" with latency {latency}", ""), latency=""

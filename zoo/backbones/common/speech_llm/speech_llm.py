@@ -23,7 +23,7 @@ from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 
 
 class SpeechLLM(Backbone):
@@ -64,6 +64,7 @@ class SpeechLLM(Backbone):
         encoder_weights: str | None = None,
         adapter_norm: bool = False,
         embedding_std: float | None = None,
+        latency_tokens: int = 4,
         dtype: str = "float32",
         suppress: Sequence[str] = (),
     ) -> None:
@@ -74,7 +75,8 @@ class SpeechLLM(Backbone):
             decoder: Hub id or folder of a pretrained LM, or the fields of a config. An LM built
                 from fields is randomly initialised. With a checkpoint, only the config is read.
             template: Strings of the dialogue, or the name of an entry of ``prompt.TEMPLATES``.
-            tokenizer: Hub id or folder of the tokenizer. None reads the checkpoint's tokenizer.
+            tokenizer: Hub id or folder of the tokenizer, ignored with a checkpoint, which has its
+                own.
             checkpoint: Folder with ``model.safetensors`` and tokenizer files. None starts from
                 pretrained or randomly initialised parts.
             encoder_weights: Hub id or folder of initial encoder weights, ignored with a checkpoint.
@@ -82,12 +84,15 @@ class SpeechLLM(Backbone):
             adapter_norm: Whether each convolution of the adapter is followed by a layer norm.
             embedding_std: Standard deviation of randomly initialised embeddings of the decoder.
                 None uses the default of the model class.
+            latency_tokens: Number of latency tokens, for m = 1 to this number, that a template with
+                ``adds_tokens`` adds to the tokenizer. Ignored with a checkpoint.
             dtype: Name of the torch dtype of weights and activations.
             suppress: Texts that must not be generated. Tokens that contain one of the texts are
                 excluded.
 
         Raises:
-            ZooError: If neither tokenizer nor checkpoint is given, or a name is unknown.
+            ZooError: If neither tokenizer nor checkpoint is given, a name is unknown, or
+                ``latency_tokens`` is below 1.
         """
         super().__init__()
         if tokenizer is None and checkpoint is None:
@@ -98,7 +103,9 @@ class SpeechLLM(Backbone):
         self.encoder_config = encoder
         self.decoder_source = decoder
         self.template = template_named(template)
-        self.tokenizer_source = tokenizer if tokenizer is not None else checkpoint
+        check_numbers(type(self).__name__, least=1, latency_tokens=latency_tokens)
+        self.tokenizer_source = tokenizer if checkpoint is None else checkpoint
+        self.latency_tokens = latency_tokens
         self.checkpoint = checkpoint
         self.encoder_weights = encoder_weights
         self.adapter_norm = adapter_norm
@@ -123,6 +130,9 @@ class SpeechLLM(Backbone):
         for noun, name in self._named():
             hub.check(noun, name)
         self.tokenizer = load_tokenizer(str(self.tokenizer_source))
+        if self.checkpoint is None:
+            added = self.template.added_tokens(self.latency_tokens)
+            self.tokenizer.add_tokens(added, special_tokens=True)
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.speech, *containing(self.tokenizer, self.suppress)]
         self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
