@@ -171,3 +171,17 @@ def test_repetition_controls_count_prefix_and_hypothesis() -> None:
 def test_a_search_that_makes_no_sense_is_refused(settings: dict, message: str) -> None:
     with pytest.raises(ZooError, match=message):
         SearchConfig(**settings)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_scores_that_are_no_numbers_are_an_error(beams: int) -> None:
+    """NaN would make a search choose any id, also one that is never generated."""
+    script = counting(4) | {(1,): [float("nan")] * 5}
+    with pytest.raises(ZooError, match="The weights give no finite numbers"):
+        run(script, SearchConfig(beams=beams), limits=[4, 4], never=[3])
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_an_excluded_id_is_not_generated_even_if_no_other_is_left(beams: int) -> None:
+    with pytest.raises(ZooError, match="The search excludes every token"):
+        run(counting(4), SearchConfig(beams=beams), limits=[4], never=[0, 1, 2, 3, 4])

@@ -420,3 +420,18 @@ def test_rope_that_changes_with_length_is_refused(make: Make) -> None:
     }
     with pytest.raises(ZooError, match="dynamic"):
         make(decoder=decoder)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_weights_and_audio_that_give_no_finite_numbers_are_one_error(
+    make: Make, stream: Stream, noise: Noise, beams: int
+) -> None:
+    search = dataclasses.replace(GREEDY, beams=beams)
+    broken = make(search=search)
+    with torch.no_grad():
+        broken.decoder.model.norm.weight.fill_(torch.nan)
+    with pytest.raises(ZooError, match="The weights give no finite numbers"):
+        stream(broken, {"a": noise(2.0)})
+
+    with pytest.raises(ZooError, match="The weights give no finite numbers"):
+        stream(make(search=search, dtype="float32"), {"a": 1e30 * noise(2.0)})

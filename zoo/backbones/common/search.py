@@ -3,6 +3,7 @@
 An answer is the list of ids that a search generates for one stream.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -184,6 +185,9 @@ def search(
 
     Returns:
         One answer per stream.
+
+    Raises:
+        ZooError: The scores of a stream are not numbers, or the constraints exclude every id.
     """
     rules = Rules(config, list(never), never_first or [()] * len(contexts))
     if config.beams > 1:
@@ -247,10 +251,14 @@ def _greedy(
     tokens: list[list[int]] = [[] for _ in contexts]
     answers: dict[int, Answer] = {}
     while True:
-        best = rules.scores(continuation.log_probs, contexts, tokens).argmax(dim=-1).tolist()
-        for stream, token in enumerate(best):
+        scores = rules.scores(continuation.log_probs, contexts, tokens)
+        best = scores.argmax(dim=-1)
+        best_scores = scores.gather(1, best[:, None]).flatten().tolist()
+        best_ids = best.tolist()
+        for stream, (token, score) in enumerate(zip(best_ids, best_scores, strict=True)):
             if stream in answers:
                 continue
+            check_score(score)
             ids = tokens[stream]
             ended = token in ends
             if not ended:
@@ -260,7 +268,7 @@ def _greedy(
                 answers[stream] = Answer(ids, ended, continuation.generated(stream))
         if len(answers) == len(tokens):
             return [answers[stream] for stream in range(len(tokens))]
-        continuation.step(best)
+        continuation.step(best_ids)
 
 
 def _beam_search(
@@ -353,6 +361,7 @@ class StreamSearch:
         if self.done:  # the batch needs rows for this stream until all streams are done
             self.beams = [Beam([self.ends[0]], beam.score, self.first_row) for beam in self.beams]
             return
+        check_score(values[0])
         running: list[Beam] = []
         length = len(self.beams[0].tokens) + 1
         for rank, (score, place) in enumerate(zip(values, places, strict=True)):
@@ -360,7 +369,7 @@ class StreamSearch:
             parent = self.beams[beam]
             row = self.first_row + beam
             if token in self.ends or length == self.limit:
-                if rank < self.config.beams:
+                if rank < self.config.beams and score > -torch.inf:
                     self._finish([*parent.tokens, token], score, row)
             elif len(running) < self.config.beams:
                 running.append(Beam([*parent.tokens, token], score, row))
@@ -380,3 +389,24 @@ class StreamSearch:
     def _settled(self, best_running: float) -> bool:
         """Whether ``finished`` is full and its worst score is at least ``best_running``."""
         return len(self.finished) == self.config.beams and best_running <= self.finished[-1][0]
+
+
+def check_score(best: float) -> None:
+    """Check the best score of the next id.
+
+    Args:
+        best: Score of the id that a search would choose: NaN if any score is NaN, -inf if all ids
+            are excluded.
+
+    Raises:
+        ZooError: The score is NaN or -inf.
+    """
+    if math.isnan(best):
+        raise ZooError(
+            "The weights give no finite numbers: the scores of the next token are NaN; check the "
+            "checkpoint and the level of the audio, or choose another backbone.dtype."
+        )
+    if best == -math.inf:
+        raise ZooError(
+            "The search excludes every token; relax search.suppress and search.no_repeat_ngram."
+        )
