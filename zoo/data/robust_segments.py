@@ -199,7 +199,8 @@ class RobustSegments:
             with the duration of the utterance (InfiniSST, Table 2).
         on_grid: Whether segments have whole encoder blocks, counted from the start of the talk, so
             that a frozen encoder can run over the talk once. The block in which an utterance begins
-            may then begin with the end of the previous utterance.
+            may then begin with the end of the previous utterance, and a length that the multiplier
+            does not divide is lowered to a multiple.
 
     Raises:
         ZooError: No talk has an utterance.
@@ -241,7 +242,7 @@ class RobustSegments:
         stretch that begins inside an utterance is moved to the start of the utterance, and the next
         one follows it. Thus an utterance that is longer than a stretch is cut at its end.
         """
-        chunks, multiplier = self.stretches.draw(random)
+        chunks, multiplier = self._draw(random)
         if not self.robust:
             yield 0.0, min(chunks, self._chunks_of(talk, multiplier)), multiplier
             return
@@ -267,7 +268,12 @@ class RobustSegments:
                 begin = reached
             else:  # the middle of an utterance that is longer than the stretch
                 begin += seconds
-            chunks, multiplier = self.stretches.draw(random)
+            chunks, multiplier = self._draw(random)
+
+    def _draw(self, random: np.random.Generator) -> tuple[int, int]:
+        """Draw a length in chunks and its multiplier."""
+        chunks, multiplier = self.stretches.draw(random)
+        return chunks - (chunks % multiplier if self.on_grid else 0), multiplier
 
     @staticmethod
     def _utterance_before(talk: Talk, start: Seconds, *, lead: Seconds) -> Seconds:

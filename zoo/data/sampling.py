@@ -22,7 +22,8 @@ class Stretches:
         chunks: Lengths in chunks. All lengths have equal shares of the audio; a repeated length has
             a larger share.
         multipliers: Latency multipliers m, drawn uniformly. A multiplier above the drawn length is
-            lowered to the length, and the length is lowered to a multiple of the multiplier.
+            lowered to the length. The last turn of a length that the multiplier does not divide has
+            fewer chunks.
     """
 
     chunks: Sequence[int] = (1,)
@@ -33,7 +34,7 @@ class Stretches:
         weights = 1 / np.array(self.chunks)  # equal shares of the audio
         chunks = int(random.choice(list(self.chunks), p=weights / weights.sum()))
         multiplier = min(int(random.choice(list(self.multipliers))), chunks)
-        return chunks - chunks % multiplier, multiplier
+        return chunks, multiplier
 
     @property
     def possible_multipliers(self) -> set[int]:

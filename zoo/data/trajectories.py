@@ -5,7 +5,7 @@ from itertools import chain
 
 from zoo.data.talks import Segment
 from zoo.errors import ZooError
-from zoo.types import Seconds
+from zoo.types import SAMPLE_RATE, Seconds
 
 
 def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
@@ -62,6 +62,9 @@ def chunked_words(
 ) -> list[list[str]]:
     """Return the target words of each chunk, in which the last aligned source word ends.
 
+    A source word that ends exactly at the end of a chunk belongs to this chunk, which has all its
+    samples.
+
     Args:
         segments: segments that overlap the chunks.
         target: code of the target language.
@@ -73,11 +76,12 @@ def chunked_words(
         One list per chunk; it is empty if no word is written after the chunk.
     """
     turns: list[list[str]] = [[] for _ in range(chunks)]
+    chunk_samples = round(chunk_seconds * SAMPLE_RATE)
     for segment in segments:
         for word, time in emission_times(segment, target):
-            chunk = int((time - start) / chunk_seconds)
-            if time >= start and chunk < chunks:
-                turns[chunk].append(word)
+            samples = round((time - start) * SAMPLE_RATE)  # of the segment until the word ends
+            if 0 < samples <= chunks * chunk_samples:
+                turns[(samples - 1) // chunk_samples].append(word)
     return turns
 
 

@@ -435,3 +435,25 @@ def test_weights_and_audio_that_give_no_finite_numbers_are_one_error(
 
     with pytest.raises(ZooError, match="The weights give no finite numbers"):
         stream(make(search=search, dtype="float32"), {"a": 1e30 * noise(2.0)})
+
+
+def test_the_padding_of_a_batch_is_not_encoded_with_an_incomplete_last_turn(
+    make: Make, noise: Noise
+) -> None:
+    """Three chunks at m = 2: the second block of the encoder has one chunk, also in a batch."""
+    backbone = make()
+    en, de = language("en"), language("de")
+
+    def batch(*sizes: list[int]) -> Batch:
+        dialogues = [
+            backbone.prompt.trajectory(
+                ["ab"] * len(turns), chunks=turns, source=en, target=de, multiplier=2
+            )
+            for turns in sizes
+        ]
+        waves = [noise(0.96 * sum(turns)).double() for turns in sizes]
+        return collate(waves, dialogues, multiplier=2, padding=END)
+
+    alone = backbone(batch([2, 1])).logits
+    together = backbone(batch([2, 1], [2, 2, 1])).logits
+    torch.testing.assert_close(together[: len(alone)], alone, rtol=0, atol=1e-9)

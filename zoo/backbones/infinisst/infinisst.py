@@ -14,6 +14,7 @@ from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
 from zoo.backbones.common.speech_llm.speech_llm import SpeechLLM
 from zoo.backbones.common.text.vocabulary import SPACES
+from zoo.backbones.common.wav2vec2.adapter import MERGED
 from zoo.backbones.common.wav2vec2.encoded import EncodedTalks, encode_talks
 from zoo.backbones.common.wav2vec2.encoder import CHUNK_SAMPLES, FRAME_SAMPLES, EncoderConfig
 from zoo.backbones.infinisst.search import TurnSearchConfig, search
@@ -113,7 +114,8 @@ class InfiniSST(SpeechLLM):
         """
         frames = batch.audio
         if frames.dim() == 2:  # (B, n) samples
-            frames = self.encode_training(batch.audio, batch.multiplier).hidden
+            lengths = MERGED * (batch.speech_positions >= 0).sum(dim=1)  # (B,) frames
+            frames = self.encode_training(batch.audio, batch.multiplier, lengths).hidden
         return self.teacher_forced(batch, frames)
 
     def encode_talks(
