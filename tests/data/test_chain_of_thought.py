@@ -1,5 +1,6 @@
 """Chains of thought are pure functions of the generator: audio, transcript and translation."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -290,14 +291,52 @@ def test_only_partial_examples_need_a_word_alignment() -> None:
         draw(talks=(talk,), mixture={"partial": 1.0})
 
 
+def test_transcripts_have_the_spelling_of_the_corpus() -> None:
+    """An aligner's words have neither case nor punctuation; sentence ends must stay visible."""
+    aligned = tuple(
+        replace(s, words=tuple(replace(w, text=w.text.strip(",.").upper()) for w in s.words))
+        for s in TALK.segments
+    )
+    talk = replace(TALK, segments=aligned)
+    for options in (PREFIXES, WHOLE, {"mixture": {"partial": 1.0}, "sentences": [0.0, 1.0]}):
+        expected, found = (draw(steps=100, talks=(each,), **options) for each in (TALK, talk))
+        assert [e.transcript for batch in found for e in batch] == [
+            e.transcript for batch in expected for e in batch
+        ]
+    assert any(e.transcript.endswith(".") for batch in found for e in batch)
+
+
+def test_non_streaming_examples_need_no_word_times() -> None:
+    """Adjacent sentences as in MuST-C, of any duration; an example has the audio of its own."""
+    ends = [0.31, 2.47, 2.9, 6.13, 9.0]
+    target = {"de": Target("Ja.")}
+    spans = list(itertools.pairwise(ends))
+    segments = tuple(
+        Segment(start, end - start, f"So {start}.", (), target) for start, end in spans
+    )
+    talk = Talk("talk", Path("talk.wav"), 9.0, "en", segments)
+    seen = set()
+    for batch in draw(steps=60, talks=(talk,), mixture={"non_streaming": 1.0}):
+        for example in batch:
+            place = next(i for i, s in enumerate(segments) if s.source == example.transcript)
+            start, end = spans[place]
+            assert example.start == pytest.approx(start)
+            assert end - 1e-6 <= example.end < end + GRID + 1e-6
+            assert example.translation == "Ja."
+            seen.add(place)
+    assert len(seen) == len(segments)
+
+
 def test_talks_without_suitable_sentences_are_refused() -> None:
     with pytest.raises(ZooError, match="no 8 consecutive sentences for streaming chains of"):
         SpeechChainsOfThought(
             [TALK], GERMAN, SpeechChainOfThoughtConfig(sentences=[0] * 7 + [1]), chunk_seconds=CHUNK
         )
     bare = replace(TALK, segments=(Segment(1.0, 3.0, "so", (), TALK.segments[0].targets),))
-    with pytest.raises(ZooError, match="'so' lacks word times; align the corpus first"):
+    with pytest.raises(ZooError, match=r"'so' lacks word times.*mixture\.streaming=0"):
         SpeechChainsOfThought([bare], GERMAN, SpeechChainOfThoughtConfig(), chunk_seconds=CHUNK)
+    with pytest.raises(ZooError, match="lacks word times or a word alignment"):
+        draw(talks=(bare,), mixture={"non_streaming": 1.0, "partial": 1.0})
     with pytest.raises(ZooError, match="No 'es' translation"):
         SpeechChainsOfThought(
             [TALK], language("es"), SpeechChainOfThoughtConfig(), chunk_seconds=CHUNK

@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from zoo import audio
 from zoo.data import mustc
+from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
 from zoo.data.talks import Segment, Target
 from zoo.errors import ZooError
+from zoo.languages import language
 
 YAML = """\
 - {duration: 1.5, offset: 0.25, rW: 4, uW: 0, speaker_id: spk.1, wav: ted_1.wav}
@@ -46,6 +49,21 @@ def test_talks_and_segments(root: Path) -> None:
     )
     assert one.segments[2].end == 5.0  # 0.1 s of overhang are cut
     assert [segment.source for segment in two.segments] == ["Other talk."]
+
+
+def test_its_segments_train_non_streaming_chains_of_thought(root: Path) -> None:
+    config = SpeechChainOfThoughtConfig(mixture={"non_streaming": 1.0})
+    sampler = config.sampler(read(root), target=language("de"), chunk_seconds=0.64)
+    random = np.random.default_rng(0)
+    examples = sampler.examples(0, sampler.plan(0, random).places, random)
+    assert {(example.transcript, example.translation) for example in examples} == {
+        ("One two.", "Eins zwei."),
+        ("Three.", "Drei."),
+        ("Last.", "Letzter."),
+        ("Other talk.", "Andere Rede."),
+    }
+    for example in examples:
+        assert len(example.samples()) == round(example.seconds * 16_000)
 
 
 def test_folder_of_the_pair_is_accepted(root: Path) -> None:

@@ -16,6 +16,7 @@ from zoo import audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
+from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
 from zoo.languages import language as language_of
@@ -36,7 +37,7 @@ class SpeechChainOfThought:
         talk: the talk.
         start: start of the part in seconds from the start of the talk.
         end: end of the part in seconds from the start of the talk.
-        transcript: source text of the part.
+        transcript: source text of the part, as the corpus spells it.
         translation: target text of the part.
         language: target language.
         kind: kind of the example; see ``SpeechChainOfThoughtConfig``.
@@ -143,13 +144,15 @@ class SpeechChainsOfThought(Sampler):
     that number of sentences, from a random sentence on, and has each run once.
 
     Args:
-        talks: talks with word times; the kind ``partial`` needs word alignments, too.
+        talks: talks; the kind ``streaming`` needs word times, the kind ``partial`` needs word
+            alignments, too.
         target: target language.
         config: options of the examples.
         chunk_seconds: duration of one chunk of the streaming system, in seconds.
 
     Raises:
-        ZooError: a talk has no word times or translation, or no sentence fits.
+        ZooError: a talk lacks a translation, or needed word times or alignments; or no sentence
+            fits.
     """
 
     def __init__(
@@ -179,11 +182,15 @@ class SpeechChainsOfThought(Sampler):
                     self._windows[kind, count] = self._find_windows(kind, count)
 
     def _check_segment(self, segment: Segment) -> None:
-        """Raise ZooError if a segment lacks a translation, word times or a needed alignment."""
+        """Raise ZooError if a segment lacks a translation, or needed word times or alignments."""
         if "partial" in self._kinds or self.target.code not in segment.targets:
             emission_times(segment, self.target.code)  # raises ZooError with the reason
-        elif not segment.words:
-            raise ZooError(f"Segment {segment.source!r} lacks word times; align the corpus first.")
+        elif "streaming" in self._kinds and not segment.words:
+            raise ZooError(
+                f"Segment {segment.source!r} lacks word times, which streaming chains of thought "
+                "need; align the corpus first, or train on non-streaming ones alone "
+                "(mixture.streaming=0)."
+            )
 
     @property
     def kinds(self) -> Sequence[float]:
@@ -259,10 +266,9 @@ class SpeechChainsOfThought(Sampler):
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
         """Return transcript and translation of whole segments."""
-        transcript = language_of(talk.source_language).join(
-            word.text for segment in segments for word in segment.words
-        )
-        return transcript, self.target.separator.join(
+        return language_of(talk.source_language).separator.join(
+            segment.source for segment in segments
+        ), self.target.separator.join(
             segment.targets[self.target.code].text for segment in segments
         )
 
@@ -270,10 +276,13 @@ class SpeechChainsOfThought(Sampler):
         self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind
     ) -> tuple[str, str]:
         """Return the transcript up to ``end``, and the translation of an example of this kind."""
+        source = language_of(talk.source_language)
         words: list[str] = []
         translations: list[str] = []
         for segment in segments:
-            complete = [word for word in segment.words if word.end <= end + CLOSE]
+            complete = [
+                word for word in transcript_words(segment, source) if word.end <= end + CLOSE
+            ]
             if not complete:
                 break
             words += [word.text for word in complete]
@@ -286,8 +295,7 @@ class SpeechChainsOfThought(Sampler):
                 translations.append(
                     self.target.join(word for word, time in timed if time <= end + CLOSE)
                 )
-        transcript = language_of(talk.source_language).join(words)
-        return transcript, self.target.separator.join(text for text in translations if text)
+        return source.join(words), self.target.separator.join(text for text in translations if text)
 
     def _find_windows(self, kind: Kind, count: int) -> "_Windows":
         """Return the possible starts and ends of examples of ``count`` sentences.
@@ -335,22 +343,42 @@ class SpeechChainsOfThought(Sampler):
         """
         segments, config = talk.segments, self.config
         begin, end = segments[first], segments[last]
-        word = begin.words[0]
         previous_end = segments[first - 1].end if first else 0.0
-        latest_start = word.start + config.missing * (word.end - word.start)
+        latest_start = begin.offset
+        if begin.words:
+            word = begin.words[0]
+            latest_start = word.start + config.missing * (word.end - word.start)
         earliest_start = min(max(previous_end, begin.offset - config.silence), latest_start)
 
         following = segments[last + 1] if last + 1 < len(segments) else None
         if whole:
-            # the end precedes the end of the next sentence's first word, which is not transcribed
-            limit = following.words[0].end - 2 * CLOSE if following else talk.duration
             earliest_end = end.end + config.settled
+            limit = _latest_end(talk, following, earliest_end)
             latest_end = min(earliest_end + max(config.silence, GRID), limit)
         else:
             earliest_end = segments[last - 1].end if last > first else earliest_start + GRID
             limit = following.offset + config.reach if following else talk.duration
             latest_end = min(limit, end.end + config.silence + config.reach, talk.duration)
         return earliest_start, latest_start, earliest_end, max(latest_end, earliest_end)
+
+
+def _latest_end(talk: Talk, following: Segment | None, earliest: Seconds) -> Seconds:
+    """Return the latest end of an example of whole sentences.
+
+    The first word of the next sentence is not transcribed, so the example ends before the word
+    does. Without word times, or after the last sentence, the latest end is at least one ``GRID``
+    after the earliest one, so that some multiple of it fits.
+
+    Args:
+        talk: Talk of the example.
+        following: Next sentence of the talk.
+        earliest: Earliest end of the example.
+    """
+    if following is None:
+        return max(talk.duration, earliest + GRID)
+    if following.words:
+        return following.words[0].end - 2 * CLOSE
+    return max(following.offset, earliest + GRID)
 
 
 @dataclass(frozen=True, slots=True)
