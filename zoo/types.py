@@ -63,6 +63,23 @@ class SpeechChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamOutline:
+    """What is known of a stream before it starts; all lengths are in samples.
+
+    Attributes:
+        duration: Length of the source.
+        chunk: Length of a chunk.
+        frame: Length of a source frame of the backbone.
+        segments: (begin, end) of the reference segments.
+    """
+
+    duration: Samples
+    chunk: Samples
+    frame: Samples
+    segments: tuple[tuple[Samples, Samples], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A policy's request to a backbone.
 

@@ -16,7 +16,7 @@ from zoo.backbones.whisper import SPAN, Whisper
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.streaming.session import Session
-from zoo.types import Capability, Request, Task
+from zoo.types import Capability, Cut, Request, Task
 
 Folders = Callable[..., Path]
 PLAIN = frozenset[Capability]()
@@ -182,3 +182,84 @@ def test_without_padding_the_encoder_uses_the_audio_alone(folders: Folders) -> N
     torch.testing.assert_close(
         memories[-1], padded.encode_audio([whole], [whole.audio])[0], rtol=0, atol=1e-10
     )
+
+
+def rewrite(folder: Path, copy: Path, **fields: Any) -> Path:
+    """A copy of a model whose generation_config.json has other fields; None removes a field."""
+    shutil.copytree(folder, copy)
+    path = copy / "generation_config.json"
+    settings = json.loads(path.read_text()) | fields
+    path.write_text(
+        json.dumps({key: value for key, value in settings.items() if value is not None})
+    )
+    return copy
+
+
+def test_control_tokens_are_suppressed_whatever_the_generation_config_lists(
+    folders: Folders, tmp_path: Path
+) -> None:
+    backbone = load(rewrite(folders("whisper"), tmp_path / "bare", suppress_tokens=None))
+    names = ["<|startoftranscript|>", "<|de|>", "<|transcribe|>", "<|nospeech|>", "<|startofprev|>"]
+    assert {*backbone.tokenizer.convert_tokens_to_ids(names)} <= {*backbone.never}
+    assert backbone.end not in backbone.never
+
+
+def test_nothing_is_generated_where_the_model_detects_no_speech(folders: Folders) -> None:
+    """The alignment of the kept text remains."""
+    backbone = load(folders("whisper"))
+    session = opened(backbone, "de", "en", 16_000)
+    session.prefix_ids = torch.tensor([5, 6])
+    needs = frozenset({Capability.ALIGNMENT})
+    [spoken] = backbone.decode([session], [Request()], needs)
+    assert spoken.num_new_tokens > 0
+    with torch.no_grad():
+        backbone.decoder.head.weight[backbone.no_speech_id] = 0
+    bias = torch.zeros(backbone.decoder.head.out_features, dtype=torch.float64)
+    bias[backbone.no_speech_id] = 50  # certain, after every token
+    backbone.decoder.head.bias = torch.nn.Parameter(bias)
+    [silent] = backbone.decode([session], [Request()], needs)
+    assert (silent.num_new_tokens, silent.prefix_length, silent.finished) == (0, 2, True)
+    torch.testing.assert_close(silent.require_alignment()[0], spoken.require_alignment()[0])
+    backbone.no_speech = 1.0
+    [spoken] = backbone.decode([session], [Request()], needs)
+    assert spoken.num_new_tokens > 0
+
+
+def test_dropped_text_becomes_a_prompt(folders: Folders) -> None:
+    backbone = load(folders("whisper"), prompt_tokens=3)
+    [start] = backbone.tokenizer.convert_tokens_to_ids(["<|startofprev|>"])
+    session = opened(backbone, "de", "en", 16_000)
+    session.prefix_ids = torch.tensor([5, 6, 7, 8, 9])
+    assert backbone.context(session, Task.TRANSLATION) == []
+    for cut in (Cut(tokens=1), Cut(frames=5), Cut(tokens=3)):
+        backbone.forget(session, cut)
+        session.forget(cut)
+    assert backbone.context(session, Task.TRANSLATION) == [start, 6, 7, 8]
+    assert backbone.context(session, Task.TRANSCRIPTION) == []
+
+    [prompted] = backbone.decode([session], [Request()], frozenset({Capability.ALIGNMENT}))
+    assert prompted.prefix_length == 1
+    assert len(prompted.require_alignment()) == 1 + prompted.num_new_tokens
+    network = WhisperForConditionalGeneration.from_pretrained(
+        folders("whisper"), dtype=torch.float64
+    )
+    ids = [start, 6, 7, 8, *backbone.opening(session, Task.TRANSLATION), 9]
+    features = backbone._features(session, session.visible_audio()).T[None]
+    with torch.no_grad():
+        scores = network(features, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
+    scores[backbone.never] = -torch.inf
+    assert int(scores.argmax()) == prompted.token_ids[0]
+
+    without = load(folders("whisper"))
+    other = opened(without, "de", "en", 16_000)
+    other.prefix_ids = torch.tensor([5, 6])
+    without.forget(other, Cut(tokens=2))
+    assert without.context(other, Task.TRANSLATION) == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"prompt_tokens": 224}, {"prompt_tokens": -1}, {"no_speech": 1.1}]
+)
+def test_numbers_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ZooError, match="Whisper needs"):
+        Whisper(name="folder", **options)

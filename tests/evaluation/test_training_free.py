@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.conftest import Evaluate
+from tests.fixtures.streams import white_noise
 from tests.fixtures.tiny_models import Overrides, tiny_models
+from zoo import audio
+from zoo.types import SAMPLE_RATE
 
 SHORT = ("logger=csv", "threads=1", "backbone.max_tokens=8")
 # Every backbone once, every system at least once: the system, its knob and a value of the knob.
@@ -98,3 +101,48 @@ def test_incompatible_options_are_refused_at_construction(
     assert MISFITS[given] in refused.err
     assert len(refused.err.strip().splitlines()) == 1
     assert list(here.iterdir()) == []
+
+
+@pytest.fixture
+def long_talk(tmp_path: Path) -> list[str]:
+    """Overrides of a corpus with one German talk of 33 s, one segment."""
+    split = tmp_path / "long" / "de-en" / "data" / "tst-COMMON"
+    (split / "txt").mkdir(parents=True)
+    (split / "wav").mkdir()
+    audio.write(split / "wav" / "ted_1.wav", white_noise(33 * SAMPLE_RATE, scale=0.1))
+    item = "- {duration: 33.0, offset: 0.0, speaker_id: s, wav: ted_1.wav}"
+    for suffix, line in (("yaml", item), ("de", "Eins zwei."), ("en", "One two.")):
+        (split / "txt" / f"tst-COMMON.{suffix}").write_text(line + "\n")
+    languages = ["source_language=de", "target_language=en"]
+    data = ["data=mustc", f"data.root={tmp_path / 'long'}", "evaluation.split=tst-COMMON"]
+    return [*data, *languages]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ("system=alignatt", "may keep 33 s of talk 'ted_1'"),
+        ("system=streamatt system.chunk_seconds=1.28", "may keep 30.08 s of talk 'ted_1'"),
+    ],
+)
+def test_whisper_is_refused_more_than_30_seconds_before_its_weights_are_read(
+    options: str, kept: str, evaluate: Evaluate, long_talk: list[str], tmp_path: Path, here: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    weights = ["backbone=whisper", f"backbone.name={tmp_path / 'empty'}"]
+    refused = evaluate(*options.split(), *weights, *long_talk, "logger=csv", tiny=False)
+    assert (refused.code, refused.out) == (2, "")
+    assert "Whisper encodes at most 30 s at once" in refused.err
+    assert kept in refused.err
+
+
+def test_an_offline_row_that_cannot_be_decoded_is_skipped_with_a_note(
+    evaluate: Evaluate, long_talk: list[str], tiny: dict[str, Overrides], here: Path
+) -> None:
+    chosen = ["system=streamatt", "system.chunk_seconds=1.2", "evaluation.knob_values=[25]"]
+    done = evaluate(*chosen, *tiny["whisper"], *long_talk, *SHORT, tiny=False)
+    assert done.code == 0, done.err
+    assert "The row streamatt+backbone=whisper offline is skipped: Whisper encodes" in done.out
+    (run,) = (here / "outputs" / "evaluate").iterdir()
+    [row] = json.loads((run / "results.json").read_text())
+    assert row["kind"] == "system"

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tests.contract.scripted import FRAME, Scripted, speak, text_of
 from zoo.backbones.base import Backbone
+from zoo.backbones.whisper import Whisper
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
@@ -310,6 +311,18 @@ def test_the_knob_reaches_into_the_parts() -> None:
         build().turn_knob(1)
     with pytest.raises(ZooError, match=r"policy\.farmes"):
         build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.farmes", (2.0,))).turn_knob(2)
+
+
+def test_a_knob_without_values_has_those_of_the_backbone() -> None:
+    """A frame has 20 ms in Whisper and 80 ms in the small models."""
+    whisper = build(
+        policy=AlignAtt(frames=2), backbone=Whisper(name=""), knob=Knob("f", "policy.frames")
+    )
+    small = build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.frames"))
+    chosen = build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.frames", (3,)))
+    for system, values in ((whisper, (12, 25, 50, 75)), (small, (2, 4, 8, 12)), (chosen, (3,))):
+        assert system.knob is not None
+        assert tuple(system.knob.values) == values
 
 
 def test_chunks_grow_with_the_multiplier() -> None:

@@ -79,6 +79,10 @@ class Backbone(nn.Module, ABC):
         exposes: Capabilities besides translation. Available before ``load``.
         frame_samples: Source samples per encoder frame. Alignments and cuts count in frames.
             Available before ``load``.
+        longest_input: Longest audio that the encoder accepts at once. None: any length. Available
+            before ``load``.
+        knob_values: Values of a latency sweep by the attribute of the system that the sweep sets:
+            AlignAtt's f in frames of the backbone.
         weights_key: Name of the constructor argument that takes the trained weights.
         training_arguments: Names of the constructor arguments that an evaluation ignores.
         uneven_parts: Names of ``parts`` whose layers run several times for one training batch, as
@@ -87,10 +91,12 @@ class Backbone(nn.Module, ABC):
     """
 
     exposes: ClassVar[frozenset[Capability]]
+    knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (2, 4, 8, 12)}
     weights_key: ClassVar[str] = "name"
     training_arguments: ClassVar[frozenset[str]] = frozenset()
     uneven_parts: ClassVar[frozenset[str]] = frozenset()
     frame_samples: Samples
+    longest_input: Samples | None = None
 
     def load(self) -> None:
         """Create modules and read weights. Called once, by the system's ``configure_model``."""

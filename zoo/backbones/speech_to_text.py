@@ -3,7 +3,8 @@
 The weights are read from the Hugging Face hub or from a folder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from torch import Tensor
 from transformers import (
@@ -44,6 +45,7 @@ class SpeechToText(EncoderDecoder):
     """
 
     frame_samples = SUBSAMPLING * HOP  # 40 ms
+    knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (2, 4, 6, 8, 10, 12, 14)}
 
     def __init__(
         self,

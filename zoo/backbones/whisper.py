@@ -3,20 +3,28 @@
 The weights are read from the Hugging Face hub or from a folder.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
+from transformers import (
+    PreTrainedTokenizerBase,
+    WhisperFeatureExtractor,
+    WhisperForConditionalGeneration,
+    WhisperTokenizer,
+)
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, CentredSpectrogram, limited
+from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.encoder_memory import StreamState
+from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     check_tokenizer,
@@ -26,16 +34,27 @@ from zoo.backbones.common.pretrained.loading import (
     run_layers,
 )
 from zoo.backbones.common.search import SearchConfig
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_numbers
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Samples, Task
+from zoo.types import SAMPLE_RATE, Capability, Cut, Samples, Task
 
 SPAN_SECONDS = 30  # longest input of the encoder; in training, every input had this length
 SPAN: Samples = SPAN_SECONDS * SAMPLE_RATE
 FEATURES_PER_FRAME = 2  # spectrogram frames per encoder frame: the second convolution has stride 2
 
 # The defaults of SimulStreaming
-ALIGNMENT = AlignmentConfig(normalisation="z_score_all", median_filter=7, average="last")
+ALIGNMENT = AlignmentConfig(normalisation="z_score_past", median_filter=7, average="last")
+
+
+@dataclass(slots=True)
+class WhisperState(StreamState):
+    """State of one stream between requests.
+
+    Attributes:
+        dropped_ids: Newest ids of the emitted text that a history has dropped, for the prompt.
+    """
+
+    dropped_ids: list[int] = field(default_factory=list)
 
 
 class Whisper(EncoderDecoder):
@@ -45,8 +64,8 @@ class Whisper(EncoderDecoder):
     must be English.
 
     The default search is greedy, as in SimulStreaming. The default alignment is SimulStreaming's,
-    too: each head's cross-attention is z-scored over the tokens and median-filtered over 7 encoder
-    frames; then the heads are averaged.
+    too: each head's cross-attention is z-scored over the tokens so far and median-filtered over 7
+    encoder frames; then the heads are averaged.
 
     Attributes:
         start: Id of the token that begins every decoder input.
@@ -55,11 +74,15 @@ class Whisper(EncoderDecoder):
         tasks: Ids of the task tokens, by task (``transcribe``, ``translate``).
         without_timestamps: Id of the token that switches timestamps off; None if the model has no
             such token.
+        no_speech_id: Id of the token that stands for audio without speech; None without one.
+        prompt_start: Id of the token before a prompt of earlier text; None without one.
         multilingual: Whether the model supports languages other than English.
     """
 
     exposes: ClassVar[frozenset[Capability]] = EncoderDecoder.exposes | {Capability.TRANSCRIPT}
     frame_samples = FEATURES_PER_FRAME * HOP  # 20 ms
+    longest_input = SPAN
+    knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (12, 25, 50, 75)}
 
     def __init__(
         self,
@@ -69,6 +92,8 @@ class Whisper(EncoderDecoder):
         alignment: AlignmentConfig = ALIGNMENT,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
         max_tokens: int = 200,
+        prompt_tokens: int = 0,
+        no_speech: float = 0.6,
         dtype: str = "float32",
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
@@ -84,11 +109,26 @@ class Whisper(EncoderDecoder):
                 decoder's layers, as in OpenAI's code.
             search: Settings of greedy or beam search.
             max_tokens: Largest number of new token ids per answer, the end included.
+            prompt_tokens: Largest number of the newest dropped target tokens that precede the
+                opening as a prompt, after ``<|startofprev|>`` (the condition on previous text of
+                the paper's section 4.5; SimulStreaming's context). 0: no prompt. Half of the
+                decoder's 448 positions less one, 223, is OpenAI's limit.
+            no_speech: Nothing is generated if the probability of ``<|nospeech|>`` after the start
+                token is above this threshold (0.6 in the paper's section 4.5, which also requires a
+                low probability of the text; SimulStreaming has the probability alone, off by
+                default). 1: never.
             dtype: Data type of weights and activations, such as float32 or bfloat16.
+
+        Raises:
+            ZooError: If a number is out of range or ``dtype`` is unknown.
         """
         super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        check_numbers("Whisper", least=0, most=223, prompt_tokens=prompt_tokens)
+        check_numbers("Whisper", least=0, most=1, no_speech=no_speech)
         self.name = name
         self.pad_to_30_seconds = pad_to_30_seconds
+        self.prompt_tokens = prompt_tokens
+        self.no_speech = no_speech
 
     def build(self) -> None:
         """Read network, tokenizer and feature extractor.
@@ -137,8 +177,18 @@ class Whisper(EncoderDecoder):
                 "(lang_to_id, task_to_id); take it from the Whisper on the hub that this one "
                 "comes from."
             )
-        self.never = list(fields.get("suppress_tokens") or [])
+        controls = control_tokens(self.tokenizer)
+        suppressed = {*(fields.get("suppress_tokens") or []), *controls.values()}
+        self.never = sorted(suppressed - {self.end})
         self.never_first = list(fields.get("begin_suppress_tokens") or [])
+
+        self.no_speech_id = controls.get("<|nospeech|>", controls.get("<|nocaptions|>"))
+        self.prompt_start = controls.get("<|startofprev|>")
+        if self.prompt_tokens and self.prompt_start is None:
+            raise ZooError(
+                f"The tokenizer of {self.name} has no <|startofprev|>, which a prompt of earlier "
+                "text needs; set backbone.prompt_tokens=0."
+            )
 
         if self.alignment.heads is None:
             upper_layers = range(self.decoder.depth // 2, self.decoder.depth)
@@ -147,6 +197,39 @@ class Whisper(EncoderDecoder):
             ]
             heads = fields.get("alignment_heads") or upper_heads
             self.alignment = replace(self.alignment, heads=heads)
+
+    def open(self, session: Session) -> WhisperState:
+        """Create the empty state of a new stream; see ``EncoderDecoder.open``."""
+        return WhisperState(features=super().open(session).features)
+
+    def forget(self, session: Session, cut: Cut) -> None:
+        """Keep dropped text for the prompt, and drop the encoder output of dropped audio."""
+        super().forget(session, cut)
+        if self.prompt_tokens and cut.tokens:
+            state: WhisperState = session.backbone_state
+            dropped = session.prefix_ids[: cut.tokens].tolist()
+            state.dropped_ids = [*state.dropped_ids, *dropped][-self.prompt_tokens :]
+
+    def context(self, session: Session, task: Task) -> list[int]:
+        """Return the prompt of earlier text; none before text is dropped and for transcripts."""
+        dropped: list[int] = session.backbone_state.dropped_ids
+        if not dropped or self.prompt_start is None or task is Task.TRANSCRIPTION:
+            return []
+        return [self.prompt_start, *dropped]
+
+    def silent(
+        self, branches: EncoderDecoderBranches, texts: Sequence[PartialText]
+    ) -> frozenset[int]:
+        """Return the streams whose probability of no speech is above ``no_speech``."""
+        token = self.no_speech_id
+        if token is None or self.no_speech >= 1:
+            return frozenset()
+        return frozenset(
+            stream
+            for stream, text in enumerate(texts)
+            if branches.probabilities(stream, text.opening.index(self.start))[token]
+            > self.no_speech
+        )
 
     def opening(self, session: Session, task: Task) -> list[int]:
         """Return the control ids before the text: start, source language, task, no timestamps.
@@ -254,3 +337,15 @@ class Whisper(EncoderDecoder):
         hidden = channels[0].T  # (frames, width)
         positions: Tensor = self.encoder.embed_positions.weight[: len(hidden)]
         return hidden + positions
+
+
+def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    """Return the ids of all control tokens, which are no text: ``<|...|>``, timestamps included.
+
+    Older generation configs suppress some of them only, or none.
+    """
+    return {
+        token: number
+        for token, number in tokenizer.get_vocab().items()
+        if token.startswith("<|") and token.endswith("|>")
+    }

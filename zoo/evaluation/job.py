@@ -115,7 +115,7 @@ def evaluate(cfg: Config) -> float | None:
         log_rows(rows, evaluator, tracker, run.folder, facts, compared=len(choices) > 1)
         if not run.main:
             return None
-        notes = models.notes if models else []
+        notes = [*(models.notes if models else []), *evaluator.notes]
         if notes:
             facts |= {"not scored": " ".join(notes)}
         publish(evaluator, tracker, run.folder, facts)
@@ -321,6 +321,8 @@ def prepare(
                 recording, talks_to_stream(talks, settings), all_streams=settings.talks is None
             )
 
+    check_lengths(systems, talks_to_stream(talks, settings), settings)
+
     # the last system stays loaded, and the first is evaluated first
     for system in reversed(systems):
         loaded_system = loaded.load(choices[system])
@@ -329,6 +331,19 @@ def prepare(
                 loaded_system.turn_knob(value)
             loaded_system.open("")  # raises ZooError if no stream can start at this value
     return talks
+
+
+def check_lengths(
+    systems: "Sequence[StreamingSystem]", talks: Sequence[Talk], settings: Settings
+) -> None:
+    """Raise ZooError if a backbone would receive more audio at once than it accepts."""
+    for system in systems:
+        for value in knob_values(system, settings):
+            if value is not None:
+                system.turn_knob(value)  # of the system without weights, which never streams
+            problem = system.audio_problem(talks)
+            if problem:
+                raise ZooError(problem)
 
 
 def declare_model(tracker: Tracker, backbone: Mapping[str, Any]) -> None:

@@ -47,6 +47,7 @@ class Evaluator:
         rows: rows of all systems.
         streams: streams of every row, for the report.
         models: models that score target speech, or None.
+        notes: a sentence for each row that is skipped.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Evaluator:
         self.rows: list[Row] = []
         self.streams: list[ReportStream] = []
         self.models = models
+        self.notes: list[str] = []
         self._scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
         self._resume = resume
@@ -137,6 +139,10 @@ class Evaluator:
 
         if upper_bound and self.settings.upper_bound:
             segments = sentences(self.talks) if self.settings.view == "talks" else self.talks
+            problem = system.audio_problem(segments, whole=True)
+            if problem:
+                self.notes.append(f"The row {system.name} offline is skipped: {problem}")
+                return
             yield self._row(f"{system.name} offline", None, *languages, "ceiling"), segments
 
     def _scored(

@@ -11,7 +11,16 @@ from typing import ClassVar, Literal, get_args
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Seconds
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Frames,
+    Hypothesis,
+    Samples,
+    Seconds,
+    StreamOutline,
+)
 
 CutMoment = Literal["with_text", "always"]
 AlignedRows = Literal["kept", "hypothesis"]
@@ -72,8 +81,16 @@ class AttendedHistory(History, ABC):
     def trim(self, session: Session, hypothesis: Hypothesis | None) -> Cut:
         """Select text and audio, then apply the cap on audio; see ``History``."""
         cut = Cut() if hypothesis is None else self._select(session, hypothesis)
-        max_frames = round(self.max_seconds * SAMPLE_RATE) // session.frame_samples
+        max_frames = self._max_frames(session.frame_samples)
         return Cut(tokens=cut.tokens, frames=max(cut.frames, session.kept_frames - max_frames))
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the cap on audio plus one chunk; see ``History``."""
+        return self._max_frames(outline.frame) * outline.frame + outline.chunk
+
+    def _max_frames(self, frame_samples: Samples) -> Frames:
+        """Return the number of frames within ``max_seconds``."""
+        return round(self.max_seconds * SAMPLE_RATE) // frame_samples
 
     def _select(self, session: Session, hypothesis: Hypothesis) -> Cut:
         """Apply the selection of text, the selection of audio and the minimum of audio."""

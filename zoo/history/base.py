@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis
+from zoo.types import Capability, Cut, Frames, Hypothesis, Samples, StreamOutline
 
 
 class History:
@@ -52,3 +52,10 @@ class History:
                 that alignment and session differ.
         """
         return Cut()
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the length of the longest audio that the policy may receive at once.
+
+        An evaluation refuses a stream of which the backbone would receive too much.
+        """
+        return outline.duration

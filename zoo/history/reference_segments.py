@@ -8,7 +8,7 @@ from typing import ClassVar
 from zoo.errors import ZooError
 from zoo.history.base import History
 from zoo.streaming.session import Session
-from zoo.types import Capability, Cut, Frames, Hypothesis, Samples
+from zoo.types import Capability, Cut, Frames, Hypothesis, Samples, StreamOutline
 
 
 class ReferenceSegments(History):
@@ -43,6 +43,13 @@ class ReferenceSegments(History):
         begin, _ = _current_segment(session)
         gap = min(begin, session.received_samples) - session.audio_start
         return Cut(frames=max(gap, 0) // session.frame_samples)
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the longest reference segment, with both ends rounded to frames."""
+        lengths = [
+            -(-end // outline.frame) - begin // outline.frame for begin, end in outline.segments
+        ]
+        return max(lengths, default=0) * outline.frame
 
 
 def _current_segment(session: Session) -> tuple[Samples, Samples]:

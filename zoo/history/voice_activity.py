@@ -14,7 +14,16 @@ from torch import Tensor
 from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
 from zoo.streaming.session import Session
-from zoo.types import SAMPLE_RATE, Capability, Cut, Frames, Hypothesis, Samples, Seconds
+from zoo.types import (
+    SAMPLE_RATE,
+    Capability,
+    Cut,
+    Frames,
+    Hypothesis,
+    Samples,
+    Seconds,
+    StreamOutline,
+)
 
 WINDOW: Samples = 512  # input size of Silero VAD at 16 kHz
 
@@ -134,6 +143,10 @@ class VoiceActivity(History):
         # An incomplete last window has not been scored yet and may be voiced.
         silent = session.audio.numel() - self.pad_samples - WINDOW
         return Cut(frames=max(silent, 0) // session.frame_samples)
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the longest segment, whose end is rounded up to a frame; see ``History``."""
+        return -(-self.max_samples // outline.frame) * outline.frame
 
     def _score(self, session: Session, state: DetectorState) -> None:
         """Score the new complete windows and drop those whose audio has been dropped."""

@@ -21,8 +21,9 @@ class AlignAtt(AttentionGuided):
     Args:
         frames: Number of last source frames that stop writing (f in the paper), in frames of the
             backbone. A larger value waits longer.
-        rewind: Write nothing if a token attends more than this many frames before the previous
-            token (SimulStreaming: 200 frames of 20 ms). None: alignments may go back.
+        rewind: Write nothing if a token before the first one that stops writing attends more than
+            this many frames before the previous token (SimulStreaming: 200 frames of 20 ms; later
+            tokens are not generated there). None: alignments may go back.
         last_word: See :class:`AttentionGuided`.
         flush: See :class:`AttentionGuided`.
 
@@ -39,10 +40,13 @@ class AlignAtt(AttentionGuided):
         check_numbers("AlignAtt", least=1, frames=self.frames, rewind=self.rewind)
 
     def unstable(self, hypothesis: Hypothesis) -> Tensor:
-        """Mark tokens aligned to the last frames, or all tokens if the alignment jumps back."""
+        """Mark tokens aligned to the last frames, or all tokens if one before jumps back."""
         attended = hypothesis.attended_frames
         unstable = attended[hypothesis.prefix_length :] >= hypothesis.num_frames - self.frames
         if self.rewind is not None:
-            steps = attended[max(hypothesis.prefix_length - 1, 0) :].diff()
+            late = unstable.nonzero()
+            stable = int(late[0]) if late.numel() else len(unstable)
+            begin = max(hypothesis.prefix_length - 1, 0)
+            steps = attended[begin : hypothesis.prefix_length + stable].diff()
             unstable |= torch.any(steps < -self.rewind)
         return unstable

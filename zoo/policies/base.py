@@ -5,7 +5,7 @@ from collections.abc import Generator
 from typing import Any, ClassVar
 
 from zoo.streaming.session import Session
-from zoo.types import Capability, Decision, Hypothesis, Request
+from zoo.types import Capability, Decision, Hypothesis, Request, Samples, StreamOutline
 
 DecisionGenerator = Generator[Request, Hypothesis, Decision]
 
@@ -44,3 +44,7 @@ class Policy(ABC):
             A generator of requests that returns the decision. ``Decision.write`` counts new tokens
             of the last translation received.
         """
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the length of the longest audio of a request if the history drops nothing."""
+        return outline.duration

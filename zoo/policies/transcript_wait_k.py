@@ -17,6 +17,7 @@ from zoo.policies.base import DecisionGenerator, Policy
 from zoo.policies.truncation import SentenceDetector, paper_truncation, released_truncation
 from zoo.streaming.session import Session
 from zoo.types import (
+    SAMPLE_RATE,
     Capability,
     Cut,
     Decision,
@@ -25,6 +26,7 @@ from zoo.types import (
     Request,
     Samples,
     Seconds,
+    StreamOutline,
     Task,
 )
 
@@ -119,6 +121,12 @@ class TranscriptWaitK(Policy):
     def open(self) -> Segment:
         """Return an empty segment."""
         return Segment()
+
+    def longest_audio(self, outline: StreamOutline) -> Samples:
+        """Return the longest segment, which is truncated after the chunk that exceeds the limit."""
+        if not self.truncate:
+            return outline.duration
+        return round(self.max_seconds * SAMPLE_RATE) + outline.chunk
 
     def decide(self, session: Session, state: Segment) -> DecisionGenerator:
         """Transcribe, then truncate or translate.

@@ -1,7 +1,7 @@
 """The streaming system: a backbone, a policy, a history and optionally a synthesizer."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lightning
@@ -10,6 +10,7 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
+from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
 from zoo.languages import language
@@ -35,6 +36,7 @@ from zoo.types import (
     Samples,
     Seconds,
     SpeechChunk,
+    StreamOutline,
     Task,
 )
 
@@ -46,13 +48,14 @@ class Knob:
     Attributes:
         name: Name in results.
         attribute: Dotted path of the attribute of the system that the knob sets.
-        values: Values of a latency sweep.
+        values: Values of a latency sweep. Empty: those that the backbone lists for the attribute,
+            because a number of frames has another duration in each backbone.
         least: Smallest valid value.
     """
 
     name: str
     attribute: str
-    values: Sequence[float]
+    values: Sequence[float] = ()
     least: float = 1
 
     def check(self, value: float) -> None:
@@ -127,6 +130,8 @@ class StreamingSystem(lightning.LightningModule):
         self.synthesizer = synthesizer
         self.chunk_seconds = chunk_seconds
         self.latency_multiplier = latency_multiplier
+        if knob and not knob.values:
+            knob = replace(knob, values=backbone.knob_values.get(knob.attribute, ()))
         self.knob = knob
         self._loaded = False
         self._shared = False  # whether another system has loaded the backbone
@@ -211,15 +216,46 @@ class StreamingSystem(lightning.LightningModule):
                 decode=self.backbone.text, separator=self.target_language.separator
             ),
             latency_multiplier=self.latency_multiplier,
-            segments=tuple(
-                (round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments
-            ),
+            segments=in_samples(segments),
         )
 
         session.policy_state, session.history_state = self.policy.open(), self.history.open()
         session.backbone_state = self.backbone.open(session)
         session.synthesizer_state = self.synthesizer.open(session) if self.synthesizer else None
         return session
+
+    def audio_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
+        """Check before streaming whether the backbone accepts all audio that it may receive.
+
+        Args:
+            talks: Talks to stream.
+            whole: Whether each talk is one chunk, for offline decoding.
+
+        Returns:
+            A sentence about the first talk with too much audio; None if there is none.
+        """
+        limit = self.backbone.longest_input
+        if limit is None:
+            return None
+        for talk in talks:
+            duration = round(talk.duration * SAMPLE_RATE)
+            outline = StreamOutline(
+                duration=duration,
+                chunk=duration if whole else self.chunk_samples,
+                frame=self.backbone.frame_samples,
+                segments=in_samples((segment.offset, segment.end) for segment in talk.segments),
+            )
+            longest = min(
+                duration, self.history.longest_audio(outline), self.policy.longest_audio(outline)
+            )
+            if longest > limit:
+                return (
+                    f"{type(self.backbone).__name__} encodes at most {limit / SAMPLE_RATE:g} s at "
+                    f"once, but system {self.name!r} may keep {longest / SAMPLE_RATE:g} s of talk "
+                    f"{talk.name!r}; choose shorter segments, a history whose max_seconds leaves "
+                    "room for one chunk, or a shorter chunk."
+                )
+        return None
 
     def stream(
         self, queue: TalkQueue, on_chunk: Callable[[Seconds], None] | None = None
@@ -462,6 +498,13 @@ class StreamingSystem(lightning.LightningModule):
         if cut:
             self.backbone.forget(session, cut)
             session.forget(cut)
+
+
+def in_samples(
+    segments: Iterable[tuple[Seconds, Seconds]],
+) -> tuple[tuple[Samples, Samples], ...]:
+    """Convert (begin, end) of segments from seconds to samples."""
+    return tuple((round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments)
 
 
 def _concatenate(actions: list[Action]) -> Action:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from zoo.backbones.common.alignment import AlignmentConfig, median_filter, z_score
+from zoo.backbones.common.alignment import AlignmentConfig, median_filter, z_score, z_score_past
 from zoo.errors import ZooError
 
 OPENING, PREFIX, NEW = 2, 2, 3
@@ -43,7 +43,7 @@ def test_whose_attention_is_a_tokens(query: Any, whole: list[int], cut: list[int
 
 
 @pytest.mark.parametrize("query", ["predicting", "own", "mixed"])
-@pytest.mark.parametrize("normalisation", ["none", "z_score", "z_score_all"])
+@pytest.mark.parametrize("normalisation", ["none", "z_score", "z_score_past"])
 @pytest.mark.parametrize("width", [0, 3])
 def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
     config = AlignmentConfig(query=query, normalisation=normalisation, median_filter=width)
@@ -57,7 +57,7 @@ def test_one_row_and_no_row(query: Any, normalisation: Any, width: int) -> None:
         assert (
             one.tolist() == [[place, place + 1, place + 2, place + 3]]
             or width
-            or normalisation == "z_score_all"
+            or normalisation == "z_score_past"
         )
     only_prefix = config.align(rows(3), opening=2, prefix=1, new=0)
     assert (only_prefix.shape, bool(only_prefix.isnan().any())) == ((1, FRAMES), False)
@@ -85,16 +85,25 @@ def test_z_scores_are_over_tokens_and_never_nan() -> None:
     assert z_score(looked[:0]).shape == (0, 1, 3)
 
 
-def test_z_scores_over_the_opening_too() -> None:
-    looked = torch.tensor([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0], [9.0, 9.0]])[:, None]
-    kept = {"opening": 2, "prefix": 1, "new": 1}
-    everything = z_score(looked)[:, 0]
-    assert AlignmentConfig(normalisation="z_score_all").align(looked, **kept).equal(everything[1:3])
-    assert (
-        AlignmentConfig(normalisation="z_score")
-        .align(looked, **kept)
-        .equal(z_score(looked[1:3])[:, 0])
-    )
+def test_z_scores_over_the_tokens_so_far_and_the_opening() -> None:
+    """Each row has the statistics of the decoder positions that existed when it was computed."""
+    looked = torch.tensor([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0], [9.0, 9.0], [1.0, 2.0]])[:, None]
+    rows = AlignmentConfig(normalisation="z_score_past").align(looked, opening=3, prefix=1, new=1)
+    expected = [z_score(looked[:3])[2, 0], z_score(looked[:4])[3, 0]]
+    torch.testing.assert_close(rows, torch.stack(expected))
+    tokens = AlignmentConfig(normalisation="z_score").align(looked, opening=2, prefix=1, new=2)
+    assert tokens.equal(z_score(looked[1:4])[:, 0])
+
+
+def test_z_scores_so_far_are_exact_and_never_nan() -> None:
+    """Nearly equal weights beside large sums, as a frame that all tokens attend to."""
+    looked = 0.9 + 1e-6 * torch.rand(300, 2, 4, generator=torch.Generator().manual_seed(0))
+    looked[..., 3] = 0.25
+    rows = z_score_past(looked)
+    torch.testing.assert_close(rows[-1], z_score(looked.double())[-1].float())
+    assert rows[5, :, 3].tolist() == [0, 0]
+    assert z_score_past(looked[:2]).equal(looked[:2])
+    assert z_score_past(looked[:0]).shape == (0, 2, 4)
 
 
 def test_median_filter() -> None:

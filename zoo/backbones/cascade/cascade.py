@@ -138,6 +138,7 @@ class Cascade(Backbone):
             )
         self.transcriber = transcriber
         self.frame_samples = transcriber.frame_samples
+        self.longest_input = transcriber.longest_input
         self.name = name
         self.config = config
         self.tokenizer_source = str(name if tokenizer is None else tokenizer)

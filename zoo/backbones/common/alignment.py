@@ -31,7 +31,8 @@ class AlignmentConfig:
         normalisation: Normalisation of the weights of each frame.
             none: no normalisation.
             z_score: over the kept and new tokens.
-            z_score_all: over all decoder positions, the start ids included (SimulStreaming).
+            z_score_past: over the decoder positions up to the token's own query, the start ids
+            included (SimulStreaming, which normalises anew after every generated token).
             Fewer than three rows are never normalised, because with two rows all frames get the
             same two scores up to rounding.
         median_filter: Width of the median filter along the source, an odd number of frames.
@@ -44,7 +45,7 @@ class AlignmentConfig:
     layer: int = 0
     heads: Sequence[int] | Sequence[Sequence[int]] | None = None
     query: Literal["predicting", "own", "mixed"] = "predicting"
-    normalisation: Literal["none", "z_score", "z_score_all"] = "none"
+    normalisation: Literal["none", "z_score", "z_score_past"] = "none"
     median_filter: int = 0
     average: Literal["first", "last"] = "first"
     ignore_last: int = 0
@@ -120,8 +121,8 @@ class AlignmentConfig:
 
         if self.average == "first":
             rows = rows.mean(dim=1, keepdim=True)
-        if self.normalisation == "z_score_all":
-            rows = z_score(rows)
+        if self.normalisation == "z_score_past":
+            rows = z_score_past(rows)
 
         positions = self._query_positions(
             prefix + new, opening=opening, prefix=prefix, device=rows.device
@@ -160,6 +161,21 @@ def z_score(rows: Tensor) -> Tensor:
     spread = rows.std(dim=0, keepdim=True)
     centred = rows - rows.mean(dim=0, keepdim=True)
     return torch.where(spread > 0, centred / spread.where(spread > 0, 1), 0)
+
+
+def z_score_past(rows: Tensor) -> Tensor:
+    """Normalise each of (rows, heads, frames) by the statistics of the rows up to it.
+
+    The first two rows are returned unchanged; see ``z_score``. A variance is a small difference of
+    large sums: the sums are in float64, and of the differences from the first row.
+    """
+    exact = (rows - rows[:1]).double()
+    count = torch.arange(1, len(rows) + 1, device=rows.device)[:, None, None]
+    mean = exact.cumsum(dim=0) / count
+    squares = exact.square().cumsum(dim=0) - count * mean.square()
+    spread = (squares.clamp_min(0) / (count - 1).clamp_min(1)).sqrt()
+    scores = torch.where(spread > 0, (exact - mean) / spread.where(spread > 0, 1), 0)
+    return torch.cat([rows[:2], scores[2:].to(rows)])
 
 
 def median_filter(rows: Tensor, width: int) -> Tensor:

@@ -4,9 +4,9 @@ The thinker is the part of Qwen2.5-Omni that generates text. The backbone loads 
 or creates a small network of the same class for training from scratch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from transformers import AutoTokenizer, Qwen2_5OmniThinkerForConditionalGeneration
@@ -92,6 +92,7 @@ class Qwen25Omni(ChainOfThought):
     """
 
     frame_samples: Samples = TOKEN  # 40 ms
+    knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (4, 8, 16, 24)}
     noun = "Qwen2.5-Omni"
     chat = CHATML
     adapted = TARGETS

@@ -3,7 +3,7 @@
 The weights are read from the Hugging Face hub or from a folder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -120,6 +120,7 @@ class SeamlessM4T(SpeechToTextParts, EncoderDecoder):
 
     exposes: ClassVar[frozenset[Capability]] = OFFLINE | {Capability.TRANSCRIPT}
     frame_samples = SUBSAMPLING * FRAME_SAMPLES  # 160 ms
+    knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (2, 4, 6, 8)}
     uneven_parts = frozenset({"encoder"})  # its adaptor runs once per recording
 
     def __init__(

@@ -64,6 +64,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
 
     exposes: ClassVar[frozenset[Capability]] = SeamlessM4T.exposes | {Capability.SPEECH}
     frame_samples = SeamlessM4T.frame_samples
+    knob_values = SeamlessM4T.knob_values
     uneven_parts = frozenset({"adaptor"})  # it runs once per recording
     trains_on = ExcerptConfig
     codebook: Codebook | None = None

@@ -13,6 +13,7 @@ from torch import Tensor
 from zoo.backbones.common.alignment import Heads
 from zoo.backbones.common.branches import Branches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
+from zoo.backbones.common.teacher_forcing import at_least_float32
 
 
 class EncoderDecoderBranches(Branches):
@@ -61,12 +62,17 @@ class EncoderDecoderBranches(Branches):
         ids = torch.zeros(self.streams, self.prefix, dtype=torch.long, device=device)
         for stream, prompt in enumerate(prompts):
             ids[stream, self.prefix - len(prompt) :] = torch.tensor(prompt, device=device)
-        hidden = self._feed(ids, self._positions, self._prompt_mask())
-        self.log_probs = self._predict(hidden[:, -1])
+        self._prompt_states = self._feed(ids, self._positions, self._prompt_mask())
+        self.log_probs = self._predict(self._prompt_states[:, -1])
 
     def generated(self, row: int) -> Tensor:
         """Return the cache positions, after the prompt, of the tokens fed to ``row``: (n,)."""
         return self.places(row)
+
+    def probabilities(self, stream: int, position: int) -> Tensor:
+        """Return the probabilities (vocabulary,) of the token after one position of the prompt."""
+        state = self._prompt_states[stream, self.prefix - self._lengths[stream] + position]
+        return at_least_float32(self._logits(state)).softmax(dim=-1)
 
     def attention(self, stream: int, places: Tensor) -> Tensor:
         """Return the cross-attention of the prompt and of generated tokens.

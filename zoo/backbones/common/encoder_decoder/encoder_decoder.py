@@ -118,6 +118,23 @@ class EncoderDecoder(Backbone):
         The list has at least one id.
         """
 
+    def context(self, session: Session, task: Task) -> list[int]:
+        """Return the decoder ids before ``opening``, such as earlier text; none by default."""
+        return []
+
+    def silent(
+        self, branches: EncoderDecoderBranches, texts: Sequence[PartialText]
+    ) -> frozenset[int]:
+        """Return the indices of the streams in which the model detects no speech.
+
+        Their hypotheses get no new token. By default, no model detects silence.
+
+        Args:
+            branches: Decoder after the prompts.
+            texts: The text that each stream continues.
+        """
+        return frozenset()
+
     def load(self) -> None:
         """Build the network and check the configured alignment heads.
 
@@ -232,6 +249,8 @@ class EncoderDecoder(Backbone):
         branches = EncoderDecoderBranches(
             self.decoder, memories, prompts, heads=heads, states=with_states
         )
+        silent = self.silent(branches, texts)
+        limits = [1 if stream in silent else limit for stream, limit in enumerate(limits)]
         answers = search_text(
             branches,
             self.search,
@@ -244,6 +263,9 @@ class EncoderDecoder(Backbone):
                 text.stop(request.max_words) for text, request in zip(texts, requests, strict=True)
             ],
         )
+
+        for stream in silent:
+            answers[stream] = Answer([], True, answers[stream].generated[:0])
 
         hypotheses = []
         for stream, (text, answer) in enumerate(zip(texts, answers, strict=True)):
@@ -295,7 +317,10 @@ class EncoderDecoder(Backbone):
         """Return the partial text that a request continues; a transcription has no prefix."""
         samples = len(session.visible_audio(request.audio_end))
         return PartialText(
-            opening=self.opening(session, request.task),
+            opening=[
+                *self.context(session, request.task),
+                *self.opening(session, request.task),
+            ],
             prefix=[] if request.task is Task.TRANSCRIPTION else session.prefix_ids.tolist(),
             vocabulary=self.vocabulary(session, request.task),
             frames=self._frames(samples),
