@@ -14,6 +14,7 @@ from zoo.types import SAMPLE_RATE
 SHORT = ("logger=csv", "threads=1", "backbone.max_tokens=8")
 # Every backbone once, every system at least once: the system, its knob and a value of the knob.
 SYSTEMS = {
+    "fbk_conformer": ("alignatt", "f", 2),
     "lst": ("streamatt", "f", 2),
     "offline_minitalks": ("wait_k", "k", 1),
     "seamless_m4t": ("alignatt", "f", 2),

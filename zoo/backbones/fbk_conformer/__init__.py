@@ -1,0 +1,1 @@
+"""FBK's Conformers, the models of EDAtt, AlignAtt and StreamAtt."""

@@ -1,0 +1,121 @@
+"""FBK's Conformer (Papi et al., 2023 and 2024): the offline model of EDAtt, AlignAtt and StreamAtt.
+
+A converted checkpoint is read from a folder (``zoo/backbones/fbk_conformer/convert.py``).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+from transformers import Speech2TextTokenizer
+
+from zoo.backbones.common.alignment import AlignmentConfig
+from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
+from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
+from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
+from zoo.backbones.common.pretrained.weights import load_weights
+from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.fbk_conformer.network import END, PADDING, random_network, read_config
+from zoo.streaming.session import Session
+from zoo.types import Task
+
+SUBSAMPLING = 4  # feature frames per encoder frame: two convolutions of stride 2
+
+
+class FBKConformer(EncoderDecoder):
+    """Conformer encoder and Transformer decoder of one language pair.
+
+    The defaults are those of FBK-fairseq's agents. The alignment averages the heads of decoder
+    layer 3 and leaves out the last encoder frame. The search has 5 beams, and a text has at least
+    one token.
+    """
+
+    frame_samples = SUBSAMPLING * HOP  # 40 ms
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        alignment: AlignmentConfig = AlignmentConfig(layer=3, ignore_last=1),  # noqa: B008 (frozen)
+        search: SearchConfig = SearchConfig(beams=5),  # noqa: B008 (frozen)
+        max_tokens: int = 200,
+        dtype: str = "float32",
+    ) -> None:
+        """Configure the backbone; ``load`` reads weights.
+
+        Args:
+            name: Folder of the converted model.
+            alignment: Settings of the alignment of target tokens with encoder frames.
+            search: Settings of greedy or beam search.
+            max_tokens: Largest number of new token ids per answer, the end included.
+            dtype: Data type of weights and activations, such as float32 or bfloat16.
+        """
+        super().__init__(alignment=alignment, search=search, max_tokens=max_tokens, dtype=dtype)
+        self.name = name
+
+    def build(self) -> None:
+        """Create the network as ``config.json`` describes it; read weights and tokenizer.
+
+        Raises:
+            ZooError: If the folder is no converted model, or its files are damaged or do not fit
+                each other.
+        """
+        folder = Path(self.name)
+        config = read_config(folder)
+        self.tokenizer = load_part("tokenizer", Speech2TextTokenizer.from_pretrained, self.name)
+        special_tokens = {"<pad>": PADDING, "</s>": END}
+        check_tokenizer(
+            self.tokenizer, self.name, scores=config.decoder.vocabulary, tokens=special_tokens
+        )
+        self.end = END
+        self.never_first = [END]
+        self.spectrogram = Filterbank(config.encoder.bins)
+        self.statistics = config.statistics
+        self.encoder, self.decoder = random_network(config)
+        self.to(self.dtype)
+        load_weights(self, folder)
+
+    def opening(self, session: Session, task: Task) -> list[int]:
+        """Return the decoder ids before the text: fairseq starts a text with its end token."""
+        return [END]
+
+    def encode_audio(self, sessions: Sequence[Session], waves: Sequence[Tensor]) -> list[Tensor]:
+        """Encode the kept audio of streams; the layers after the convolutions run on one batch.
+
+        Args:
+            sessions: The streams.
+            waves: Audio of each stream, (n,) samples at 16 kHz.
+
+        Returns:
+            Encoder output of each stream, (frames, width), in frames of 40 ms. A wave of n samples
+            has ``ceil(n / 640)`` frames or one frame less. A wave shorter than 25 ms has no frames.
+        """
+        hidden = [
+            self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
+        ]
+        non_empty = [index for index, frames in enumerate(hidden) if len(frames)]
+        if non_empty:
+            put(hidden, non_empty, self.encoder(pick(hidden, non_empty)))
+        return hidden
+
+    def _subsample(self, session: Session, wave: Tensor) -> Tensor:
+        """Apply the convolutions to a wave (n,): (frames, width).
+
+        Streams are convolved one by one, since the convolutions of a padded batch would mix the end
+        of a stream with its padding.
+        """
+        features = self.spectrogram.compute(
+            session.backbone_state.features, wave, session.audio_start
+        )
+        weight = self.decoder.head.weight
+        if not len(features):
+            return weight.new_zeros(0, weight.shape[1])
+        return self.encoder.subsample(self._normalised(features).to(weight))
+
+    def _normalised(self, features: Tensor) -> Tensor:
+        """Normalise features (n, bins), over the training data or over the kept audio."""
+        if self.statistics is None:
+            return standardised(features, mean=True, deviation=True)
+        mean = features.new_tensor(self.statistics.mean)
+        return (features - mean) / features.new_tensor(self.statistics.deviation)
