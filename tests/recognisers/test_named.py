@@ -15,6 +15,7 @@ from transformers import (
     WhisperProcessor,
 )
 
+from tests.fixtures import tiny_checkpoints
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.recognisers.base import Recogniser
@@ -96,6 +97,43 @@ def test_whisper_receives_its_language(whisper: Path) -> None:
         transcripts[language] = text.strip()
         assert loaded(whisper, language=language).transcribe([samples]) == [text.strip()]
     assert transcripts["de"] != transcripts["es"]
+
+
+def test_canary_receives_its_prompt(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", minversion="5.23")
+    tiny_checkpoints.canary(tmp_path / "canary")
+    samples = [wave(2.0), wave(1.1, 1)]
+    network = transformers.CanaryForConditionalGeneration.from_pretrained(tmp_path / "canary")
+    processor = AutoProcessor.from_pretrained(tmp_path / "canary")
+    transcripts = {}
+    for language in ("de", "es"):
+        expected = []
+        for one in samples:
+            given = processor.apply_transcription_request(one.numpy(), source_language=language)
+            length = given["decoder_input_ids"].shape[1]
+            ids = network.generate(
+                **given, do_sample=False, num_beams=1, max_new_tokens=32 - length
+            )
+            expected.append(processor.decode(ids[0, length:], skip_special_tokens=True).strip())
+        recogniser = loaded(tmp_path / "canary", language=language, batch_size=1)
+        transcripts[language] = recogniser.transcribe(samples)
+        assert transcripts[language] == expected
+    assert transcripts["de"] != transcripts["es"]
+    for unknown in ("ja", None):
+        with pytest.raises(ZooError, match=r"does not recognise .*; set recogniser.language to"):
+            loaded(tmp_path / "canary", language=unknown)
+
+
+def test_a_sequence_model_that_needs_an_instruction_is_refused(tmp_path: Path) -> None:
+    config = {
+        "architectures": ["GraniteSpeechForConditionalGeneration"],
+        "model_type": "granite_speech",
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(
+        ZooError, match=r"is not a recogniser but GraniteSpeechFor.* of type whisper"
+    ):
+        NamedRecogniser(name=str(tmp_path)).load()
 
 
 @pytest.mark.parametrize(("language", "separator"), [(None, " "), ("de", " "), ("zh", "")])

@@ -9,6 +9,7 @@ from transformers import (
     AutoFeatureExtractor,
     AutoModelForCTC,
     AutoModelForSpeechSeq2Seq,
+    AutoProcessor,
     AutoTokenizer,
 )
 
@@ -30,6 +31,10 @@ from zoo.types import SAMPLE_RATE, Seconds
 NOUN = "recogniser"
 # Suffix of a model's class name in its config.json, and the class that loads such models.
 KINDS = {"ForCTC": AutoModelForCTC, "ForConditionalGeneration": AutoModelForSpeechSeq2Seq}
+# Model types of sequence-to-sequence recognisers. Other models of the library need an instruction
+# or an audio placeholder, and generate something else without it.
+SEQUENCE_TYPES = ("whisper", "canary", "moonshine", "moonshine_streaming", "speech_to_text")
+PROMPTED = ("canary",)  # the decoder input begins with a prompt that contains the language
 
 
 class RecogniserNetwork:
@@ -72,6 +77,7 @@ class RecogniserNetwork:
             self._network = load_network(KINDS[kind], self.name, self.dtype).requires_grad_(False)
             self._is_ctc = kind == "ForCTC"
             self._generate_options = {} if self._is_ctc else self._language_options()
+            self._prompt = self._language_prompt()
         self._network.to(device or "cpu")
 
     def kind(self) -> str:
@@ -89,13 +95,14 @@ class RecogniserNetwork:
             raise ZooError(f"There is no {NOUN} in {self.name} (no readable config.json).")
 
         class_name = str((config.get("architectures") or ["unknown"])[0])
+        is_known = config.get("model_type") in SEQUENCE_TYPES
         for suffix in KINDS:
-            if class_name.endswith(suffix):
+            if class_name.endswith(suffix) and (suffix == "ForCTC" or is_known):
                 return suffix
         raise ZooError(
             f"{self.name} is not a {NOUN} but {class_name} according to its config.json; choose a "
             "CTC model (Wav2Vec2ForCTC, HubertForCTC, ...) or a sequence-to-sequence model "
-            "(WhisperForConditionalGeneration, ...)."
+            f"of type {', '.join(SEQUENCE_TYPES)}."
         )
 
     def _language_options(self) -> dict[str, Any]:
@@ -114,6 +121,32 @@ class RecogniserNetwork:
                 f"from: {codes}."
             )
         return {"language": self.language, "task": "transcribe"}
+
+    def _language_prompt(self) -> Tensor | None:
+        """Return the decoder ids (n,) before a transcript, from the model's chat template.
+
+        None for a model whose decoder input begins with its start token.
+
+        Raises:
+            ZooError: the model does not support the language, or no language is set.
+        """
+        if self._network.config.model_type not in PROMPTED:
+            return None
+        processor = load_part("processor", AutoProcessor.from_pretrained, self.name)
+        silence = torch.zeros(SAMPLE_RATE).numpy()  # the template contains no audio
+        try:
+            [prompt] = processor.apply_transcription_request(
+                [silence], source_language=self.language or "", tokenize=False
+            )
+        except ValueError as error:
+            raise ZooError(
+                f"{self.name} does not recognise {self.language!r}; set recogniser.language to a "
+                "language of the model."
+            ) from error
+        ids: Tensor = processor.tokenizer(
+            prompt, add_special_tokens=False, return_tensors="pt"
+        ).input_ids
+        return ids[0]
 
     @torch.inference_mode()
     def transcribe(self, waves: Sequence[Tensor]) -> list[str]:
@@ -150,11 +183,17 @@ class RecogniserNetwork:
             return [str(self._tokenizer.decode(path.tolist())) for path in paths]
 
         inputs = features(self._extractor, waves, return_attention_mask=True)
+        options = dict(self._generate_options)
+        if self._prompt is not None:
+            prompts = self._prompt.expand(len(waves), -1)
+            options["decoder_input_ids"] = prompts.to(self._network.device)
+            room = self._network.config.get_text_config().max_position_embeddings
+            options["max_new_tokens"] = room - len(self._prompt)
         ids = self._network.generate(
             inputs[self._network.main_input_name].to(self._network.device, self.dtype),
             attention_mask=inputs["attention_mask"].to(self._network.device),
             do_sample=False,
             num_beams=1,
-            **self._generate_options,
+            **options,
         )
         return [str(text) for text in self._tokenizer.batch_decode(ids, skip_special_tokens=True)]
