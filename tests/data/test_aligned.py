@@ -51,3 +51,15 @@ def test_alignments_to_nothing_are_refused(
     wrong = replace(SEGMENT, targets={"de": replace(TARGET, alignment=alignment)})
     with pytest.raises(ZooError, match=sentence):
         Aligned(folder=folder_with(tmp_path, SEGMENT, wrong)).talks("train")
+
+
+def test_segments_that_were_not_aligned_can_be_left_out_of_trainings(tmp_path: Path) -> None:
+    applause = Segment(2.0, 0.5, "(Applause)", (), {"de": Target("(Applaus)", ("(Applaus)",))})
+    failed = replace(SEGMENT, targets={"de": Target("Gute Katze.")})
+    folder = folder_with(tmp_path, SEGMENT, applause, failed)
+    refused = Aligned(folder=folder).talks("train")
+    assert [talk.segments[0].usable for talk in refused] == [True, True, True]
+    skipped = Aligned(folder=folder, unaligned="skip").talks("train")
+    assert [talk.segments[0].usable for talk in skipped] == [True, False, False]
+    with pytest.raises(ZooError, match="Unknown unaligned 'drop'; choose one of: refuse, skip"):
+        Aligned(folder=folder, unaligned="drop")  # type: ignore[arg-type]

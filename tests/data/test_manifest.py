@@ -19,7 +19,7 @@ def talk(folder: Path) -> Talk:
         folder / "wav" / "t-0.wav",
         3.5,
         "en",
-        (segment, Segment(2.0, 0.5, "")),
+        (segment, Segment(2.0, 0.5, "", usable=False)),
         0.25,
         "f1",
         labels,

@@ -1,9 +1,15 @@
-"""The sentence-level view, by hand."""
+"""Views of talks, by hand."""
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from zoo.data.robust_segments import RobustSegments
+from zoo.data.sampling import Stretches
 from zoo.data.talks import Segment, Talk, Target, Word
-from zoo.data.views import sentences
+from zoo.data.trajectories import emission_times
+from zoo.data.views import sentences, usable_parts
 
 
 def test_each_segment_becomes_a_talk() -> None:
@@ -40,3 +46,59 @@ def test_each_segment_becomes_a_talk() -> None:
     assert (two.name, two.offset, two.duration) == ("t-0001", 12.0, 0.7)
     assert two.segments[0].words == (Word("Stop.", 0.1, 0.7),)
     assert two.labels == {"phonemes": (Word("s", 0.1, 0.3),)}
+
+
+def spoken(offset: float) -> Segment:
+    """A segment of 2 s with one word, aligned to one target word."""
+    words = (Word("so", offset + 0.5, offset + 1.5),)
+    return Segment(offset, 2.0, "so", words, {"de": Target("so", ("so",), ((0,),))})
+
+
+APPLAUSE = Segment(10.0, 5.0, "(Applause)", (), {"de": Target("(Applaus)")}, usable=False)
+
+
+def test_the_parts_of_a_talk_are_between_the_segments_that_are_not_usable() -> None:
+    phonemes = (Word("a", 1.0, 1.1), Word("b", 12.0, 12.1), Word("c", 16.5, 16.6))
+    talk = Talk(
+        "t",
+        Path("t.wav"),
+        30.0,
+        "en",
+        (spoken(1.0), APPLAUSE, spoken(16.0), Segment(28.0, 1.0, "?", usable=False)),
+        100.0,
+        labels={"phonemes": phonemes},
+    )
+    before, after = usable_parts([talk])
+    assert (before.offset, before.duration) == (100.0, 10.0)
+    assert before.segments == talk.segments[:1]
+    assert (after.offset, after.duration) == (115.0, 13.0)
+    assert after.segments == (spoken(1.0),)
+    assert after.labels == {"phonemes": (Word("c", 1.5, 1.6),)}
+    assert emission_times(after.segments[0], "de") == [("so", 2.5)]
+    assert len({talk.name, before.name, after.name}) == 3
+
+
+def test_a_talk_of_usable_segments_is_unchanged() -> None:
+    talk = Talk("t", Path("t.wav"), 30.0, "en", (spoken(1.0), spoken(4.0)))
+    assert usable_parts([talk])[0] is talk
+    assert not usable_parts([Talk("t", Path("t.wav"), 30.0, "en", (APPLAUSE,))])
+
+
+@pytest.mark.parametrize("on_grid", [False, True])
+def test_robust_segments_end_before_applause_and_resume_after_it(on_grid: bool) -> None:
+    talk = Talk("t", Path("t.wav"), 30.0, "en", (spoken(1.0), APPLAUSE, spoken(16.0)))
+    segments = RobustSegments(
+        usable_parts([talk]),
+        chunk_seconds=1.0,
+        stretches=Stretches(chunks=[4, 6], multipliers=[1, 2]),
+        on_grid=on_grid,
+    )
+    covered: set[int] = set()  # seconds of the recording
+    for seed in range(20):
+        for place in segments.plan(np.random.default_rng(seed)).places:
+            one = segments.segment(place)
+            begin = one.talk.offset + one.start
+            end = min(begin + one.seconds, one.talk.offset + one.talk.duration)
+            assert end <= 10.0 or begin >= 15.0
+            covered |= set(range(round(begin), round(end)))
+    assert covered == {*range(10), *range(15, 30)}

@@ -71,6 +71,6 @@ def test_a_corpus_from_outside_is_evaluated(package: Path) -> None:
 def test_training_names_what_the_corpus_lacks(package: Path) -> None:
     done = run(package, "train.py", "experiment=offline_minitalks", "training.dev_split=tst")
     assert done.returncode == BAD_INPUT
-    reason = "lacks word times or a word alignment; align the corpus first.`"
-    assert done.stderr.splitlines()[-1].endswith(reason.rstrip("`"))
+    reason = "lacks word times or a word alignment; align the corpus first"
+    assert reason in done.stderr.splitlines()[-1]
     assert reason in PAGE.read_text(encoding="utf-8")

@@ -195,6 +195,21 @@ def test_a_training_streams_for_words_alone(
         )
 
 
+def test_a_training_leaves_out_segments_that_are_not_usable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prepared: list[Talk] = []
+    monkeypatch.setattr(module, "prepare", lambda system, talks, *rest: prepared.extend(talks))
+    cfg = compose("train", ["backbone.tokenizer=unread", "device=cpu"])
+    spoken, applause = Segment(1.0, 2.0, "One two."), Segment(4.0, 2.0, "(Applause)", usable=False)
+    talk = Talk("talk", Path("talk.wav"), 9.0, "en", (spoken, applause))
+    plan = module.Training(build(cfg.training))
+    plan.setup(build(cfg.system), [talk], torch.device("cpu"))
+    assert [(part.offset, part.duration, part.segments) for part in prepared] == [
+        (0.0, 4.0, (spoken,))
+    ]
+
+
 @pytest.mark.parametrize("options", [{"strategy": "ddp"}, {}])
 def test_several_processes_allow_for_parts_without_gradients(options: dict[str, str]) -> None:
     strategy = make_trainer({"accelerator": "cpu", "devices": 2, **options}).strategy

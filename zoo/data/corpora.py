@@ -4,18 +4,21 @@ Nothing is read before ``talks`` is called. Readers that load audio are imported
 references of a recorded log need no torch.
 """
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from zoo.data import manifest
 from zoo.data.talks import Segment, Talk, Target
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_choice
 from zoo.formats.logs import LogFormat, read_log
 from zoo.formats.references import read_references
 from zoo.formats.text import read_lines
 from zoo.languages import language
+
+logger = logging.getLogger(__name__)
 
 
 class Corpus(Protocol):
@@ -89,11 +92,21 @@ class Aligned:
     Args:
         folder: folder of the manifests; ``talks`` raises ZooError for None and for alignments to
             words that do not exist.
+        unaligned: what to do with segments without word times or without the alignment of a
+            translation. ``refuse``: a training ends with an error that names the first one.
+            ``skip``: trainings leave out their audio.
         name: name of the corpus.
+
+    Raises:
+        ZooError: ``unaligned`` is unknown.
     """
 
     folder: str | None
+    unaligned: Literal["refuse", "skip"] = "refuse"
     name: str = "aligned"
+
+    def __post_init__(self) -> None:
+        check_choice("unaligned", self.unaligned, ("refuse", "skip"))
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Return the talks of ``<split>.jsonl``; see ``Corpus``."""
@@ -111,13 +124,50 @@ class Aligned:
         for talk in talks:
             for number, segment in enumerate(talk.segments):
                 _check_alignment(segment, where=f"Segment {number} of talk {talk.name!r}")
-        return talks
+        return _without_unaligned(talks, path) if self.unaligned == "skip" else talks
+
+
+def _without_unaligned(talks: Sequence[Talk], path: Path) -> list[Talk]:
+    """Mark the segments without word times or alignment as not usable, and log their number."""
+    marked = [
+        replace(
+            talk,
+            segments=tuple(
+                replace(segment, usable=segment.usable and _is_aligned(segment))
+                for segment in talk.segments
+            ),
+        )
+        for talk in talks
+    ]
+    segments = [segment for talk in marked for segment in talk.segments]
+    left_out = [segment for segment in segments if not segment.usable]
+    if left_out:
+        logger.warning(
+            "%s: trainings leave out %d of %d segments (%.1f minutes) without words or alignment",
+            path,
+            len(left_out),
+            len(segments),
+            sum(segment.duration for segment in left_out) / 60,
+        )
+    return marked
+
+
+def _is_aligned(segment: Segment) -> bool:
+    """Return whether a segment has word times and the alignment of all its translations."""
+    return bool(segment.words) and all(
+        bool(target.words) == bool(target.text) and len(target.alignment) == len(target.words)
+        for target in segment.targets.values()
+    )
 
 
 def _check_alignment(segment: Segment, *, where: str) -> None:
-    """Raise ZooError unless every target word is aligned to existing source words."""
+    """Check the word alignments of a segment; only trainings refuse translations without one.
+
+    Raises:
+        ZooError: An alignment lacks target words or names source words that do not exist.
+    """
     for code, target in segment.targets.items():
-        if len(target.words) != len(target.alignment):
+        if target.alignment and len(target.words) != len(target.alignment):
             raise ZooError(
                 f"{where} has {len(target.words)} words in {code!r}, "
                 f"but {len(target.alignment)} alignments."

@@ -83,6 +83,7 @@ def _read_words(items: list[list[Any]]) -> tuple[Word, ...]:
 
 
 def _segment(segment: Segment) -> dict[str, Any]:
+    unusable = {} if segment.usable else {"usable": False}
     return {
         "offset": segment.offset,
         "duration": segment.duration,
@@ -97,6 +98,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
             }
             for code, target in segment.targets.items()
         },
+        **unusable,
     }
 
 
@@ -111,5 +113,10 @@ def _read_segment(item: dict[str, Any]) -> Segment:
         for code, target in item["targets"].items()
     }
     return Segment(
-        item["offset"], item["duration"], item["source"], _read_words(item["words"]), targets
+        item["offset"],
+        item["duration"],
+        item["source"],
+        _read_words(item["words"]),
+        targets,
+        usable=item.get("usable", True),  # only written for segments that are not
     )

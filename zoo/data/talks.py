@@ -52,6 +52,8 @@ class Segment:
         source: transcript.
         words: source words with times.
         targets: translations by language code.
+        usable: whether trainings use the segment. They leave out the audio of other segments, such
+            as applause or speech that an aligner could not align; evaluations stream it.
     """
 
     offset: Seconds
@@ -59,6 +61,7 @@ class Segment:
     source: str
     words: tuple[Word, ...] = ()
     targets: dict[str, Target] = field(default_factory=dict)
+    usable: bool = True
 
     @property
     def end(self) -> Seconds:

@@ -37,7 +37,8 @@ def emission_times(segment: Segment, target: str) -> list[tuple[str, Seconds]]:
     if unaligned or not segment.words:
         raise ZooError(
             f"Segment {segment.source!r} lacks word times or a word alignment; "
-            "align the corpus first."
+            "align the corpus first, or mark the segment as not usable (data.unaligned=skip marks "
+            "all such segments of data=aligned)."
         )
 
     # from the last word to the first, so that an unaligned word takes the time of the next word

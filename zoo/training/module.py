@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from zoo.data.sampling import Sampler
 from zoo.data.talks import Talk
+from zoo.data.views import usable_parts
 from zoo.errors import ZooError
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
@@ -65,6 +66,7 @@ class Training(TrainingPlan):
         Raises:
             ZooError: The talks or the backbone lack data or parts that a stage needs.
         """
+        talks = usable_parts(talks)
         samplers = make_samplers(system, talks, self.settings)  # checks talks before weights
         prepare(system, talks, self.settings, samplers, device)
         self._samplers = samplers

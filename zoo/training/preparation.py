@@ -10,6 +10,7 @@ from zoo import audio
 from zoo.backbones.base import FeatureNormalising
 from zoo.data.sampling import Sampler, Sampling, TalkEncoder
 from zoo.data.talks import Talk
+from zoo.data.views import usable_parts
 from zoo.errors import ZooError
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Stage
@@ -55,6 +56,7 @@ def development_samplers(
     Returns:
         Samplers by name of the stage.
     """
+    dev = usable_parts(dev)
     samplers: dict[str, Sampler] = {}
     for stage in settings.stages() if dev else ():
         try:
