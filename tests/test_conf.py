@@ -74,7 +74,7 @@ EXPERIMENTS = {
         for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")
     },
     **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
-    **{f"streamuni_{name}": "evaluate" for name in ("baselines", "truncation")},
+    **{f"streamuni_{name}": "evaluate" for name in ("baselines", "released", "truncation")},
     **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
     **{
         f"infinisst_ablation_{name}": "evaluate"

@@ -313,26 +313,31 @@ def test_released_keeps_leading_silence_up_to_the_cap() -> None:
 
 
 def test_released_silence_ignores_case_and_empty_hypotheses_and_keeps_the_newest_chunk() -> None:
-    script = {**growing("a B", "", "A b", "", "a b"), **growing("", "", cut=3)}
+    script = {**growing("a B", "", "A b", "", "a b"), **growing("", cut=4)}
     stream = streamed(released(k=9), script)
     assert stream.run(5) == ["", "", "", "", "A B"]
-    assert stream.asked[-4:] == [
-        (0, 5, None, None),
-        (0, 3, "A b", None),
-        (3, 4, None, None),
-        (3, 5, None, None),
-    ]
-    assert stream.cut == 3
+    assert stream.asked[-3:] == [(0, 5, None, None), (0, 3, "A b", None), (4, 5, None, None)]
+    assert stream.cut == 4
 
 
-def test_released_cuts_after_the_last_hypothesis_before_another_sentence() -> None:
-    script = {**growing("a", "a b", "a b. C"), **growing("b. C", cut=2), **growing("C", cut=2)}
+def test_released_cuts_two_looks_before_another_sentence_or_within_it() -> None:
+    script = {**growing("a", "a b", "a b. C"), **growing("b.", "b. C", cut=1)}
     stream = streamed(released(k=9), script)
-    assert (stream.run(3), stream.cut) == (["", "", "A B"], 2)
-    colon = {**growing("a", "a b:", "a b: c"), **growing("c", cut=2)}
-    assert streamed(released(k=9), colon).run(3) == ["", "", "A B:"]
-    stream = streamed(paper(k=9), script)
-    assert (stream.run(3), stream.cut) == (["", "", ""], 0)
+    assert (stream.run(3), stream.cut) == (["", "", "A"], 1)
+    assert stream.asked[-3:] == [(0, 1, "a", None), (1, 2, None, None), (1, 3, None, None)]
+    late = {**growing("a", "a b: C", "a b: C d"), **growing("d", cut=2)}
+    stream = streamed(released(k=9), late)
+    assert (stream.run(3), stream.cut) == (["", "", "A B: C"], 2)
+    for each in (script, late):
+        stream = streamed(paper(k=9), each)
+        assert (stream.run(3), stream.cut) == (["", "", ""], 0)
+
+
+def test_released_looks_at_the_cap_first() -> None:
+    script = {**growing("a", "a", "a"), **growing("", cut=2), **growing("", cut=3)}
+    for seconds, cut in ((3 * CHUNK_SECONDS, 2), (2 * CHUNK_SECONDS, 3)):
+        stream = streamed(released(k=9, max_seconds=seconds), script)
+        assert (stream.run(3), stream.cut) == (["", "", "A"], cut)
 
 
 def test_released_writes_everything_at_the_end_of_a_segment_too() -> None:
@@ -360,6 +365,10 @@ def test_it_needs_to_cut_only_where_it_truncates() -> None:
         (
             {"k": 1, "convention": "released", "relaxed": True},
             "relaxed=true needs convention=paper",
+        ),
+        (
+            {"k": 1, "convention": "released", "abbreviations": ["fig"]},
+            "abbreviations needs convention=paper",
         ),
     ],
 )

@@ -1,6 +1,9 @@
 """Ends of sentences, and truncation of segments by their transcripts."""
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -14,7 +17,6 @@ from zoo.policies.truncation import (
 )
 
 ENGLISH = SentenceDetector(language("en"))
-COLON = SentenceDetector(language("en"), colon=True)
 CHINESE = SentenceDetector(language("zh"))
 
 
@@ -128,11 +130,16 @@ def test_the_relaxed_test_counts_sentence_ends_only() -> None:
 
 
 def paper(*texts: str, relaxed: bool = False) -> int | None:
-    return paper_truncation(texts, ENGLISH, relaxed=relaxed)
+    """Index of the transcript that is finished and cut after."""
+    found = paper_truncation(texts, ENGLISH, relaxed=relaxed)
+    assert found is None or found.chunk == found.transcript
+    return found and found.chunk
 
 
-def released(*texts: str) -> int | None:
-    return released_truncation(texts, COLON)
+def released(*texts: str) -> tuple[int, int] | None:
+    """Indices of the chunk and of the transcript."""
+    found = released_truncation(texts)
+    return found and (found.chunk, found.transcript)
 
 
 def test_three_equal_hypotheses_are_silence() -> None:
@@ -142,7 +149,7 @@ def test_three_equal_hypotheses_are_silence() -> None:
     assert paper("A b", "A b") is None
     assert paper("A b", "A b", "A b") == paper("A b.", "A b.", "A b.") == paper("", "", "") == -1
     assert paper("A b", "a b", "A b") is None  # as they are; the released code lowers them
-    assert released("A b", "a b", "A b") == -2  # and keeps the newest chunk
+    assert released("A b", "a b", "A b") == (-2, -2)  # and keeps the newest chunk
 
 
 def test_the_papers_form_cuts_after_a_complete_hypothesis_one_or_two_chunks_back() -> None:
@@ -163,20 +170,73 @@ def test_relaxed_adds_revised_sentences_and_takes_nothing_away() -> None:
     assert paper("A b.", "A d. See.", relaxed=True) is None
 
 
-def test_the_released_form_cuts_after_the_last_hypothesis_before_another_sentence() -> None:
-    assert released("A", "A b", "A b. C") == -2  # ended or not
-    assert released("A b", "a B.", "A b. C") == -2
-    assert released("A", "A b. C", "A b. C d") == -3  # two transcripts do not suffice
-    assert released("A b", "A b. C") is None
+def test_the_released_form_cuts_one_look_late_or_one_look_early() -> None:
+    """After the second of three, with words of the next sentence, or after the first of them."""
+    assert released("A", "A b. C", "A b. C d") == (-2, -2)
+    assert released("A b", "A b.", "A b.") is None  # the mark itself is no other text
+    assert released("A b", "A b.", "A b. C") == (-3, -3)  # so the full stop is translated later
+    assert released("A", "A b", "A b. C") == (-3, -3)
+    assert released("A b", "a B.", "A b. c") == (-3, -3)
+    assert released("A", "A b. C") is None  # two transcripts do not suffice
     assert released("A", "D b", "A b. C") is None  # other words
-    assert released("x", "A b", "well A b. C") == -2  # anywhere in the next one
+    assert released("x", "A b", "well A b. C") == (-3, -3)  # anywhere in the next one
     assert released("A b. C", "A b. C d", "A b. C d e") is None  # too late
-    assert released("A", "A b", "A b: C") == -2
+    assert released("A", "A b", "A b: C") == (-3, -3)
     assert paper("A", "A b:", "A b: C") is None
+    assert released("It", "It took", "It took 3.5 years") == (-3, -3)
+    assert released("Mr", "Mr. Smith", "Mr. Smith said") == (-2, -2)
 
 
-def test_errors_of_the_released_code_are_not_copied() -> None:
-    assert released("It", "It took", "It took 3.5 years") is None
-    assert released("I", "I met", "I met mr. smith") is None
-    chinese = SentenceDetector(language("zh"), colon=True)
-    assert released_truncation(["我", "我喜欢苹果", "我喜欢苹果。你"], chinese) == -2
+def test_the_released_form_leaves_empty_transcripts_out_but_counts_their_chunks() -> None:
+    assert released("A", "", "A", "", "A") == (-2, -3)
+    assert released("A", "A b", "", "A b. C") == (-3, -4)
+    assert released("A", "A", "A", "") is None
+    assert released("", "", "") is None
+    assert paper("", "", "") == -1
+
+
+def restated(transcripts: Sequence[str]) -> tuple[int, str] | None:
+    """The released rules over a queue of three: chunks that are kept, text that is finished.
+
+    The code returns a number for each condition and keeps three chunks less this number.
+    """
+    queue = [text.lower() for text in transcripts if text][-3:]
+    if transcripts[-1] == "" or len(queue) != 3:
+        return None
+
+    def has_more(text: str) -> bool:
+        marks = [place for place, character in enumerate(text) if character in ".?!;:"]
+        return any(character not in " .?!;:" for place in marks[:1] for character in text[place:])
+
+    number = 0
+    for place in (1, 0):
+        pair = queue[place : place + 2]
+        if pair[0] in pair[1] and [has_more(text) for text in pair] == [False, True]:
+            number = len(queue) - 1 - place
+    if len(set(queue)) == 1:
+        number = 2
+    return (3 - number, queue[number - 1]) if number else None
+
+
+def test_the_released_form_follows_the_released_rules() -> None:
+    """On transcripts that grow, stop, are revised, and are sometimes empty."""
+    random = Random(0)
+    cuts = Counter[int]()
+    for _ in range(5000):
+        transcripts, text = list[str](), ""
+        for _ in range(random.randint(1, 6)):
+            for _ in range(random.choice([0, 0, 1, 2])):
+                text += random.choice(["a", "B", "c.", "d,", "3.5", "e?!", 'f."', ". ", ": ", " "])
+            text = random.choice([text] * 6 + [text.upper(), text[1:]])
+            transcripts.append(random.choice([text.strip()] * 7 + [""]))
+        expected = restated(transcripts)
+        found = released_truncation(transcripts)
+        if expected is None:
+            assert found is None, transcripts
+            continue
+        kept, finished = expected
+        assert found is not None, transcripts
+        assert found.chunk == -1 - kept, transcripts
+        assert transcripts[found.transcript].lower() == finished, transcripts
+        cuts[kept] += len(set(transcripts)) > 1
+    assert min(cuts[1], cuts[2]) > 100

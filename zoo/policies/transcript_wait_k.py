@@ -14,7 +14,12 @@ from torch import Tensor
 
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.policies.base import DecisionGenerator, Policy
-from zoo.policies.truncation import SentenceDetector, paper_truncation, released_truncation
+from zoo.policies.truncation import (
+    SentenceDetector,
+    Truncation,
+    paper_truncation,
+    released_truncation,
+)
 from zoo.streaming.session import Session
 from zoo.types import (
     SAMPLE_RATE,
@@ -71,9 +76,8 @@ class TranscriptWaitK(Policy):
     Chinese words are those of jieba.
 
     The convention ``released`` differs from the paper as follows. One more word is written (O + 1).
-    Transcripts are compared in lower case, and empty ones are skipped, so
-    leading silence is kept. Silence keeps the newest chunk. A sentence is truncated after the last
-    transcript before another sentence began, whether or not it had ended. A colon ends a sentence.
+    Transcripts are compared in lower case, and empty ones are skipped, so leading silence is kept.
+    Silence keeps the newest chunk. Sentences end, and are cut, as in ``released_truncation``.
     docs/streamuni.md lists the errors of the released code that are not copied.
 
     Args:
@@ -90,7 +94,8 @@ class TranscriptWaitK(Policy):
         convention: Follow the ``paper`` or the ``released`` code.
 
     Raises:
-        ZooError: A value is out of range, or ``relaxed`` is combined with ``released``.
+        ZooError: A value is out of range, or ``relaxed`` or ``abbreviations`` is combined with
+            ``released``.
     """
 
     needs: ClassVar[frozenset[Capability]] = frozenset(
@@ -109,10 +114,11 @@ class TranscriptWaitK(Policy):
         check_choice("convention of TranscriptWaitK", self.convention, get_args(Convention))
         check_numbers("TranscriptWaitK", least=1, k=self.k, max_words=self.max_words)
         check_numbers("TranscriptWaitK", above=0, max_seconds=self.max_seconds)
-        if self.relaxed and self.convention == "released":
+        if self.convention == "released" and (self.relaxed or self.abbreviations):
+            option = "relaxed=true" if self.relaxed else "abbreviations"
             raise ZooError(
-                "TranscriptWaitK: relaxed=true needs convention=paper, because released has its "
-                "own condition."
+                f"TranscriptWaitK: {option} needs convention=paper, because released has its own "
+                "condition."
             )
         if not self.truncate:
             # The binding reads the needs of the instance.
@@ -135,9 +141,9 @@ class TranscriptWaitK(Policy):
         """
         yield from self._transcribe(session, state)
 
-        last = self._find_truncation(session, state.transcripts)
-        if last is not None:
-            return (yield from _truncate_segment(session, state.transcripts[: last + 1]))
+        truncation = self._find_truncation(session, state.transcripts)
+        if truncation is not None:
+            return (yield from _truncate_segment(session, state.transcripts, truncation))
         if session.must_flush:
             hypothesis = yield from _translate_to_end(session, state.transcripts)
             return Decision(write=hypothesis.num_new_tokens if hypothesis else 0)
@@ -170,26 +176,21 @@ class TranscriptWaitK(Policy):
             text = (answer.transcript or "").strip()
             state.transcripts.append(Transcript(session.audio_start, end, answer.token_ids, text))
 
-    def _find_truncation(self, session: Session, transcripts: Sequence[Transcript]) -> int | None:
-        """Return the index of the transcript after which to truncate, or None."""
+    def _find_truncation(
+        self, session: Session, transcripts: Sequence[Transcript]
+    ) -> Truncation | None:
+        """Return where to truncate, or None."""
         if not self.truncate:
             return None
 
-        released = self.convention == "released"
-        queue = [
-            index for index, transcript in enumerate(transcripts) if transcript.text or not released
-        ]
-        texts = [transcripts[index].text for index in queue]
-        detector = SentenceDetector(session.source_language, self.abbreviations, colon=released)
-        if released:
-            found = released_truncation(texts, detector)
-        else:
-            found = paper_truncation(texts, detector, relaxed=self.relaxed)
-
-        if found is not None:
-            return queue[found]
         too_long = session.frames_to_seconds(session.visible_frames) > self.max_seconds
-        return len(transcripts) - 1 if too_long else None
+        texts = [transcript.text for transcript in transcripts]
+        if self.convention == "released":
+            found = None if too_long else released_truncation(texts)
+        else:
+            detector = SentenceDetector(session.source_language, self.abbreviations)
+            found = paper_truncation(texts, detector, relaxed=self.relaxed)
+        return Truncation(chunk=-1, transcript=-1) if found is None and too_long else found
 
     def _translate_allowed_words(self, session: Session, state: Segment) -> DecisionGenerator:
         """Write as many words as the transcript allows (equations 6 and 7)."""
@@ -211,16 +212,20 @@ class TranscriptWaitK(Policy):
         return Decision(write=write)
 
 
-def _truncate_segment(session: Session, transcripts: Sequence[Transcript]) -> DecisionGenerator:
-    """Finish the translation of all but the newest audio, drop that part and repeat.
+def _truncate_segment(
+    session: Session, transcripts: Sequence[Transcript], truncation: Truncation
+) -> DecisionGenerator:
+    """Finish the translation of the audio before the truncation, drop that audio and repeat.
 
     Args:
         session: The stream.
-        transcripts: Transcripts up to the truncation.
+        transcripts: Transcripts of the segment, one per chunk.
+        truncation: Where to truncate.
     """
-    hypothesis = yield from _translate_to_end(session, transcripts)
+    finished = transcripts[: len(transcripts) + truncation.transcript + 1]
+    hypothesis = yield from _translate_to_end(session, finished)
     write = hypothesis.num_new_tokens if hypothesis else 0
-    frames = _frames_until(session, transcripts[-1].end) or session.visible_frames
+    frames = _frames_until(session, transcripts[truncation.chunk].end) or session.visible_frames
     cut = Cut(tokens=session.prefix_ids.numel() + write, frames=frames)
     return Decision(write=write, cut=cut, repeat=True)
 

@@ -1,12 +1,11 @@
 """Truncation rules of StreamUni over the transcripts of a segment (section 3.1, appendix A).
 
-The rules take transcripts with the newest one last. They return a negative index into the
-transcripts: -1 truncates after the newest transcript (n in the paper), -2 and -3 after the one or
-two before it (l = n-1, n-2).
+The rules take the transcripts of a segment after each of its chunks, with the newest one last.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from zoo.abbreviations import SENTENCE_ABBREVIATIONS
 from zoo.languages import Language
@@ -18,7 +17,24 @@ ACRONYM = re.compile(rf"(?:{LETTER}\.)+{LETTER}")  # "e.g", "U.S", "z.B"
 ORDINAL = re.compile(r"\d{1,2}")
 LAST_WORD = re.compile(r"[\w.]*$")
 CJK = "\u2e80"  # scripts from this code point on need no space after a full stop
+RELEASED_MARK = re.compile(r"[.?!;:]")  # ends a sentence in the released code
 ORDINAL_DOTS = ("cs", "de", "tr")  # languages that write "am 3. Mai"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Where a segment is truncated.
+
+    Indices are negative: -1 is the newest chunk (n in the paper), -2 and -3 are those before it
+    (l = n-1, n-2).
+
+    Attributes:
+        chunk: Index of the chunk after which the audio is cut.
+        transcript: Index of the transcript whose translation is finished.
+    """
+
+    chunk: int
+    transcript: int
 
 
 class SentenceDetector:
@@ -32,16 +48,13 @@ class SentenceDetector:
     Args:
         language: Language of the text.
         abbreviations: Abbreviations in addition to those of ``language``.
-        colon: Treat a colon as the end of a sentence (released code).
     """
 
-    def __init__(
-        self, language: Language, abbreviations: Iterable[str] = (), colon: bool = False
-    ) -> None:
+    def __init__(self, language: Language, abbreviations: Iterable[str] = ()) -> None:
         listed = [*SENTENCE_ABBREVIATIONS.get(language.code, "").split(), *abbreviations]
         self._abbreviations = {word.removesuffix(".").casefold() for word in listed}
         self._has_ordinal_dots = language.code in ORDINAL_DOTS
-        self._marks = re.compile(rf"[{STRONG}{':：' if colon else ''}]+[{CLOSING}]*")
+        self._marks = re.compile(rf"[{STRONG}]+[{CLOSING}]*")
 
     def ends(self, text: str) -> list[int]:
         """Return the position after each sentence of ``text``."""
@@ -51,10 +64,6 @@ class SentenceDetector:
     def is_complete(self, text: str) -> bool:
         """Return whether ``text`` has words and its last sentence has ended."""
         return any(letters(text[:end]) and not letters(text[end:]) for end in self.ends(text))
-
-    def has_next_sentence(self, text: str) -> bool:
-        """Return whether a sentence of ``text`` has ended and another one has begun."""
-        return any(letters(text[:end]) and letters(text[end:]) for end in self.ends(text))
 
     def begins_next(self, newer: str, older: str) -> bool:
         """Return whether ``newer`` repeats the complete ``older`` and begins another sentence.
@@ -110,57 +119,66 @@ def is_silence(texts: Sequence[str]) -> bool:
 
 def paper_truncation(
     texts: Sequence[str], detector: SentenceDetector, *, relaxed: bool
-) -> int | None:
+) -> Truncation | None:
     """Apply the truncation conditions of the paper.
 
     Args:
-        texts: Transcripts of the segment, the newest one last.
+        texts: Transcripts of the segment, one per chunk, the newest one last.
         detector: Detector for the source language.
         relaxed: Apply ``begins_next_relaxed`` in addition to the second condition.
 
     Returns:
-        Index of the transcript after which to truncate. None: do not truncate.
+        Where to truncate. None: do not truncate.
     """
     if is_silence(texts):
-        return -1
+        return Truncation(chunk=-1, transcript=-1)
 
     for index in (-2, -3):
         if -index > len(texts):
             break
         newer, older = texts[-1], texts[index]
-        if detector.begins_next(newer, older):
-            return index
-        if relaxed and detector.begins_next_relaxed(newer, older):
-            return index
+        if detector.begins_next(newer, older) or (
+            relaxed and detector.begins_next_relaxed(newer, older)
+        ):
+            return Truncation(chunk=index, transcript=index)
     return None
 
 
-def released_truncation(texts: Sequence[str], detector: SentenceDetector) -> int | None:
-    """Apply the truncation conditions of the released code.
+def released_truncation(texts: Sequence[str]) -> Truncation | None:
+    """Apply the truncation conditions of the released code, with the chunks that it cuts after.
 
-    Transcripts are compared in lower case. Silence keeps the newest chunk. Otherwise the segment
-    is truncated after the last transcript before another sentence began, even if that transcript
-    does not end a sentence; it must be contained in the next transcript.
+    The last three transcripts that are not empty are compared in lower case. The newest chunk is
+    kept in case of silence. If another sentence begins between the first two transcripts, the
+    newest chunk is kept, too, and the second transcript is finished, with the first words of the
+    other sentence. If it begins between the last two, two chunks are kept and the first transcript
+    is finished.
 
     Args:
-        texts: Transcripts of the segment that are not empty, the newest one last.
-        detector: Detector for the source language.
+        texts: Transcripts of the segment, one per chunk, the newest one last.
 
     Returns:
-        Index of the transcript after which to truncate. None: do not truncate.
+        Where to truncate. None: do not truncate.
     """
-    queue = [text.lower() for text in texts[-3:]]
-    if len(queue) < 3:
+    queue = [index for index in range(-len(texts), 0) if texts[index]][-3:]
+    if len(queue) < 3 or not texts[-1]:
         return None
-    if is_silence(queue):
-        return -2
 
-    for index in (-2, -3):
-        older, newer = queue[index], queue[index + 1]
-        if (
-            older in newer
-            and detector.has_next_sentence(newer)
-            and not detector.has_next_sentence(older)
-        ):
-            return index
-    return None
+    first, second, third = (texts[index].lower() for index in queue)
+    if is_silence([first, second, third]) or _another_begins(first, second):
+        kept = 1
+    elif _another_begins(second, third):
+        kept = 2
+    else:
+        return None
+    return Truncation(chunk=-1 - kept, transcript=queue[-1 - kept])
+
+
+def _another_begins(older: str, newer: str) -> bool:
+    """Return whether ``newer`` contains ``older`` and only ``newer`` has begun another sentence."""
+    return older in newer and _goes_on(newer) and not _goes_on(older)
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether text follows the first mark; the released code knows no abbreviations."""
+    mark = RELEASED_MARK.search(text)
+    return mark is not None and re.sub(r"[ .?!;:]", "", text[mark.end() :]) != ""
