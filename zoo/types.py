@@ -17,6 +17,8 @@ Frames = int
 SAMPLE_RATE = 16_000  # samples per second; every waveform in the package is 16 kHz mono float32
 
 UnitKind = Literal["word", "char"]
+# What happened in a step besides output; see ``StreamEvent``.
+EventKind = Literal["transcript", "truncation", "flush", "cut"]
 # How elapsed times follow from the compute times of the chunks; see docs/metrics.md.
 Convention = Literal["queue", "cumulative", "chunk"]
 
@@ -216,6 +218,7 @@ class Decision:
         write: Number of new tokens to write; 0 means READ.
         cut: Context to drop after the write, counted after the new tokens joined the prefix.
         repeat: Run the policy again on the remaining audio before the next chunk is received.
+        reason: Why the policy cuts, for the log.
 
     Raises:
         ValueError: ``repeat`` without a cut of source frames, which would never terminate.
@@ -224,6 +227,7 @@ class Decision:
     write: int
     cut: Cut | None = None
     repeat: bool = False
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if self.repeat and (self.cut is None or self.cut.frames <= 0):
@@ -240,10 +244,12 @@ class Action:
     Attributes:
         text: New text; empty for READ.
         speech: (n,) float32 speech at 16 kHz. None from a system without a synthesizer.
+        events: What else happened, in order.
     """
 
     text: str = ""
     speech: Tensor | None = None
+    events: tuple[StreamEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +310,34 @@ class ChunkTime:
     compute: Seconds
 
 
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """What happened in a step of a stream besides output: it shows why a word was written.
+
+    Attributes:
+        kind: transcript: the source audio was transcribed. truncation: the policy completed the
+            translation of a sentence and dropped its audio and text. flush: the history ended a
+            segment, whose translation was completed before all of it was dropped. cut: the history
+            dropped the oldest audio or text.
+        at: Source time in seconds: the end of the transcribed audio; otherwise the start of the
+            audio that is still kept.
+        chunk: Index into ``chunks`` of the instance.
+        text: The transcript.
+        reason: Why: silence, sentence or max_seconds of a truncation; the history of a flush or
+            cut.
+        tokens: Number of target tokens that were dropped.
+        frames: Number of source frames that were dropped.
+    """
+
+    kind: EventKind
+    at: Seconds
+    chunk: int = 0
+    text: str = ""
+    reason: str = ""
+    tokens: int = 0
+    frames: Frames = 0
+
+
 def queue_finish_times(chunks: Sequence[ChunkTime]) -> list[Seconds]:
     """Return the time at which each chunk is done if chunks are processed one after the other.
 
@@ -339,6 +373,7 @@ class Instance:
         chunks: Timing of each chunk.
         speech: Target speech, in order.
         batched: Other streams shared the compute; computation-aware scores are marked.
+        events: Transcripts, truncations, flushes and cuts, in order.
     """
 
     index: int
@@ -355,6 +390,7 @@ class Instance:
     chunks: tuple[ChunkTime, ...] = ()
     speech: tuple[SpeechOutput, ...] = ()
     batched: bool = False
+    events: tuple[StreamEvent, ...] = ()
 
     def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> Instance:
         """Return a copy with other elapsed times for units and speech.

@@ -19,7 +19,7 @@ from zoo.policies.wait_k import WaitK
 from zoo.streaming.simulate import simulate
 from zoo.streaming.waveforms import timeline
 from zoo.systems.base import StreamingSystem
-from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, Task
+from zoo.types import SAMPLE_RATE, Capability, Instance, Seconds, SpeechChunk, StreamEvent, Task
 
 FRAME_SECONDS = FRAME / SAMPLE_RATE
 TALK = [1, 2, 3, 4, 5, 6, 7]
@@ -264,6 +264,66 @@ def test_a_policy_may_request_again_during_a_flush() -> None:
     assert session.audio_start == 15 * FRAME  # of the pause, only what may be padding is left
     assert session.prefix_ids.numel() == 0
     assert not session.must_flush
+
+
+def dropped(instance: Instance) -> list[StreamEvent]:
+    """Events besides transcripts."""
+    return [event for event in instance.events if event.kind != "transcript"]
+
+
+def test_events_of_streamuni_are_its_transcripts_and_truncations() -> None:
+    system = build(policy=TranscriptWaitK(k=1), chunk_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
+    instance = run(system, [1, 51, 2, 3, 4, 5])
+    frame_count = 2 * WORD_FRAMES
+    chunk = frame_count * FRAME_SECONDS
+    first, second, truncation, tail, last = instance.events
+    assert [event.chunk for event in instance.events] == [0, 1, 1, 1, 2]
+    assert [event.at for event in instance.events] == pytest.approx(
+        [chunk, 2 * chunk, chunk, 2 * chunk, 3 * chunk]
+    )
+    assert (truncation.kind, truncation.reason) == ("truncation", "sentence")
+    assert (truncation.tokens, truncation.frames) == (4, frame_count)
+    assert {event.kind for event in (first, second, tail, last)} == {"transcript"}
+    assert second.text.startswith(first.text)
+    assert second.text.endswith(tail.text)
+
+
+def test_events_of_silence_have_one_transcript_and_name_the_reason() -> None:
+    system = build(policy=TranscriptWaitK(k=9), chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
+    instance = run(system, [1, 0, 0, 0, 0, 0, 2])
+    [silence, *others] = dropped(instance)
+    assert (silence.chunk, silence.reason) == (2, "silence")
+    assert others  # of the silence that follows, which has no words
+    transcripts = [event for event in instance.events if event.kind == "transcript"]
+    assert [event.chunk for event in transcripts] == [0, 3, 6]
+
+
+def test_a_segment_at_its_cap_is_truncated_for_that_reason() -> None:
+    policy = TranscriptWaitK(k=9, max_seconds=2 * WORD_FRAMES * FRAME_SECONDS)
+    system = build(policy=policy, chunk_seconds=WORD_FRAMES * FRAME_SECONDS)
+    [event, *_] = dropped(run(system, [1, 2, 3, 4]))
+    assert (event.chunk, event.reason) == (2, "max_seconds")
+
+
+def test_events_of_a_detector_are_its_flushes_and_skipped_silence() -> None:
+    system = build(policy=AlignAtt(frames=6), history=pauses())
+    flush, *others = dropped(run(system, [1, 2, 3, 0, 4, 5]))
+    assert (flush.kind, flush.reason, flush.chunk) == ("flush", "VoiceActivity", 4)
+    assert flush.frames == 13
+    assert flush.at == pytest.approx(13 * FRAME_SECONDS)
+    assert all(event.kind == "cut" and event.tokens == 0 for event in others)
+
+
+def test_events_of_a_history_are_its_cuts_and_a_batch_has_those_of_each_stream() -> None:
+    system = build(policy=AlignAtt(frames=2), history=RecentWords(words=2))
+    sources = [source(words, system.chunk_samples) for words in (TALK, [8], [5, 5, 5, 0, 5, 5])]
+    alone = [next(simulate(system, [one])) for one in sources]
+    together = sorted(simulate(system, sources, batch_size=3), key=lambda one: one.index)
+    assert [stream.events for stream in together] == [stream.events for stream in alone]
+    cuts = dropped(alone[0])
+    assert {(event.kind, event.reason) for event in cuts} == {("cut", "RecentWords")}
+    assert all(event.tokens and event.frames for event in cuts)
+    assert dropped(alone[1]) == []
 
 
 def test_infinisst_turns_keep_no_audio_and_commit_empty_turns() -> None:

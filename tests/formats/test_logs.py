@@ -12,7 +12,13 @@ from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
 from zoo.languages import language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance
+from zoo.types import ChunkTime, Instance, StreamEvent
+
+EVENTS = (
+    StreamEvent("transcript", 0.75, chunk=0, text="one"),
+    StreamEvent("truncation", 1.5, chunk=2, reason="silence", tokens=3, frames=20),
+    StreamEvent("cut", 0.0, chunk=2, tokens=1),
+)
 
 DE, ZH = language("de"), language("zh")
 RECORD = {
@@ -156,6 +162,7 @@ def simulation(**values: Any) -> Instance:
     [
         simulation(),
         simulation(batched=True),
+        simulation(events=EVENTS),
         simulation(
             text="你好 AI",
             units=tuple("你好AI"),
@@ -187,6 +194,27 @@ def test_our_log_is_simulevals(tmp_path: Path) -> None:
     assert record["source"][0] == "a talk.wav"
     assert record["source_length"] == 3000.0
     assert with_convention(simulation(), "cumulative").elapsed == (1.5, 5.625)
+
+
+def test_events_are_compact_and_a_log_without_them_has_none(tmp_path: Path) -> None:
+    write_log(tmp_path / "instances.log", [simulation(events=EVENTS)])
+    record = json.loads((tmp_path / "instances.log").read_text(encoding="utf-8"))
+    assert record["events"][0] == {"kind": "transcript", "at": 750.0, "chunk": 0, "text": "one"}
+    assert record["events"][2] == {"kind": "cut", "at": 0.0, "chunk": 2, "tokens": 1}
+    write_log(tmp_path / "instances.log", [simulation()])
+    assert "events" not in json.loads((tmp_path / "instances.log").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"kind": "cut", "at": 0.0, "chunk": 0}, "has events of chunks that it lacks"),
+        ({"kind": "cut", "at": 0.0, "colour": 1}, "is not a log in the format 'simuleval'"),
+    ],
+)
+def test_damaged_events_are_refused(tmp_path: Path, event: Any, message: str) -> None:
+    with pytest.raises(ZooError, match=message):
+        read_log(log(tmp_path, changed(events=[event])), language=DE)
 
 
 def test_omnisteval_segments(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from zoo.report.markup import headline, json_block
 from zoo.report.page import ReportSegment, ReportStream, write_report
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.results import KnobValue, Row
-from zoo.types import Instance, SpeechOutput
+from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 
 HOSTILE = "</script><b>bold</b>&amp;"
 CONTEXT = {"command": "python evaluate.py a=<b>", "git commit": "0123abc"}
@@ -270,6 +270,28 @@ def test_payload_stores_talks_and_emissions_once(stream: ReportStream) -> None:
     assert data["axes"] == {"quality": ["BLEU"], "latency": ["StreamLAAL"]}
 
 
+def with_events(stream: ReportStream) -> ReportStream:
+    """Units of chunks 1, 3 and 4; a transcript that no unit follows, and a truncation."""
+    chunks = tuple(ChunkTime(1.0 + chunk, 0.25) for chunk in range(5))
+    events = (
+        StreamEvent("transcript", 1.0, chunk=0, text="unseen"),
+        StreamEvent("transcript", 1.9, chunk=1, text="one"),
+        StreamEvent("transcript", 2.9, chunk=2, text=HOSTILE),
+        StreamEvent("truncation", 2.5, chunk=3, reason="sentence", tokens=2, frames=7),
+    )
+    hypothesis = replace(stream.instance, chunks=chunks, chunk_indices=(1, 1, 3, 4), events=events)
+    return replace(stream, instance=hypothesis)
+
+
+def test_events_are_shown_where_a_unit_was_emitted(stream: ReportStream) -> None:
+    assert payload([row()], [stream])["streams"][0]["events"] == []
+    assert payload([row()], [with_events(stream)])["streams"][0]["events"] == [
+        [2.0, "transcript", 1.9, "one"],
+        [3.0, "transcript", 2.9, HOSTILE],
+        [4.0, "truncation", 2.5, "truncation (sentence): 2 tokens and 7 frames dropped"],
+    ]
+
+
 def test_a_talk_of_nothing_and_no_rows_are_legal(tmp_path: Path, talk: Talk) -> None:
     silent = ReportStream(0, instance(delays=()), talk)
     assert write_page(tmp_path / "report.html", [row()], [silent]).data["streams"][0]["units"] == []
@@ -315,6 +337,8 @@ addEventListener("load", () => {
   press('.scores thead button[data-score="BLEU"]');
   press("#in");
   press("#timeline .word");
+  document.querySelectorAll("#timeline .word")[2].dispatchEvent(new PointerEvent("pointermove"));
+  document.body.setAttribute("data-reason", document.querySelector("#tip").lastChild.textContent);
   document.querySelector("#timeline").dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
   document.body.setAttribute("data-probed", document.querySelectorAll(".point").length);
 });
@@ -325,7 +349,9 @@ addEventListener("load", () => {
 def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     path = tmp_path / "report.html"
     write_page(
-        path, [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)], [stream]
+        path,
+        [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)],
+        [with_events(stream)],
     )
     path.write_text(path.read_text(encoding="utf-8").replace("</head>", PROBE, 1), encoding="utf-8")
     command = [
@@ -347,6 +373,8 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     assert "StreamLAAL_CA, seconds" in dom
     assert len(re.findall('<span class="word lag-[0-4]', dom)) == 4
     assert "0:06 / 0:06" in dom
+    assert len(re.findall('<span class="drop truncation', dom)) == 1
+    assert 'data-reason="truncation (sentence): 2 tokens and 7 frames dropped"' in dom
     assert '<fieldset class="switch" id="sound" hidden="">' in dom
     assert 'class="piece' not in dom
 

@@ -16,7 +16,7 @@ import torch
 
 from zoo.errors import ZooError
 from zoo.files import atomic_file
-from zoo.types import ChunkTime, Instance, SpeechOutput
+from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 
 PATTERN = "rank*.jsonl"
 
@@ -78,6 +78,7 @@ class FinishedStreams:
         ends = np.cumsum([piece.pop("length") for piece in pieces], dtype=np.int64)
         waves = [torch.from_numpy(wave) for wave in np.split(samples, ends[:-1])]
         chunks = tuple(ChunkTime(**chunk) for chunk in record.pop("chunks"))
+        events = tuple(StreamEvent(**event) for event in record.pop("events", ()))
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in record.items()
@@ -85,7 +86,7 @@ class FinishedStreams:
         speech = tuple(
             SpeechOutput(samples=wave, **piece) for wave, piece in zip(waves, pieces, strict=False)
         )
-        return Instance(**plain, chunks=chunks, speech=speech)
+        return Instance(**plain, chunks=chunks, speech=speech, events=events)
 
     def _samples(self, index: int) -> Path:
         return self.folder / f"{index:05d}.npy"

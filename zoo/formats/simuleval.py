@@ -1,10 +1,12 @@
 """SimulEval's ``instances.log``: one JSON line per stream, times in milliseconds.
 
 FBK's ``stream_laal.py`` and OmniSTEval read it too. Further keys of ours (talk, text, chunks,
-chunk_of, convention, batched, speech) restore a stream under every elapsed convention.
+chunk_of, convention, batched, speech) restore a stream under every elapsed convention. The key
+events holds transcripts, truncations, flushes and cuts (``zoo.types.StreamEvent``).
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from zoo.errors import ZooError
@@ -13,7 +15,7 @@ from zoo.formats.speech import read_speech, speech_record
 from zoo.formats.text import MS, Record, json_lines, milliseconds, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
-from zoo.types import ChunkTime, Instance, Seconds
+from zoo.types import ChunkTime, Instance, Seconds, StreamEvent
 
 REQUIRED = ("prediction", "delays", "source_length")
 
@@ -54,7 +56,15 @@ def _record(instance: Instance) -> Record:
         record["chunk_of"] = list(instance.chunk_indices)
     if instance.speech:
         record["speech"] = speech_record(logged)
+    if instance.events:
+        record["events"] = [_event_record(event) for event in instance.events]
     return record
+
+
+def _event_record(event: StreamEvent) -> Record:
+    """Chunk, kind and source time of an event, and its other fields that are set."""
+    others = {name: value for name, value in asdict(event).items() if value}
+    return {"chunk": event.chunk} | others | {"at": milliseconds([event.at])[0]}
 
 
 def instances(records: Sequence[Record], path: Path, language: Language) -> list[Instance]:
@@ -95,6 +105,11 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
     if elapsed and len(elapsed) != len(delays):
         raise ZooError(f"{where} has {len(delays)} delays but {len(elapsed)} elapsed times.")
 
+    events = tuple(
+        StreamEvent(**{**event, "at": event["at"] / MS}) for event in record.get("events", ())
+    )
+    if any(event.chunk >= len(record.get("chunks", ())) for event in events):
+        raise ZooError(f"{where} has events of chunks that it lacks.")
     instance = Instance(
         index=int(record["index"]),
         talk=talk,
@@ -112,6 +127,7 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
         ),
         speech=read_speech(record.get("speech", ()), talk=talk, folder=path.parent),
         batched=record.get("batched", False),
+        events=events,
     )
     return with_convention(instance, "queue")
 

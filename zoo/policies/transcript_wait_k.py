@@ -190,7 +190,9 @@ class TranscriptWaitK(Policy):
         else:
             detector = SentenceDetector(session.source_language, self.abbreviations)
             found = paper_truncation(texts, detector, relaxed=self.relaxed)
-        return Truncation(chunk=-1, transcript=-1) if found is None and too_long else found
+        if found is None and too_long:
+            return Truncation(chunk=-1, transcript=-1, reason="max_seconds")
+        return found
 
     def _translate_allowed_words(self, session: Session, state: Segment) -> DecisionGenerator:
         """Write as many words as the transcript allows (equations 6 and 7)."""
@@ -227,7 +229,7 @@ def _truncate_segment(
     write = hypothesis.num_new_tokens if hypothesis else 0
     frames = _frames_until(session, transcripts[truncation.chunk].end) or session.visible_frames
     cut = Cut(tokens=session.prefix_ids.numel() + write, frames=frames)
-    return Decision(write=write, cut=cut, repeat=True)
+    return Decision(write=write, cut=cut, repeat=True, reason=truncation.reason)
 
 
 def _translate_to_end(

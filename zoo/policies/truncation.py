@@ -6,6 +6,7 @@ The rules take the transcripts of a segment after each of its chunks, with the n
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from zoo.abbreviations import SENTENCE_ABBREVIATIONS
 from zoo.languages import Language
@@ -20,6 +21,8 @@ CJK = "\u2e80"  # scripts from this code point on need no space after a full sto
 RELEASED_MARK = re.compile(r"[.?!;:]")  # ends a sentence in the released code
 ORDINAL_DOTS = ("cs", "de", "tr")  # languages that write "am 3. Mai"
 
+Reason = Literal["silence", "sentence", "max_seconds"]
+
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
@@ -31,10 +34,12 @@ class Truncation:
     Attributes:
         chunk: Index of the chunk after which the audio is cut.
         transcript: Index of the transcript whose translation is finished.
+        reason: Why: ``silence``, the end of a ``sentence``, or a segment of ``max_seconds``.
     """
 
     chunk: int
     transcript: int
+    reason: Reason = "sentence"
 
 
 class SentenceDetector:
@@ -131,7 +136,7 @@ def paper_truncation(
         Where to truncate. None: do not truncate.
     """
     if is_silence(texts):
-        return Truncation(chunk=-1, transcript=-1)
+        return Truncation(chunk=-1, transcript=-1, reason="silence")
 
     for index in (-2, -3):
         if -index > len(texts):
@@ -164,13 +169,15 @@ def released_truncation(texts: Sequence[str]) -> Truncation | None:
         return None
 
     first, second, third = (texts[index].lower() for index in queue)
-    if is_silence([first, second, third]) or _another_begins(first, second):
+    silent = is_silence([first, second, third])
+    if silent or _another_begins(first, second):
         kept = 1
     elif _another_begins(second, third):
         kept = 2
     else:
         return None
-    return Truncation(chunk=-1 - kept, transcript=queue[-1 - kept])
+    reason: Reason = "silence" if silent else "sentence"
+    return Truncation(chunk=-1 - kept, transcript=queue[-1 - kept], reason=reason)
 
 
 def _another_begins(older: str, newer: str) -> bool:

@@ -1,6 +1,7 @@
 """Data of the HTML report's script: rows, talks and streams as JSON values."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,7 +14,7 @@ from zoo.formats.speech import mix_file, target_file
 from zoo.report.results import Row
 from zoo.report.table import by_test_set, knob_label, test_set, test_set_label
 from zoo.streaming.playback import playback_intervals
-from zoo.types import Instance, Seconds
+from zoo.types import Instance, Seconds, StreamEvent
 
 QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
 # First choices of the latency axis; other scores that have a computation-aware form follow.
@@ -214,6 +215,7 @@ def _stream(
         "lags": [lag if lag is None else round(lag, 2) for lag in lags(stream)],
         "counts": counts,
         "hypotheses": hypotheses,
+        "events": _events(instance),
     }
 
 
@@ -251,6 +253,34 @@ def _emissions(instance: Instance) -> Iterator[list[float]]:
     elapsed_times = instance.elapsed or instance.delays
     for (delay, elapsed), units in groupby(zip(instance.delays, elapsed_times, strict=True)):
         yield [len(list(units)), round(delay, 3), round(elapsed, 3)]
+
+
+def _events(instance: Instance) -> list[list[Json]]:
+    """Return [time, kind, source time, text] of the events that the page shows; times are seconds.
+
+    Of the transcripts, those are shown that were the last ones when a unit was emitted.
+    """
+    transcribed = [event.chunk for event in instance.events if event.kind == "transcript"]
+    places = {bisect_right(transcribed, chunk) for chunk in instance.chunk_indices} - {0}
+    needed = {transcribed[place - 1] for place in places}
+    return [
+        [
+            round(instance.chunks[event.chunk].arrival, 3),
+            event.kind,
+            round(event.at, 3),
+            _event_text(event),
+        ]
+        for event in instance.events
+        if event.kind != "transcript" or event.chunk in needed
+    ]
+
+
+def _event_text(event: StreamEvent) -> str:
+    """Return the transcript, or a description of what was dropped and why."""
+    if event.kind == "transcript":
+        return event.text
+    reason = f" ({event.reason})" if event.reason else ""
+    return f"{event.kind}{reason}: {event.tokens} tokens and {event.frames} frames dropped"
 
 
 def _spaced(instance: Instance) -> list[str]:

@@ -19,6 +19,7 @@ from zoo.types import (
     Samples,
     Seconds,
     SpeechChunk,
+    StreamEvent,
 )
 
 
@@ -48,6 +49,7 @@ class Session:
         segment_end: While a finished segment is flushed, the kept frame at which it ends; later
             audio is not visible. None otherwise.
         last_chunk_samples: Size of the newest chunk in samples.
+        events: What happened in the current step besides output.
         backbone_state: State of the backbone for this stream.
         policy_state: State of the policy for this stream.
         history_state: State of the history for this stream.
@@ -67,6 +69,7 @@ class Session:
     source_ended: bool = False
     segment_end: Frames | None = None
     last_chunk_samples: Samples = 0
+    events: list[StreamEvent] = field(default_factory=list)
     backbone_state: Any = None
     policy_state: Any = None
     history_state: Any = None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import torch
@@ -20,6 +20,7 @@ from zoo.types import (
     Seconds,
     SpeechChunk,
     SpeechOutput,
+    StreamEvent,
     queue_finish_times,
 )
 
@@ -72,6 +73,8 @@ class Stream:
         chunks: Chunks that have not been received yet.
         times: Timing of each received chunk.
         emissions: Outputs of the system so far.
+        events: Events so far. A transcript equal to the last one is left out.
+        transcript: Text of the last transcript.
         received: Samples received so far.
     """
 
@@ -81,7 +84,18 @@ class Stream:
     chunks: Iterator[SpeechChunk]
     times: list[ChunkTime] = field(default_factory=list)
     emissions: list[Emission] = field(default_factory=list)
+    events: list[StreamEvent] = field(default_factory=list)
+    transcript: str = ""
     received: Samples = 0
+
+    def add_events(self, events: Sequence[StreamEvent]) -> None:
+        """Append the events of the newest chunk, whose time is not in ``times`` yet."""
+        for event in events:
+            if event.kind == "transcript":
+                if event.text == self.transcript:
+                    continue
+                self.transcript = event.text
+            self.events.append(replace(event, chunk=len(self.times)))
 
 
 def simulate(
@@ -129,7 +143,7 @@ def advance(
 
     Args:
         system: The system that receives the chunks.
-        live: Live streams. The outputs and times of the chunk are appended to each stream.
+        live: Live streams. The outputs, events and times of the chunk are appended to each stream.
         on_chunk: Called with the duration in seconds of each processed chunk.
     """
     chunks = [next(stream.chunks) for stream in live]
@@ -144,6 +158,7 @@ def advance(
             stream.emissions.append(
                 Emission(action.text, arrival, len(stream.times), action.speech)
             )
+        stream.add_events(action.events)
         stream.times.append(ChunkTime(arrival, compute))
 
         if on_chunk:
@@ -191,6 +206,7 @@ def to_instance(stream: Stream, target: Language, *, batched: bool) -> Instance:
         chunks=tuple(stream.times),
         speech=tuple(speech_outputs(stream.emissions, finished)),
         batched=batched,
+        events=tuple(stream.events),
     )
 
 

@@ -30,12 +30,14 @@ from zoo.types import (
     Capability,
     Cut,
     Decision,
+    EventKind,
     Hypothesis,
     Instance,
     Request,
     Samples,
     Seconds,
     SpeechChunk,
+    StreamEvent,
     StreamOutline,
     Task,
 )
@@ -414,7 +416,7 @@ class StreamingSystem(lightning.LightningModule):
         actions: list[Action] = []
         hypothesis: Hypothesis | None = None
         while session.kept_frames and (onset := self.history.onset(session)) is not None:
-            self._forget(session, Cut(frames=onset))
+            self._forget(session, Cut(frames=onset), reason=type(self.history).__name__)
             if not (segment_end := self.history.boundary(session)):
                 hypothesis = yield from self._decide_and_write(session, actions)
                 break
@@ -422,11 +424,13 @@ class StreamingSystem(lightning.LightningModule):
             session.segment_end = segment_end
             yield from self._decide_and_write(session, actions)
             everything = Cut(tokens=session.prefix_ids.numel(), frames=session.visible_frames)
-            self._forget(session, everything)
+            self._forget(session, everything, "flush", reason=type(self.history).__name__)
             session.segment_end, session.policy_state = None, self.policy.open()
 
-        self._forget(session, self.history.trim(session, hypothesis))
-        return _concatenate(actions)
+        cut = self.history.trim(session, hypothesis)
+        self._forget(session, cut, reason=type(self.history).__name__)
+        events, session.events = session.events, []
+        return replace(_concatenate(actions), events=tuple(events))
 
     def _decide_and_write(
         self, session: Session, actions: list[Action]
@@ -444,7 +448,7 @@ class StreamingSystem(lightning.LightningModule):
             hypothesis, decision = yield from self._decide(session)
             actions.append((yield from self._write(session, hypothesis, decision.write)))
             if decision.cut:
-                self._forget(session, decision.cut)
+                self._forget(session, decision.cut, "truncation", reason=decision.reason)
             if not decision.repeat:
                 return None if decision.cut else hypothesis
 
@@ -469,6 +473,8 @@ class StreamingSystem(lightning.LightningModule):
             except StopIteration as stop:
                 return translation, stop.value
             response = yield request
+            if response.transcript is not None and request.transcript_ids is None:
+                _record_transcript(session, request, response.transcript)
             if request.task is Task.TRANSLATION:
                 translation = response
 
@@ -493,11 +499,24 @@ class StreamingSystem(lightning.LightningModule):
         session.prefix_ids = torch.cat([session.prefix_ids, new_ids.to(session.prefix_ids)])
         return Action(text=text, speech=speech)
 
-    def _forget(self, session: Session, cut: Cut) -> None:
-        """Drop the oldest context from the backbone's caches and from the session."""
+    def _forget(
+        self, session: Session, cut: Cut, kind: EventKind = "cut", *, reason: str = ""
+    ) -> None:
+        """Drop the oldest context from the backbone's caches and from the session.
+
+        Args:
+            session: The stream; the cut is added to its events.
+            cut: Tokens and frames to drop.
+            kind: Kind of the event.
+            reason: Reason of the event.
+        """
         if cut:
             self.backbone.forget(session, cut)
             session.forget(cut)
+            start = session.audio_start / SAMPLE_RATE
+            session.events.append(
+                StreamEvent(kind, start, reason=reason, tokens=cut.tokens, frames=cut.frames)
+            )
 
 
 def in_samples(
@@ -505,6 +524,13 @@ def in_samples(
 ) -> tuple[tuple[Samples, Samples], ...]:
     """Convert (begin, end) of segments from seconds to samples."""
     return tuple((round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments)
+
+
+def _record_transcript(session: Session, request: Request, transcript: str) -> None:
+    """Add a transcript of the visible audio to the events of a session."""
+    samples = session.visible_audio(request.audio_end).numel()
+    end = (session.audio_start + samples) / SAMPLE_RATE
+    session.events.append(StreamEvent("transcript", end, text=transcript.strip()))
 
 
 def _concatenate(actions: list[Action]) -> Action:

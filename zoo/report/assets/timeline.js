@@ -41,6 +41,7 @@ function renderWindow() {
   const isVisible = (x, right) => right >= timeline.from && x <= timeline.to;
   drawRuler(parts);
   drawBands(parts, isVisible);
+  drawCuts(parts, isVisible);
   drawSource(parts, isVisible);
   drawEmissions(parts, isVisible);
   timeline.pieces = drawSpeech(parts, isVisible);
@@ -66,6 +67,16 @@ function drawBands(parts, isVisible) {
     build(band, "span", { class: "band-number" }, `${index + 1}`);
     if (!view.words.length) build(band, "span", { class: "band-text", title: source, dir: "auto" }, source);
   });
+}
+
+// A mark in the source where audio was dropped: dashed for a history's cut, else solid.
+function drawCuts(parts, isVisible) {
+  const { zoom, view, layout } = timeline;
+  for (const [time, kind, at, text] of view.events) {
+    if (kind === "transcript" || !isVisible(at * zoom, at * zoom)) continue;
+    const node = build(parts, "span", { class: `drop ${kind}`, style: `left:${at * zoom}px;top:${TOP - 18}px;height:${layout.speech - TOP + 14}px` });
+    tipFor(node, () => [text, `at ${seconds(time)}: audio before ${seconds(at)} is no longer kept`]);
+  }
 }
 
 function drawSource(parts, isVisible) {
@@ -121,7 +132,15 @@ function unitLines(view, unit) {
   if (view.aware) lines.push(`elapsed ${seconds(view.elapsed[unit])} (${view.convention})`);
   if (lag !== null) lines.push(`lag ${seconds(lag)} behind an even pace`);
   if (segment !== undefined) lines.push(`segment ${segment + 1}`);
-  return lines;
+  return [...lines, ...eventLines(view, view.delays[unit])];
+}
+
+// Why a unit was written: the last transcripts, and what else happened after the same chunk.
+function eventLines(view, delay) {
+  const past = view.events.filter(([time]) => time <= delay + 0.0005);
+  const transcribed = past.filter(([, kind]) => kind === "transcript").at(-1)?.[0];
+  const shown = past.filter(([time, kind]) => (kind === "transcript" ? time === transcribed : time >= delay - 0.0005));
+  return shown.map(([, kind, at, text]) => (kind === "transcript" ? `transcript until ${seconds(at)}: ${text || "(empty)"}` : text));
 }
 
 // While the pointer is on a target word: a line from its time at an even pace to its emission time.
@@ -195,4 +214,7 @@ function setUpTimeline() {
   const scale = byId("scale");
   build(scale, "span", {}, "A thin line marks an emission; its words follow to the right. Lag behind an evenly paced translation:");
   LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
+  if (data.streams.some(({ events }) => events.some(([, kind]) => kind !== "transcript"))) {
+    build(scale, "span", {}, "In the source, a dashed line marks where a history has cut the audio, a solid line where a segment was truncated or flushed.");
+  }
 }
