@@ -1,5 +1,6 @@
 """Manifests are written and read back; errors name the cause."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,24 @@ def test_damaged_or_foreign_manifests(tmp_path: Path) -> None:
         path.write_text(damaged)
         with pytest.raises(ZooError, match=what):
             manifest.read(path)
+
+
+def test_lines_after_the_limit_are_not_read(tmp_path: Path) -> None:
+    talks = [replace(talk(tmp_path), name=f"t-{number}") for number in range(3)]
+    path = tmp_path / "m.jsonl"
+    manifest.write(path, talks)
+    with path.open("a") as file:
+        file.write("{damaged")
+    assert manifest.read(path, limit=2) == talks[:2]
+    assert manifest.read(path, limit=3) == talks
+    with pytest.raises(ZooError, match="at line 4"):
+        manifest.read(path)
+    with pytest.raises(ZooError, match="at least 1 talk, not -1"):
+        manifest.read(path, limit=-1)
+
+
+@pytest.mark.parametrize("separator", ["\x85", "\u2028", "\x0b"])
+def test_other_line_separators_belong_to_a_text(tmp_path: Path, separator: str) -> None:
+    one = replace(talk(tmp_path), name=f"a{separator}b")
+    manifest.write(tmp_path / "m.jsonl", [one])
+    assert manifest.read(tmp_path / "m.jsonl") == [one]

@@ -120,7 +120,7 @@ class Aligned:
                 ", ".join(sorted(file.stem for file in Path(self.folder).glob("*.jsonl"))) or "none"
             )
             raise ZooError(f"There is no split {split!r} in {self.folder}; it has: {splits}.")
-        talks = manifest.read(path)[:limit]
+        talks = manifest.read(path, limit=limit)
         for talk in talks:
             for number, segment in enumerate(talk.segments):
                 _check_alignment(segment, where=f"Segment {number} of talk {talk.name!r}")

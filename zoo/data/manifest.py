@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,32 @@ def write(path: Path, talks: Iterable[Talk]) -> None:
     write_text(path, "".join(f"{encode(talk, folder=path.parent)}\n" for talk in talks))
 
 
-def read(path: Path) -> list[Talk]:
-    """Read a manifest. Raises ZooError if it is missing, damaged or of another version."""
+def read(path: Path, *, limit: int | None = None) -> list[Talk]:
+    """Read a manifest.
+
+    Args:
+        path: JSON lines file.
+        limit: number of talks from the start of the file; None: all. No other line is read.
+
+    Raises:
+        ZooError: the file is missing, damaged or of another version, or ``limit`` is below 1.
+    """
     if not path.is_file():
         raise ZooError(
             f"Manifest {path} does not exist; it must be a JSON lines file written by "
             "zoo.data.manifest."
         )
+    if limit is not None and limit < 1:
+        raise ZooError(f"A corpus needs at least 1 talk, not {limit}.")
     talks = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            talks.append(decode(line, folder=path.parent))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ZooError(
-                f"Manifest {path} cannot be read at line {number}: {error!r}."
-            ) from error
+    with path.open("rb") as file:
+        for number, line in enumerate(islice(file, limit), start=1):
+            try:
+                talks.append(decode(line.decode(), folder=path.parent))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ZooError(
+                    f"Manifest {path} cannot be read at line {number}: {error!r}."
+                ) from error
     return talks
 
 

@@ -57,7 +57,7 @@ def corpus_folder(cache: Path | None = None) -> Path:
 def _build(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
     complete = folder / "manifest.jsonl"  # exists once the whole split has been synthesised
     if complete.is_file():
-        return manifest.read(complete)[:talks]
+        return manifest.read(complete, limit=talks)
 
     with locked(folder):
         talk_plans = plans(split, talks=talks)
