@@ -1,7 +1,9 @@
 """The contract of every backbone: encode audio, continue a text, keep and drop caches."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -15,6 +17,8 @@ from zoo.languages import Language
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples
 
+_EMPTY: ContextVar[bool] = ContextVar("_EMPTY", default=False)  # see ``without_weights``
+
 
 def dtype_named(name: str) -> torch.dtype:
     """Return the torch dtype called ``name``, such as float32. Raises ZooError if none exists."""
@@ -22,6 +26,25 @@ def dtype_named(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise unknown_choice("dtype", name, ("float32", "bfloat16", "float16", "float64"))
     return dtype
+
+
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """Create networks on the meta device: configurations and tokenizers are read, weights are not.
+
+    Tensors of the meta device have a shape and no values.
+    """
+    token = _EMPTY.set(True)
+    try:
+        with torch.device("meta"):
+            yield
+    finally:
+        _EMPTY.reset(token)
+
+
+def is_empty() -> bool:
+    """Return whether networks are created without weights."""
+    return _EMPTY.get()
 
 
 def mark_restored(module: nn.Module) -> None:

@@ -1,15 +1,14 @@
 """The work of train.py: from a configuration to a trained, exported model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from zoo import __version__
-from zoo.backbones.base import Backbone, TokenizerCorpus
+from zoo.backbones.base import Backbone
 from zoo.callbacks.run_identity import RunIdentity
 from zoo.config import (
     Config,
-    arguments_of,
     build,
     chosen,
     is_multirun,
@@ -18,11 +17,9 @@ from zoo.config import (
     plain,
     run_folder,
     search_arguments,
-    target_of,
 )
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
-from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice
 from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
@@ -32,9 +29,11 @@ from zoo.systems.base import StreamingSystem
 from zoo.tracking.resume import check_same
 from zoo.tracking.run import Run, open_run, write_card
 from zoo.tracking.tracker import Tracker
+from zoo.training.estimate_job import print_estimate
 from zoo.training.export import DTYPES, Selected, export
 from zoo.training.run import fit, last_checkpoint
 from zoo.training.settings import TrainingSettings
+from zoo.training.tokenizer import needs_tokenizer, trained_tokenizer
 from zoo.training.writing import read_file
 
 # An evaluation needs the overrides of its training whose keys begin with one of these prefixes.
@@ -82,6 +81,9 @@ def train(cfg: Config) -> float | None:
     talks = corpus.talks(settings.train_split, limit=settings.train_talks)
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
     check_talks([*talks, *dev], source=source, target=target, streamed=False)
+    if cfg.estimate:
+        print_estimate(cfg, talks, settings)
+        return None
     run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
     if needs_tokenizer(cfg, settings):
         cfg.backbone.tokenizer = str(trained_tokenizer(run, cfg, talks, settings))
@@ -108,57 +110,6 @@ def train(cfg: Config) -> float | None:
         if run.main:
             finish(system, kept, cfg, corpus, run, tracker)
     return None if cfg.optimized_metric is None else max(kept.values())
-
-
-def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
-    """Return whether a tokenizer must be trained.
-
-    A tokenizer is trained if the configuration has a vocabulary size, and its backbone has neither
-    a tokenizer nor weights.
-    """
-    if settings.vocabulary_size is None or cfg.backbone.tokenizer is not None:
-        return False
-    return cfg.backbone[backbone_class(cfg).weights_key] is None
-
-
-def trained_tokenizer(
-    run: Run, cfg: Config, talks: Sequence[Talk], settings: TrainingSettings
-) -> Path:
-    """Train the tokenizer of the backbone, unless the run folder already has it.
-
-    All ranks of a launch train the same tokenizer, and the tokenizer that is complete first is
-    kept.
-
-    Args:
-        run: Run whose folder receives the tokenizer.
-        cfg: Configuration of the training.
-        talks: Training talks.
-        settings: Settings of the training, with a vocabulary size.
-
-    Returns:
-        Folder of the tokenizer.
-    """
-    folder = run.folder / "tokenizer"
-    if folder.is_dir():
-        return folder
-    assert settings.vocabulary_size is not None
-    corpus = TokenizerCorpus(
-        talks=talks,
-        source=language(cfg.source_language),
-        target=language(cfg.target_language),
-        size=settings.vocabulary_size,
-        multipliers=settings.curriculum.multipliers,
-    )
-    with atomic_folder(folder, keep=True) as unfinished:
-        backbone_class(cfg).train_tokenizer(corpus, unfinished, arguments_of(cfg.backbone))
-    return folder
-
-
-def backbone_class(cfg: Config) -> type[Backbone]:
-    """Return the class of the configured backbone."""
-    found = target_of(cfg.backbone)
-    assert issubclass(found, Backbone)
-    return found
 
 
 def finish(

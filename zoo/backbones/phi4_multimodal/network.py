@@ -19,7 +19,7 @@ from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
     Phi4MultimodalRotaryEmbedding,
 )
 
-from zoo.backbones.base import mark_restored
+from zoo.backbones.base import is_empty, mark_restored
 from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.chain_of_thought.prompt import Prompt
 from zoo.backbones.common.lora import LoraConfig
@@ -105,6 +105,9 @@ def published_network(
     with torch.device("meta"), no_init_weights():
         network = speech_only(Phi4MultimodalForCausalLM._from_config(source.config, dtype=dtype))
 
+    if is_empty():
+        adapters.install(network, None, lora, TARGETS)
+        return network
     weights = {}
     missing = []
     for name, expected in network.state_dict().items():

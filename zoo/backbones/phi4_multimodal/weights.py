@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import GenerationConfig, Phi4MultimodalConfig
 from transformers.utils import GENERATION_CONFIG_NAME
 
+from zoo.backbones.base import is_empty
 from zoo.backbones.common.lora import ADAPTER, Adapter, lora_config, read_adapter
 from zoo.backbones.common.pretrained import hub
 from zoo.backbones.common.pretrained.loading import load_part
@@ -144,7 +145,7 @@ def published(name: str) -> Published:
         raise ZooError(
             f"{name} is a {kind!r} by its config.json; as {NOUN} it must be a {' or '.join(KINDS)}."
         )
-    files = _weight_files(folder, name)
+    files = {} if is_empty() else _weight_files(folder, name)
     adapter = _adapter(folder, name, settings, files)
     try:
         config = (

@@ -12,7 +12,7 @@ from zoo.backbones.infinisst.infinisst import InfiniSST
 from zoo.config import arguments_of, compose
 from zoo.languages import language
 from zoo.training import job
-from zoo.training.job import backbone_class
+from zoo.training.tokenizer import backbone_class
 
 
 def special_tokens(folder: Path, multipliers: set[int], *overrides: str) -> list[str]:

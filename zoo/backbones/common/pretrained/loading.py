@@ -13,6 +13,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
+    AutoConfig,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
@@ -21,7 +22,7 @@ from transformers import (
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.utils import logging
 
-from zoo.backbones.base import mark_restored
+from zoo.backbones.base import is_empty, mark_restored
 from zoo.backbones.common.pretrained import hub
 from zoo.errors import ZooError, check_choice, shorten_list
 from zoo.types import SAMPLE_RATE
@@ -135,6 +136,8 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
         ZooError: If weights are missing or damaged, or have another shape than the network.
     """
     try:
+        if is_empty():
+            return _empty_network(network, name, dtype, **options)
         with quiet():
             model, report = from_pretrained(
                 network.from_pretrained, name, dtype=dtype, output_loading_info=True, **options
@@ -148,6 +151,23 @@ def load_network(network: Any, name: str, dtype: torch.dtype, **options: Any) ->
         raise ZooError(f"{name} lacks weights of a {network.__name__}: {shorten_list(missing)}.")
     mark_restored(model)
     return model.eval()
+
+
+def _empty_network(
+    network: Any,
+    name: str,
+    dtype: torch.dtype,
+    config: Any = None,
+    attn_implementation: str | None = None,
+    **_: Any,
+) -> Any:
+    """Create a network of the shapes in a model's configuration, see ``without_weights``."""
+    if config is None:
+        kind = getattr(network, "config_class", None) or AutoConfig
+        config = from_pretrained(kind.from_pretrained, name)
+    create = getattr(network, "_from_config", None) or network.from_config
+    attention = {"attn_implementation": attn_implementation} if attn_implementation else {}
+    return create(config, dtype=dtype, **attention).eval()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from zoo.backbones.base import mark_restored
+from zoo.backbones.base import is_empty, mark_restored
 from zoo.errors import ZooError, shorten_list
 from zoo.files import atomic_file, write_text
 from zoo.hints import job_command
@@ -142,6 +142,8 @@ def load_weights(module: nn.Module, folder: Path) -> None:
     Raises:
         ZooError: If a file is damaged, or names or shapes differ from the network.
     """
+    if is_empty():
+        return
     files = checkpoint_files(folder)
     own = module.state_dict()
     wrong = (own.keys() - tied(module) - files.keys()) | (files.keys() - own.keys())

@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoConfig, Wav2Vec2Config, Wav2Vec2Model
 
-from zoo.backbones.base import mark_restored
+from zoo.backbones.base import is_empty, mark_restored
 from zoo.backbones.common.pretrained import weights as checkpoint
 from zoo.backbones.common.pretrained.loading import from_pretrained, quiet
 from zoo.backbones.common.wav2vec2.encoder import KERNELS, STRIDES, EncoderConfig, StreamingEncoder
@@ -33,6 +33,8 @@ def load_encoder(encoder: StreamingEncoder, source: str) -> None:
     Raises:
         ZooError: If no weights are found, or their names or shapes differ from the encoder's.
     """
+    if is_empty():
+        return
     own = Path(source) / checkpoint.WEIGHTS
     weights = (
         _infinisst(own, encoder.config) if _is_infinisst(own) else _wav2vec2(source, encoder.config)

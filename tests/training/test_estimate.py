@@ -1,0 +1,205 @@
+"""Estimates of a training from shapes, against the memory that training steps take."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+from transformers import LlamaConfig
+
+from zoo.config import Config, build, compose, plain
+from zoo.data.talks import Talk
+from zoo.training.batches import schedules
+from zoo.training.estimate import Distribution, Parts, StageEstimate, distribution, estimate
+from zoo.training.estimate_job import durations
+from zoo.training.optimizer import RestingAdamW
+from zoo.training.preparation import make_samplers
+from zoo.training.settings import TrainingSettings
+
+SHIPPED = Path(__file__).parents[2] / "checkpoints" / "infinisst_minitalks_en-de"
+STAGES = "training.curriculum.stages."
+OVERRIDES = (
+    "experiment=infinisst_minitalks",
+    "training.train_talks=2",
+    f"backbone.tokenizer={SHIPPED}",
+    f"{STAGES}recognition.steps=4",
+    f"{STAGES}translation.steps=0",
+    f"{STAGES}long_segments.steps=4",
+    f"{STAGES}recognition.batch_seconds=40",
+    f"{STAGES}long_segments.batch_seconds=30",
+)
+
+
+def configuration(*overrides: str) -> tuple[Config, Sequence[Talk], TrainingSettings]:
+    cfg = compose("train", [*OVERRIDES, *overrides])
+    settings: TrainingSettings = build(cfg.training)
+    return cfg, build(cfg.data).talks("train", limit=2), settings
+
+
+def estimates(
+    given: Distribution, *overrides: str
+) -> tuple[Sequence[StageEstimate], Sequence[Talk]]:
+    cfg, talks, settings = configuration(*overrides)
+    return list(estimate(build(cfg.system), talks, settings, given)), talks
+
+
+def measured() -> dict[str, float]:
+    """Return the bytes at the peak of the second step of each stage, measured by the profiler."""
+    cfg, talks, settings = configuration()
+    system = build(cfg.system)
+    system.load()
+    system.train()
+    backbone = system.backbone
+    samplers = make_samplers(system, talks, settings)
+    by_stage = schedules(samplers, settings.curriculum, seed=0, parts=1)
+    peaks = {}
+    before = 0  # states of the optimizer that earlier stages have left
+    for stage in settings.stages():
+        objective = settings.objectives[stage.objective]
+        objective.prepare(talks, backbone, [samplers[stage.name]])
+        backbone.trainable(stage.trains)
+        examples: Any = max(
+            (by_stage[stage.name].examples(step, 0) for step in range(stage.steps)),
+            key=lambda given: len(given) * max(one.seconds for one in given),
+        )
+        batch = objective.batch(examples)
+        trained = [p for p in (*backbone.parameters(), *objective.parameters()) if p.requires_grad]
+        optimizer = RestingAdamW(trained)
+        objective.losses(backbone, batch)["loss"].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+            objective.losses(backbone, batch)["loss"].backward()
+            optimizer.step()
+        size = 4 * sum(p.numel() for p in trained)
+        weights = 4 * sum(p.numel() for p in backbone.parameters())
+        peaks[stage.name] = peak_of(profiler) + weights + 2 * size + before
+        before += 2 * size
+    return peaks
+
+
+def peak_of(profiler: Any) -> int:
+    """Return the largest sum of the bytes that a profile allocates and frees."""
+    events = [
+        event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"
+    ]
+    now = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        now += event.nbytes()
+        peak = max(peak, now)
+    return peak
+
+
+def test_the_estimated_memory_is_that_of_training_steps() -> None:
+    found, _ = estimates(Distribution())
+    peaks = measured()
+    assert [stage.stage for stage in found] == ["recognition", "long_segments"]
+    for stage in found:
+        assert stage.memory.total == pytest.approx(peaks[stage.stage], rel=0.15), stage.stage
+
+
+def test_work_is_counted_over_all_devices() -> None:
+    (one, _), _ = estimates(Distribution())
+    (four, _), _ = estimates(Distribution(devices=2, accumulated=2))
+    assert one.steps == four.steps == 4
+    assert one.seconds < four.seconds <= 4 * 40
+    assert four.tokens / four.seconds == pytest.approx(one.tokens / one.seconds, rel=0.3)
+    # attention is quadratic in the duration of an example
+    per_second = one.operations / one.seconds
+    assert per_second / 3 < four.operations / four.seconds < 3 * per_second
+    assert one.tokens > 10 * one.seconds  # a label per frame
+
+
+def test_a_network_of_eight_billion_weights_needs_no_weights(tmp_path: Path) -> None:
+    """The memory of the language model of the paper, from its config.json alone."""
+    config = LlamaConfig(
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        vocab_size=128256,
+        architectures=["LlamaForCausalLM"],
+    )
+    config.save_pretrained(tmp_path)
+    overrides = (
+        f"backbone.decoder={tmp_path}",
+        f"{STAGES}recognition.steps=0",
+        f"{STAGES}long_segments.steps=1",
+    )
+    (whole,), _ = estimates(Distribution(precision="bf16-mixed"), *overrides)
+    (shared,), _ = estimates(
+        Distribution(devices=8, precision="bf16-mixed", method="fsdp2"), *overrides
+    )
+    numbers = 8.03e9
+    assert whole.memory.weights == pytest.approx(4 * numbers, rel=0.01)
+    assert shared.memory.weights == pytest.approx(4 * numbers / 8, rel=0.01)
+    assert shared.memory.gradients == pytest.approx(4 * numbers / 8, rel=0.01)
+    assert shared.memory.optimizer == pytest.approx(8 * numbers / 8, rel=0.01)
+    assert whole.memory.total > 16 * numbers > 8 * shared.memory.weights
+    # at least six operations per weight and position, of which 12 are speech in 0.96 s
+    assert whole.operations > 6 * 7.5e9 * 12 * whole.seconds / 0.96
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, Distribution()),
+        ({"devices": 2, "num_nodes": 4}, Distribution(devices=8, method="ddp")),
+        ({"devices": [0, 1]}, Distribution(devices=2, method="ddp")),
+        (
+            {"devices": 8, "strategy": {"_target_": "zoo.training.fsdp2.FSDP2"}},
+            Distribution(devices=8, method="fsdp2"),
+        ),
+        (
+            {"strategy": {"_target_": "zoo.training.strategy.ZeRO", "stage": 3, "offload": True}},
+            Distribution(method="zero3", offload=True),
+        ),
+        (
+            {"accumulate_grad_batches": 3, "strategy": {"_target_": "zoo.training.strategy.ZeRO"}},
+            Distribution(accumulated=3, method="zero2"),
+        ),
+    ],
+)
+def test_the_distribution_is_that_of_the_trainer(
+    options: dict[str, Any], expected: Distribution
+) -> None:
+    assert distribution(options, precision="32-true") == expected
+
+
+def test_zero_divides_what_its_stage_divides() -> None:
+    half: dict[str, Any] = {"devices": 4, "precision": "bf16-mixed"}
+    found = {
+        (method, offload): estimates(
+            Distribution(method=method, offload=offload, **half), f"{STAGES}recognition.steps=0"
+        )[0][0]
+        for method in ("zero2", "zero3")
+        for offload in (False, True)
+    }
+    two, three = found["zero2", False].memory, found["zero3", False].memory
+    assert three.weights == pytest.approx(two.weights / 4, rel=0.01)
+    assert three.gradients == two.gradients
+    assert three.optimizer == two.optimizer
+    moved = found["zero2", True].memory
+    assert (moved.optimizer, moved.main) == (0, two.optimizer)
+    moved = found["zero3", True].memory
+    assert (moved.weights, moved.optimizer) == (0, 0)
+    assert moved.main == three.weights + three.optimizer
+
+
+def test_the_duration_is_printed_for_gpus() -> None:
+    memory = Parts(weights=1, gradients=1, optimizer=1, rest=1)
+    stage = StageEstimate("all", 3600, 10.0, 10.0, 0.4 * 312e12 * 16, memory)
+    text = durations([stage], Distribution(devices=8, precision="bf16-mixed"))
+    assert "of 8 GPUs" in text
+    assert "2.0 h on A100" in text
+    assert "4.0 h on A100" in durations([stage], Distribution(devices=8))
+
+
+def test_plain_configurations_are_enough() -> None:
+    cfg = compose("train", ["strategy=fsdp2_offload", "trainer.devices=8"])
+    found = distribution(plain(cfg)["trainer"], precision="bf16-mixed")
+    assert found == Distribution(8, 1, "bf16-mixed", "fsdp2", offload=True)
+    assert not torch.cuda.is_initialized()

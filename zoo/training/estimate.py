@@ -1,0 +1,342 @@
+"""Estimates of a training: memory per device, tokens, arithmetic; from shapes, without weights."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning_utilities.core.apply_func import apply_to_collection
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from zoo.backbones.base import without_weights
+from zoo.data.sampling import Example
+from zoo.data.talks import Talk
+from zoo.objectives.base import Objective
+from zoo.systems.base import StreamingSystem
+from zoo.training.batches import schedules
+from zoo.training.curriculum import Stage
+from zoo.training.fsdp2 import repeated_layers
+from zoo.training.optimizer import RestingAdamW
+from zoo.training.preparation import make_samplers
+from zoo.training.schedule import Schedule
+from zoo.training.settings import TrainingSettings
+from zoo.training.shapes import META, AsOnGPU, ShapesOnly
+from zoo.types import Seconds
+
+SEARCHED = 200  # steps among which the largest batch is searched
+COUNTED = 8  # steps whose tokens are counted
+MOMENTS = 8  # bytes of the two moments of AdamW per trained number
+MASTER = 4  # bytes of a float32 copy of a trained number
+HALF = 2  # bytes of a number in bfloat16
+LIVE = 10**9  # numbers that ZeRO-3 gathers at once at most, its default
+BUCKETS = 4 * 10**8  # numbers in the two buckets of ZeRO-2, the defaults of Lightning's strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How a training is distributed over devices.
+
+    Attributes:
+        devices: Number of devices, over all nodes.
+        accumulated: Number of batches per device and step.
+        precision: Lightning's name of the precision, such as ``bf16-mixed``.
+        method: ``single``, ``ddp``, ``fsdp2``, ``zero2`` or ``zero3``.
+        offload: Whether optimizer states, and sharded weights, are in main memory.
+    """
+
+    devices: int = 1
+    accumulated: int = 1
+    precision: str = "32-true"
+    method: str = "single"
+    offload: bool = False
+
+    @property
+    def parts(self) -> int:
+        """Number of batches per step."""
+        return self.devices * self.accumulated
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Memory of one device in bytes, and the main memory that one device occupies.
+
+    Attributes:
+        weights: Weights, and their float32 copies under ZeRO.
+        gradients: Gradients at the end of a step.
+        optimizer: Moments of AdamW.
+        rest: What is above these at the peak: activations, gathered weights, buffers.
+        main: Main memory of what is offloaded.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    rest: int
+    main: int = 0
+
+    @property
+    def total(self) -> int:
+        """Peak of the memory of the device."""
+        return self.weights + self.gradients + self.optimizer + self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class StageEstimate:
+    """Estimate of one stage.
+
+    Attributes:
+        stage: Name of the stage.
+        steps: Number of optimizer steps.
+        tokens: Mean number of tokens with a loss in a step, over all devices.
+        seconds: Mean duration of the audio of a step, over all devices.
+        operations: Mean number of floating-point operations of a step, over all devices.
+        memory: Memory of one device at the step with the largest batch.
+    """
+
+    stage: str
+    steps: int
+    tokens: float
+    seconds: Seconds
+    operations: float
+    memory: Parts
+
+
+def estimate(
+    system: StreamingSystem,
+    talks: Sequence[Talk],
+    settings: TrainingSettings,
+    distribution: Distribution,
+    *,
+    seed: int = 0,
+) -> Iterator[StageEstimate]:
+    """Estimate the stages of a training one after the other.
+
+    The system has no weights afterwards. Talks are not encoded before a stage with encoded audio:
+    its estimate has the encoder, without gradients.
+
+    Args:
+        system: System to train, not loaded.
+        talks: Training talks.
+        settings: Settings of the training.
+        distribution: Devices and strategy.
+        seed: Seed of the examples.
+
+    Raises:
+        ZooError: The talks or the backbone lack data or parts that a stage needs.
+    """
+    samplers = make_samplers(system, talks, settings)
+    curriculum = settings.curriculum
+    by_stage = schedules(samplers, curriculum, seed=seed, parts=distribution.parts)
+    shapes = ShapesOnly()
+    run = _Run(system, distribution, shapes)
+    with shapes:
+        with without_weights():
+            system.load()
+        system.to(META)
+        if distribution.precision == "bf16-true":
+            system.to(torch.bfloat16)
+        system.train()
+    for stage in settings.stages():
+        objective = settings.objectives[stage.objective]
+        with shapes, without_weights():
+            objective.prepare(talks, system.backbone, [samplers[stage.name]])
+        yield run.stage(stage, objective, by_stage[stage.name])
+
+
+class _Run:
+    """Runs the training step of each stage by shape.
+
+    Args:
+        system: System without weights.
+        distribution: Devices and strategy.
+        shapes: The mode that counts the memory.
+    """
+
+    def __init__(
+        self, system: StreamingSystem, distribution: Distribution, shapes: ShapesOnly
+    ) -> None:
+        self._system = system
+        self._distribution = distribution
+        self._shapes = shapes
+        self._updated: set[nn.Parameter] = set()  # parameters with optimizer states
+
+    def stage(self, stage: Stage, objective: Objective, schedule: Schedule) -> StageEstimate:
+        """Estimate a stage."""
+        backbone = self._system.backbone
+        backbone.trainable(stage.trains)
+        objective.requires_grad_(True)
+        trained = [p for p in (*backbone.parameters(), *objective.parameters()) if p.requires_grad]
+        self._updated |= set(trained)
+
+        steps = range(min(stage.steps, SEARCHED))
+        largest = max((schedule.examples(step, 0) for step in steps), key=_padded_seconds)
+        activations, peak, operations = self._measure(objective, largest, trained)
+        parts = self._distribution.parts
+        some = steps[:: max(1, len(steps) // COUNTED)]
+        counted = [schedule.examples(step, step % parts) for step in some]
+        batches = [(objective.tokens(objective.batch(given)), _seconds(given)) for given in counted]
+        tokens, seconds = (sum(column) / len(batches) for column in zip(*batches, strict=True))
+        return StageEstimate(
+            stage=stage.name,
+            steps=stage.steps,
+            tokens=parts * tokens,
+            seconds=parts * seconds,
+            operations=parts * operations * seconds / _seconds(largest),
+            memory=self._parts(trained, activations, peak),
+        )
+
+    def _measure(
+        self, objective: Objective, examples: Sequence[Example], trained: Sequence[nn.Parameter]
+    ) -> tuple[int, int, int]:
+        """Run a step of one device.
+
+        Returns:
+            Bytes of the activations: the peak above the weights if no gradient is kept. Bytes above
+            the weights at the peak of a step that keeps the gradients and updates the weights.
+            Floating-point operations of one batch.
+        """
+        memory = self._shapes.memory
+        batch = objective.batch(examples)
+        half = self._distribution.precision == "bf16-mixed"
+        optimizer = RestingAdamW(trained)
+        with self._shapes, AsOnGPU(half=half), META:
+            before = memory.now
+            batch = apply_to_collection(
+                batch, Tensor, lambda one: one.to(META) if one.is_floating_point() else one
+            )
+            hooks = [p.register_post_accumulate_grad_hook(_drop_gradient) for p in trained]
+            memory.restart()
+            with FlopCounterMode(display=False) as counter:
+                objective.losses(self._system.backbone, batch)["loss"].backward()
+            activations = memory.peak - before
+            for hook in hooks:
+                hook.remove()
+
+            for _ in range(2):  # the second step has optimizer states from its start
+                memory.restart()
+                objective.losses(self._system.backbone, batch)["loss"].backward()
+                optimizer.step()
+                peak = memory.peak - before
+                optimizer.zero_grad()
+        return activations, peak, counter.get_total_flops()
+
+    def _parts(self, trained: Sequence[nn.Parameter], activations: int, peak: int) -> Parts:
+        """Return the memory of one device.
+
+        Args:
+            trained: Parameters that the stage trains.
+            activations: Bytes of the activations.
+            peak: Bytes above the weights at the peak of a step on one device.
+        """
+        method, devices = self._distribution.method, self._distribution.devices
+        weights, gradients = _bytes(self._system.backbone.parameters()), _bytes(trained)
+        moments = MOMENTS * sum(p.numel() for p in self._updated)
+        if method in ("single", "ddp"):
+            earlier = moments - MOMENTS * sum(p.numel() for p in trained)
+            buckets = gradients if method == "ddp" else 0
+            rest = peak - gradients - (moments - earlier) + buckets
+            return Parts(weights, gradients, moments, max(0, rest))
+
+        if method == "fsdp2":
+            gathered = self._gathered()
+            main = weights + gradients + moments if self._distribution.offload else 0
+            return _shared(
+                Parts(weights, gradients, moments, activations + gathered),
+                devices,
+                offloaded=("weights", "gradients", "optimizer") if main else (),
+            )
+        return self._zero(trained, activations, moments)
+
+    def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> Parts:
+        """Return the memory of one device under ZeRO."""
+        devices, offload = self._distribution.devices, self._distribution.offload
+        half = self._distribution.precision.startswith("bf16")
+        numbers = sum(p.numel() for p in self._system.backbone.parameters())
+        gradients = sum(p.numel() for p in trained)
+        size = HALF if half else MASTER
+        states = moments + (MASTER * gradients if half else 0)
+        if self._distribution.method == "zero2":
+            buckets = size * min(BUCKETS, 2 * gradients)
+            shard = Parts(0, size * gradients, states, 0)
+            shared = _shared(shard, devices, offloaded=("optimizer",) if offload else ())
+            return Parts(
+                size * numbers,
+                shared.gradients,
+                shared.optimizer,
+                activations + buckets,
+                shared.main,
+            )
+        gathered = size * min(LIVE, numbers)
+        return _shared(
+            Parts(size * numbers, size * gradients, states, activations + gathered),
+            devices,
+            offloaded=("weights", "optimizer") if offload else (),
+        )
+
+    def _gathered(self) -> int:
+        """Return the bytes of the weights and gradients that FSDP2 has gathered at the peak.
+
+        These are two layers, because the next one is gathered early, and all weights outside the
+        layers, with the gradients of one layer and of the weights outside.
+        """
+        half = self._distribution.precision == "bf16-mixed"
+        layers = list(repeated_layers(self._system))
+        inside = {parameter for layer in layers for parameter in layer.parameters()}
+        outside = [p for p in self._system.parameters() if p not in inside]
+        largest = max((_bytes(layer.parameters(), half=half) for layer in layers), default=0)
+        trained = _bytes((p for p in outside if p.requires_grad), half=half)
+        return 3 * largest + _bytes(outside, half=half) + trained
+
+
+def _shared(parts: Parts, devices: int, *, offloaded: Sequence[str]) -> Parts:
+    """Divide weights, gradients and optimizer states among devices; move some to main memory."""
+    shares = {
+        name: -(-getattr(parts, name) // devices) for name in ("weights", "gradients", "optimizer")
+    }
+    main = sum(shares[name] for name in offloaded)
+    return Parts(**{**shares, **dict.fromkeys(offloaded, 0)}, rest=parts.rest, main=main)
+
+
+def _drop_gradient(parameter: Tensor) -> None:
+    parameter.grad = None
+
+
+def _bytes(parameters: Any, *, half: bool = False) -> int:
+    """Return the size of parameters, or of their copies in bfloat16."""
+    return sum(p.numel() * (HALF if half else p.element_size()) for p in parameters)
+
+
+def _seconds(examples: Sequence[Example]) -> Seconds:
+    return sum(example.seconds for example in examples)
+
+
+def _padded_seconds(examples: Sequence[Example]) -> Seconds:
+    return len(examples) * max(example.seconds for example in examples)
+
+
+def distribution(options: Mapping[str, Any], *, precision: str) -> Distribution:
+    """Return the distribution that arguments of the Trainer describe; no strategy is created.
+
+    Args:
+        options: Plain configuration of the Trainer.
+        precision: Lightning's name of the precision.
+    """
+    devices = options.get("devices", 1)
+    count = len(devices) if isinstance(devices, Sequence) and not isinstance(devices, str) else 1
+    if isinstance(devices, int) or str(devices).isdigit():
+        count = int(devices)
+    count *= int(options.get("num_nodes", 1))
+    strategy = options.get("strategy", "auto")
+    if isinstance(strategy, Mapping):
+        sharded = str(strategy["_target_"]).endswith("FSDP2")
+        method = "fsdp2" if sharded else f"zero{strategy.get('stage', 2)}"
+    else:
+        method = "single" if count == 1 else "ddp"
+    return Distribution(
+        devices=count,
+        accumulated=int(options.get("accumulate_grad_batches", 1)),
+        precision=precision,
+        method=method,
+        offload=isinstance(strategy, Mapping) and bool(strategy.get("offload", False)),
+    )

@@ -1,0 +1,76 @@
+"""The tokenizer of a backbone that has none: trained on the training talks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from zoo.backbones.base import Backbone, TokenizerCorpus
+from zoo.config import Config, arguments_of, target_of
+from zoo.data.talks import Talk
+from zoo.files import atomic_folder
+from zoo.languages import language
+from zoo.tracking.run import Run
+from zoo.training.settings import TrainingSettings
+
+
+def needs_tokenizer(cfg: Config, settings: TrainingSettings) -> bool:
+    """Return whether a tokenizer must be trained.
+
+    A tokenizer is trained if the configuration has a vocabulary size, and its backbone has neither
+    a tokenizer nor weights.
+    """
+    if settings.vocabulary_size is None or cfg.backbone.tokenizer is not None:
+        return False
+    return cfg.backbone[backbone_class(cfg).weights_key] is None
+
+
+def trained_tokenizer(
+    run: Run, cfg: Config, talks: Sequence[Talk], settings: TrainingSettings
+) -> Path:
+    """Train the tokenizer of the backbone, unless the run folder already has it.
+
+    All ranks of a launch train the same tokenizer, and the tokenizer that is complete first is
+    kept.
+
+    Args:
+        run: Run whose folder receives the tokenizer.
+        cfg: Configuration of the training.
+        talks: Training talks.
+        settings: Settings of the training, with a vocabulary size.
+
+    Returns:
+        Folder of the tokenizer.
+    """
+    folder = run.folder / "tokenizer"
+    if not folder.is_dir():
+        with atomic_folder(folder, keep=True) as unfinished:
+            train_tokenizer(unfinished, cfg, talks, settings)
+    return folder
+
+
+def train_tokenizer(
+    folder: Path, cfg: Config, talks: Sequence[Talk], settings: TrainingSettings
+) -> None:
+    """Train the tokenizer of the backbone.
+
+    Args:
+        folder: Destination.
+        cfg: Configuration of the training.
+        talks: Training talks.
+        settings: Settings of the training, with a vocabulary size.
+    """
+    assert settings.vocabulary_size is not None
+    corpus = TokenizerCorpus(
+        talks=talks,
+        source=language(cfg.source_language),
+        target=language(cfg.target_language),
+        size=settings.vocabulary_size,
+        multipliers=settings.curriculum.multipliers,
+    )
+    backbone_class(cfg).train_tokenizer(corpus, folder, arguments_of(cfg.backbone))
+
+
+def backbone_class(cfg: Config) -> type[Backbone]:
+    """Return the class of the configured backbone."""
+    found = target_of(cfg.backbone)
+    assert issubclass(found, Backbone)
+    return found
