@@ -233,18 +233,56 @@ def test_several_sentences_end_in_the_last_of_them_or_after_it() -> None:
         assert example.end - example.start <= 18.0
 
 
-def test_hours_limit_the_data_of_a_kind() -> None:
+def sentences_of(hours: dict[str, float | None], **options: Any) -> dict[str, set[int]]:
+    """Numbers of the sentences of each kind in two talks of seven sentences of three seconds."""
     other = Talk("other", Path("talk.wav"), 40.0, "en", TALK.segments)
-    options = {
-        "mixture": {"streaming": 0.5, "non_streaming": 0.5},
-        "hours": {"streaming": 0.01, "non_streaming": None},
-    }
-    examples = [example for batch in draw(talks=(TALK, other), **options) for example in batch]
-    assert {(example.kind, example.talk.name) for example in examples} == {
-        ("streaming", "talk"),
-        ("non_streaming", "talk"),
-        ("non_streaming", "other"),
-    }
+    found: dict[str, set[int]] = {}
+    for batch in draw(steps=200, talks=(TALK, other), hours=hours, **options):
+        for example in batch:
+            first = min(range(7), key=lambda place: abs(OFFSETS[place] - example.start))
+            found.setdefault(example.kind, set()).add(first + 7 * (example.talk.name == "other"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("streaming", "non_streaming", "sentences"),
+    [
+        (6, None, (range(4), range(14))),  # seconds of audio: a cut sentence has half of its own
+        (6, 9, (range(4), range(4, 7))),
+        (None, 9, (range(14), range(3))),
+        (1500, 1200, (range(10), range(10, 14))),  # more than there are: 5 sentences to 2
+    ],
+)
+def test_hours_are_of_audio_and_of_different_sentences(
+    streaming: float | None, non_streaming: float | None, sentences: tuple[range, range]
+) -> None:
+    hours = {"streaming": streaming, "non_streaming": non_streaming}
+    limits = {kind: None if value is None else value / 3600 for kind, value in hours.items()}
+    found = sentences_of(limits)
+    assert [found["streaming"], found["non_streaming"]] == [set(kind) for kind in sentences]
+
+
+def test_runs_stay_within_the_sentences_of_their_kind() -> None:
+    hours = {"streaming": 6 / 3600, "non_streaming": 9 / 3600}
+    found = sentences_of(hours, sentences=[0.0, 1.0])
+    assert found == {"streaming": {0, 1, 2}, "non_streaming": {4, 5}}
+
+
+def test_a_development_loss_has_all_sentences_of_each_kind() -> None:
+    config = SpeechChainOfThoughtConfig(hours={"streaming": 0.001})
+    assert config.for_development() == replace(config, hours={})
+
+
+def test_examples_of_both_kinds_have_the_shares_of_their_audio() -> None:
+    """As the paper's 50 and 50 hours: steps of 32 examples, though cut sentences are shorter."""
+    talks = tuple(replace(TALK, name=f"talk {number}") for number in range(30))
+    sampler = SpeechChainOfThoughtConfig().sampler(talks, target=GERMAN, chunk_seconds=CHUNK)
+    schedule = Schedule(sampler, Limits(960.0, examples=32), steps=600, parts=1, seed=[0])
+    audio_of = dict.fromkeys(("streaming", "non_streaming"), 0.0)
+    for step in range(600):
+        for example in schedule.examples(step, 0):
+            audio_of[example.kind] += example.seconds
+    assert audio_of["streaming"] / sum(audio_of.values()) == pytest.approx(0.5, abs=0.05)
 
 
 def test_audio_has_the_samples_of_its_length(tmp_path: Path) -> None:
@@ -331,6 +369,13 @@ def test_talks_without_suitable_sentences_are_refused() -> None:
     with pytest.raises(ZooError, match="no 8 consecutive sentences for streaming chains of"):
         SpeechChainsOfThought(
             [TALK], GERMAN, SpeechChainOfThoughtConfig(sentences=[0] * 7 + [1]), chunk_seconds=CHUNK
+        )
+    with pytest.raises(
+        ZooError, match=r"no 1 consecutive .* for non_streaming .* that hours leaves"
+    ):
+        draw(
+            talks=(replace(TALK, segments=TALK.segments[:1]),),
+            hours={"streaming": 50.0, "non_streaming": 50.0},
         )
     bare = replace(TALK, segments=(Segment(1.0, 3.0, "so", (), TALK.segments[0].targets),))
     with pytest.raises(ZooError, match=r"'so' lacks word times.*mixture\.streaming=0"):

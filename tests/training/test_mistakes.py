@@ -41,6 +41,7 @@ SETTINGS = {
         "takes RobustSegmentConfig."
     ),
     "training.betas=[0.9]": "training.betas are two numbers from 0 to below 1, not [0.9].",
+    "training.epsilon=0": "training needs epsilon above 0, not 0",
     "training.log_every_steps=0": "training needs log_every_steps of at least 1, not 0.",
 }
 EXCERPTS = {
@@ -144,7 +145,7 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
         (
             replace(aligned, words=()),
             2,
-            "Segment 'One two.' lacks word times; align the corpus first.",
+            "Segment 'One two.' lacks word times",
         ),
         (
             aligned,
@@ -156,7 +157,7 @@ def test_talks_and_shares_are_checked_before_weights_are_read(
         with pytest.raises(ZooError) as refusal:
             run.fit(
                 system=build(cfg.system),
-                talks=[Talk("talk", Path("talk.wav"), 9.0, "en", (segment,))],
+                talks=[Talk("talk", Path("talk.wav"), 9.0, "en", (segment,) * 3)],
                 dev=[],
                 settings=build(cfg.training),
                 trainer_options=build(cfg.trainer).keywords,

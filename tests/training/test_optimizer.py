@@ -1,10 +1,19 @@
 """A group of parameters that rests is as it was, whatever its gradients are."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch.optim import AdamW
 
+from tests.training.tiny import Squares, Tiny, pretrained
+from zoo.history.keep_all import KeepAll
+from zoo.policies.wait_k import WaitK
+from zoo.systems.base import StreamingSystem
+from zoo.training.curriculum import Curriculum, Stage
+from zoo.training.module import Training
 from zoo.training.optimizer import RestingAdamW
+from zoo.training.settings import TrainingSettings
 
 RATES = [0.1, 0.1, 0.0, 0.0, 0.1]  # of the second group; the first one always moves
 
@@ -29,6 +38,31 @@ def test_zeros_at_rest_are_no_gradients() -> None:
     for found, wanted in zip(weights_after_steps(RestingAdamW, rests=True), expected, strict=True):
         torch.testing.assert_close(found, wanted)
     assert not torch.allclose(weights_after_steps(AdamW, rests=True)[1], expected[1], atol=1e-3)
+
+
+def test_the_optimizer_of_a_training_has_its_settings(tmp_path: Path) -> None:
+    system = StreamingSystem(
+        name="tiny",
+        backbone=Tiny(pretrained(tmp_path)),
+        policy=WaitK(k=1),
+        history=KeepAll(),
+        source_language="en",
+        target_language="de",
+        chunk_seconds=1.0,
+    )
+    stage = Stage(objective="squares", steps=1, learning_rate=0.01, batch_seconds=4.0)
+    settings = TrainingSettings(
+        curriculum=Curriculum({"only": stage}),
+        objectives={"squares": Squares()},
+        betas=(0.5, 0.6),
+        epsilon=1e-3,
+        weight_decay=0.2,
+    )
+    training = Training(settings)
+    training.setup(system, [], torch.device("cpu"))
+    training.prepare(system)
+    (group,) = training.optimizers(system)["optimizer"].param_groups
+    assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.5, 0.6), 1e-3, 0.2)
 
 
 def test_a_closure_is_called_once_with_gradients() -> None:

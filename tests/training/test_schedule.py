@@ -105,8 +105,25 @@ def test_a_schedule_continues_in_the_middle_of_a_pass() -> None:
     assert 0 < resumed.passes(50) < resumed.passes(100)
 
 
-def test_kinds_have_their_shares_of_the_steps() -> None:
-    sampler = Numbers(lognormal(50), kinds=(0.8, 0.2))
-    schedule = Schedule(sampler, Limits(30.0), steps=1000, parts=2, seed=[0])
-    kinds = [schedule.places(step)[0] for step in range(1000)]
-    assert 130 < sum(kinds) < 270
+class Halves(Numbers):
+    """Examples of the second kind have half the duration."""
+
+    def plan(self, kind: int, random: np.random.Generator) -> Pass:
+        whole = super().plan(kind, random)
+        return Pass(whole.places, whole.seconds / (1 + kind), whole.groups)
+
+
+@pytest.mark.parametrize("examples", [None, 4])
+def test_kinds_have_their_shares_of_the_audio(examples: int | None) -> None:
+    """If the number of examples is limited, shorter examples need more steps."""
+    sampler = Halves(lognormal(400), kinds=(0.8, 0.2))
+    schedule = Schedule(sampler, Limits(30.0, examples), steps=2000, parts=2, seed=[0])
+    audio = np.zeros(2)
+    steps = np.zeros(2)
+    for step in range(len(schedule)):
+        kind, parts = schedule.places(step)
+        steps[kind] += 1
+        audio[kind] += sum(float(sampler.seconds[part].sum()) for part in parts) / (1 + kind)
+    assert audio[1] / audio.sum() == pytest.approx(0.2, abs=0.04)
+    if examples:
+        assert steps[1] / steps.sum() == pytest.approx(1 / 3, abs=0.04)  # (0.2 / 1) / (0.8 / 2)

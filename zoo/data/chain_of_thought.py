@@ -5,8 +5,9 @@ Passes and examples are pure functions of a random generator.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -78,10 +79,12 @@ class SpeechChainOfThoughtConfig(Sampling):
     ``silence``, ``missing``, ``reach`` and ``settled`` imitate the errors of these boundaries.
 
     Attributes:
-        mixture: share of the steps of each kind.
-        hours: hours of the corpus, from its first talk on, that each kind uses (absent or None: the
-            whole corpus).
-        sentences: shares of the steps with one, two, three and more consecutive sentences.
+        mixture: share of the audio of each kind.
+        hours: hours of audio of single sentences that each kind has in a pass; a cut sentence has
+            half of its duration on average. The kinds have different sentences, in the order
+            streaming, non_streaming, partial from the first talk on. If the talks have too few,
+            all these kinds have proportionally less. Absent or None: all sentences.
+        sentences: shares of the audio with one, two, three and more consecutive sentences.
         max_seconds: maximum duration of an example.
         silence: maximum seconds before and after the sentences. Other sentences are left out.
         missing: maximum share of the first word that is cut off.
@@ -124,6 +127,10 @@ class SpeechChainOfThoughtConfig(Sampling):
         check_numbers(owner, least=GRID, max_seconds=self.max_seconds)
         hours = {f"hours.{kind}": hours for kind, hours in self.hours.items() if hours is not None}
         check_numbers(owner, above=0, **hours)
+
+    def for_development(self) -> Self:
+        """Return the options with all sentences for each kind."""
+        return replace(self, hours={})
 
     def sampler(
         self,
@@ -172,6 +179,7 @@ class SpeechChainsOfThought(Sampler):
             for segment in talk.segments:
                 self._check_segment(segment)
 
+        self._ranges = self._divide_sentences()
         self._shares: dict[tuple[Kind, int], float] = {}  # by kind and number of sentences
         self._windows: dict[tuple[Kind, int], _Windows] = {}
         total = sum(config.mixture.values()) * sum(config.sentences)
@@ -191,6 +199,26 @@ class SpeechChainsOfThought(Sampler):
                 "need; align the corpus first, or train on non-streaming ones alone "
                 "(mixture.streaming=0)."
             )
+
+    def _divide_sentences(self) -> dict[Kind, tuple[Seconds, Seconds]]:
+        """Return the positions of the sentences of each kind with limited hours: first, past last.
+
+        The position of a sentence is the duration of all sentences before it, in seconds.
+        """
+        needed: dict[Kind, Seconds] = {}  # duration of the sentences of a kind
+        for kind in self._kinds:
+            hours = self.config.hours.get(kind)
+            if hours is not None:
+                needed[kind] = hours * 3600 * (1 if kind == "non_streaming" else 2)
+
+        total = sum(segment.duration for talk in self.talks for segment in talk.segments)
+        scale = min(1.0, total / max(sum(needed.values()), CLOSE))
+        ranges: dict[Kind, tuple[Seconds, Seconds]] = {}
+        start = 0.0
+        for kind, seconds in needed.items():
+            ranges[kind] = (start, start + seconds * scale)
+            start = ranges[kind][1]
+        return ranges
 
     @property
     def kinds(self) -> Sequence[float]:
@@ -304,25 +332,26 @@ class SpeechChainsOfThought(Sampler):
         """
         places: list[tuple[int, int, int]] = []
         bounds: list[tuple[float, ...]] = []
-        seconds_left = (self.config.hours.get(kind) or np.inf) * 3600
+        earliest, latest = self._ranges.get(kind, (0.0, np.inf))
+        end = 0.0  # position after the talk
         for index, talk in enumerate(self.talks):
-            if seconds_left <= 0:
-                break
-            seconds_left -= talk.duration
+            durations = (segment.duration for segment in talk.segments)
+            *positions, end = accumulate(durations, initial=end)
             for first in range(len(talk.segments) - count + 1):
-                places.append((index, first, first + count - 1))
-                bounds.append(
-                    self._window(talk, first, first + count - 1, whole=kind == "non_streaming")
-                )
+                last = first + count - 1
+                if earliest <= positions[first] and positions[last] < latest:
+                    places.append((index, first, last))
+                    bounds.append(self._window(talk, first, last, whole=kind == "non_streaming"))
         windows = _Windows.of(
             np.array(places).reshape(-1, 3),
             np.array(bounds).reshape(-1, 4),
             self.config.max_seconds,
         )
         if not len(windows.places):
+            where = " among the sentences that hours leaves them" if kind in self._ranges else ""
             raise ZooError(
                 f"The talks have no {count} consecutive sentences for {kind} chains of "
-                f"thought of at most {self.config.max_seconds} s."
+                f"thought of at most {self.config.max_seconds} s{where}."
             )
         return windows
 

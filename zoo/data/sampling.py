@@ -123,7 +123,11 @@ class Sampler(ABC):
     @property
     @abstractmethod
     def kinds(self) -> Sequence[float]:
-        """Share of the steps of each kind; at least one kind. The shares add up to 1."""
+        """Share of the audio of each kind; at least one kind. The shares add up to 1.
+
+        They are shares of the steps as well if the duration of batches is limited, and not their
+        number of examples.
+        """
 
     @abstractmethod
     def plan(self, kind: int, random: np.random.Generator) -> Pass:

@@ -148,6 +148,7 @@ class Training(TrainingPlan):
             groups,
             lr=1.0,
             betas=(self.settings.betas[0], self.settings.betas[1]),
+            eps=self.settings.epsilon,
             weight_decay=self.settings.weight_decay,
         )
         schedule = LambdaLR(optimizer, [self._rate_of(stages) for stages in self._groups])

@@ -113,18 +113,22 @@ class _Progress:
         number: Number of the pass, counted from 0. -1 before the first pass.
         first: Number of steps of this kind before the pass.
         steps: Rows of ``Pass.places`` of each batch of each step.
+        seconds: Duration of all examples of the pass, in seconds.
     """
 
     number: int = -1
     first: int = 0
     steps: list[list[np.ndarray]] = field(default_factory=list)
+    seconds: Seconds = 0.0
 
 
 class Schedule:
     """Batches of one stage, by step.
 
-    A pass over each kind of examples follows the previous pass over the kind; the shares of the
-    sampler determine the kind of each step.
+    A pass over each kind of examples follows the previous pass over the kind. The shares of the
+    sampler determine the kind of each step: they are shares of the audio. Batches of limited
+    duration have about equal durations, whatever their kind. Batches of a limited number of
+    examples have not, so kinds of short examples have more steps.
 
     Args:
         sampler: Lists and makes the examples.
@@ -142,13 +146,16 @@ class Schedule:
         self._parts = parts
         self._seed = list(seed)
         shares = np.array(sampler.kinds)
+        self._progress = [_Progress() for _ in shares]
+        if limits.examples is not None and len(shares) > 1:
+            shares = shares / [self._seconds_per_step(kind) for kind in range(len(shares))]
+            shares /= shares.sum()
         self._kinds = np.random.default_rng(self._seed).choice(len(shares), size=steps, p=shares)
         # number of earlier steps of the same kind
         self._earlier = np.zeros(steps, dtype=int)
         for kind in range(len(shares)):
             is_kind = self._kinds == kind
             self._earlier[is_kind] = np.arange(is_kind.sum())
-        self._progress = [_Progress() for _ in shares]
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -184,6 +191,11 @@ class Schedule:
         random = np.random.default_rng([*self._seed, step, part + 1])
         return self._sampler.examples(kind, _rows(parts, part), random)
 
+    def _seconds_per_step(self, kind: int) -> Seconds:
+        """Return the mean duration of the examples of a step in the first pass over a kind."""
+        progress = self._advance(kind, 0)
+        return progress.seconds / len(progress.steps)
+
     def _advance(self, kind: int, index: int) -> _Progress:
         """Return the pass that has the step ``index`` of a kind."""
         progress = self._progress[kind]
@@ -196,4 +208,5 @@ class Schedule:
             examples = self._sampler.plan(kind, random)
             steps = balanced(examples, self._limits, parts=self._parts, random=random)
             progress.steps = [[examples.places[part] for part in step] for step in steps]
+            progress.seconds = float(examples.seconds.sum())
         return progress

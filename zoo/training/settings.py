@@ -20,6 +20,7 @@ class TrainingSettings:
         objectives: Objectives by the names that the stages refer to.
         weight_decay: Weight decay of AdamW.
         betas: The two beta coefficients of AdamW.
+        epsilon: Term of AdamW that is added to the denominator.
         train_split: Split of the corpus to train on.
         train_talks: Number of training talks. None uses all talks of the split.
         dev_split: Split of the corpus that is streamed to rank the checkpoints.
@@ -39,6 +40,7 @@ class TrainingSettings:
     objectives: Mapping[str, Objective]
     weight_decay: float = 0.01
     betas: Sequence[float] = (0.9, 0.98)
+    epsilon: float = 1e-8
     train_split: str = "train"
     train_talks: int | None = None
     dev_split: str = "dev"
@@ -57,8 +59,8 @@ class TrainingSettings:
 
         Raises:
             ZooError: A stage has an unknown objective, sampling options of another type than its
-                objective, or encoded audio although the encoder is trained; or ``betas`` or an
-                interval is out of range.
+                objective, or encoded audio although the encoder is trained; or ``betas``,
+                ``epsilon`` or an interval is out of range.
         """
         for stage in self.curriculum.stages:
             check_choice(f"objective of stage {stage.name!r}", stage.objective, self.objectives)
@@ -68,6 +70,7 @@ class TrainingSettings:
             raise ZooError(
                 f"training.betas are two numbers from 0 to below 1, not {list(self.betas)}."
             )
+        check_numbers("training", above=0, epsilon=self.epsilon)
         for name in ("evaluate_every_steps", "log_every_steps", "save_every_steps"):
             check_numbers("training", least=1, **{name: getattr(self, name)})
 
