@@ -1,7 +1,7 @@
 """Estimates of a training: memory per device, tokens, arithmetic; from shapes, without weights."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ MOMENTS = 8  # bytes of the two moments of AdamW per trained number
 MASTER = 4  # bytes of a float32 copy of a trained number
 HALF = 2  # bytes of a number in bfloat16
 LIVE = 10**9  # numbers that ZeRO-3 gathers at once at most, its default
-BUCKETS = 4 * 10**8  # numbers in the two buckets of ZeRO-2, the defaults of Lightning's strategy
+BUCKETS = 2 * 10**8  # numbers in each of the two buckets of ZeRO-2, as in Lightning's strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class Parts:
     """Memory of one device in bytes, and the main memory that one device occupies.
 
     Attributes:
-        weights: Weights, and their float32 copies under ZeRO.
+        weights: Weights.
         gradients: Gradients at the end of a step.
-        optimizer: Moments of AdamW.
+        optimizer: Moments of AdamW, and the float32 copies of the weights under ZeRO.
         rest: What is above these at the peak: activations, gathered weights, buffers.
         main: Main memory of what is offloaded.
     """
@@ -249,27 +249,22 @@ class _Run:
         return self._zero(trained, activations, moments)
 
     def _zero(self, trained: Sequence[nn.Parameter], activations: int, moments: int) -> Parts:
-        """Return the memory of one device under ZeRO."""
+        """Return the memory of one device under ZeRO, which keeps a float32 copy of the weights."""
         devices, offload = self._distribution.devices, self._distribution.offload
-        half = self._distribution.precision.startswith("bf16")
-        numbers = sum(p.numel() for p in self._system.backbone.parameters())
-        gradients = sum(p.numel() for p in trained)
-        size = HALF if half else MASTER
-        states = moments + (MASTER * gradients if half else 0)
+        parameters = list(self._system.backbone.parameters())
+        weights, gradients = _bytes(parameters), _bytes(trained)
+        states = moments + MASTER * sum(p.numel() for p in trained)
         if self._distribution.method == "zero2":
-            buckets = size * min(BUCKETS, 2 * gradients)
-            shard = Parts(0, size * gradients, states, 0)
-            shared = _shared(shard, devices, offloaded=("optimizer",) if offload else ())
-            return Parts(
-                size * numbers,
-                shared.gradients,
-                shared.optimizer,
-                activations + buckets,
-                shared.main,
+            share = min(1.0, BUCKETS / sum(p.numel() for p in trained))
+            shared = _shared(
+                Parts(0, gradients, states, activations + int(2 * share * gradients)),
+                devices,
+                offloaded=("optimizer",) if offload else (),
             )
-        gathered = size * min(LIVE, numbers)
+            return replace(shared, weights=weights)
+        share = min(1.0, LIVE / sum(p.numel() for p in parameters))
         return _shared(
-            Parts(size * numbers, size * gradients, states, activations + gathered),
+            Parts(weights, gradients, states, activations + int(share * weights)),
             devices,
             offloaded=("weights", "optimizer") if offload else (),
         )
