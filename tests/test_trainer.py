@@ -8,7 +8,7 @@ import torch
 from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.evaluation.strategy import IndependentRanks, evaluation_trainer
-from zoo.trainer import is_single, on_devices
+from zoo.trainer import count_ranks, is_single, on_devices
 from zoo.training.trainer import make_trainer
 
 TORCHRUN = {
@@ -70,3 +70,19 @@ def test_the_precision_is_half_where_that_is_fast(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
     assert compose("train", ["device=cpu"]).trainer.precision == precision
     assert compose("evaluate", ["device=cpu"]).trainer.precision == "32-true"
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({}, 1),
+        ({"devices": 4, "num_nodes": 2}, 8),
+        ({"devices": "3"}, 3),
+        ({"devices": [0, 2], "accelerator": "cuda"}, 2),
+        ({"devices": "0,2", "accelerator": "cuda"}, 2),
+        ({"devices": "auto", "accelerator": "cpu"}, 1),
+        ({"accelerator": "cuda:1"}, 1),
+    ],
+)
+def test_ranks_are_counted_before_there_is_a_trainer(options: dict[str, Any], count: int) -> None:
+    assert count_ranks(options) == count

@@ -68,7 +68,9 @@ class TalksDataModule(LightningDataModule):
             )
         if not plan.is_ready:
             talks = self.corpus.talks(self.splits["train"], limit=self.settings.talks)
-            plan.setup(system, talks, self.trainer.strategy.root_device)
+            trainer = self.trainer
+            batches = trainer.world_size * trainer.accumulate_grad_batches
+            plan.setup(system, talks, trainer.strategy.root_device, batches=batches)
 
     def train_dataloader(self) -> Iterable[Any]:
         """Return the loader of the training plan."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightning
+import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback
 
@@ -67,6 +68,25 @@ def on_devices(options: Mapping[str, Any]) -> dict[str, Any]:
         accelerator, _, index = accelerator.partition(":")
         devices = [int(index)]
     return {**options, "accelerator": accelerator, "devices": devices, "num_nodes": nodes}
+
+
+def count_ranks(options: Mapping[str, Any]) -> int:
+    """Return the number of ranks that a Trainer with these arguments has, over all nodes.
+
+    Args:
+        options: The user's arguments of the Trainer.
+    """
+    options = on_devices(options)
+    devices = options["devices"]
+    if isinstance(devices, str):
+        devices = devices.split(",") if "," in devices else devices
+    if isinstance(devices, Sequence) and not isinstance(devices, str):
+        count = len(devices)
+    elif str(devices) in ("auto", "-1"):
+        count = torch.cuda.device_count() if options["accelerator"] in ("cuda", "gpu") else 1
+    else:
+        count = int(devices)
+    return count * int(options["num_nodes"])
 
 
 def is_single(options: Mapping[str, Any]) -> bool:

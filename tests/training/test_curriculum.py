@@ -67,10 +67,10 @@ def test_the_learning_rate_warms_up_holds_and_decays() -> None:
     assert stage(100, schedule="cosine", hold=0.0).factor(50) == pytest.approx(0.5)
 
 
-def test_a_stretch_has_a_length_that_its_multiplier_divides() -> None:
+def test_a_stretch_keeps_its_length_if_its_multiplier_does_not_divide_it() -> None:
     random = np.random.default_rng(0)
     drawn = [stage(9).stretches.draw(random) for _ in range(300)]
-    assert set(drawn) == {(4, 1), (3, 3), (8, 1), (6, 3)}
+    assert set(drawn) == {(4, 1), (4, 3), (8, 1), (8, 3)}
     longer = sum(chunks > 4 for chunks, _ in drawn)
     assert 60 < longer < 140  # a third of the stretches, half of the audio
 
@@ -82,3 +82,33 @@ def test_examples_of_a_step_are_shared_out_evenly() -> None:
         ZooError, match="The 32 examples of a step of stage 'a' cannot be divided among 5 batches"
     ):
         curriculum.shared(5)
+
+
+def test_seconds_of_a_step_are_shared_out_as_well() -> None:
+    curriculum = Curriculum({"a": stage(5, batch_seconds=None, step_seconds=96.0), "b": stage(5)})
+    assert [s.limits.seconds for s in curriculum.shared(8).stages] == [12.0, 24.0]
+
+
+def test_passes_become_steps() -> None:
+    curriculum = Curriculum({"a": stage(5), "b": stage(0, passes=1.5), "c": stage(0, passes=0)})
+    assert [s.name for s in curriculum.stages if s.is_used] == ["a", "b"]
+    counted = curriculum.counted({"b": 7.0})
+    assert [s.steps for s in counted.stages] == [5, 10, 0]  # 10.5 rounds to an even number
+    assert counted.steps == 15
+    assert counted.counted({}).steps == 15
+
+
+@pytest.mark.parametrize(
+    ("contradiction", "sentence"),
+    [
+        ({"passes": 2}, "either steps or passes"),
+        ({"step_seconds": 9.0}, "either batch_seconds or step_seconds"),
+        ({"batch_seconds": None}, "either batch_seconds or step_seconds"),
+        ({"passes": -1}, "passes"),
+    ],
+)
+def test_a_stage_has_one_length_and_one_size(
+    contradiction: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ZooError, match=sentence):
+        stage(5, **contradiction)

@@ -112,6 +112,17 @@ def test_work_is_counted_over_all_devices() -> None:
     assert one.tokens > 10 * one.seconds  # a label per frame
 
 
+def test_passes_and_seconds_of_a_step_determine_the_steps() -> None:
+    stage = f"{STAGES}long_segments."
+    overrides = (f"{STAGES}recognition.steps=0", f"{stage}batch_seconds=null", f"{stage}steps=0")
+    (one,), talks = estimates(
+        Distribution(devices=2), *overrides, f"{stage}passes=2", f"{stage}step_seconds=60"
+    )
+    duration = sum(talk.duration for talk in talks)
+    assert one.seconds <= 60
+    assert duration < one.seconds * one.steps < 4 * duration  # two passes, some stretches overlap
+
+
 def test_a_network_of_eight_billion_weights_needs_no_weights(tmp_path: Path) -> None:
     """The memory of the language model of the paper, from its config.json alone."""
     config = LlamaConfig(

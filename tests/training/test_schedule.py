@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.data.sampling import Pass, Sampler
-from zoo.training.schedule import Limits, Schedule, balanced
+from zoo.training.schedule import Limits, Schedule, balanced, steps_per_pass
 
 
 @dataclass(frozen=True)
@@ -127,3 +127,12 @@ def test_kinds_have_their_shares_of_the_audio(examples: int | None) -> None:
     assert audio[1] / audio.sum() == pytest.approx(0.2, abs=0.04)
     if examples:
         assert steps[1] / steps.sum() == pytest.approx(1 / 3, abs=0.04)  # (0.2 / 1) / (0.8 / 2)
+
+
+@pytest.mark.parametrize("kinds", [(1.0,), (0.5, 0.5), (0.75, 0.25)])
+def test_the_steps_of_a_pass_are_those_of_the_schedule(kinds: tuple[float, ...]) -> None:
+    sampler, limits = Numbers(lognormal(600), kinds), Limits(60.0)
+    steps = round(steps_per_pass(sampler, limits, parts=2, seed=[0]))
+    schedule = Schedule(sampler, limits, steps=3 * steps, parts=2, seed=[0])
+    assert schedule.passes(steps) == pytest.approx(1.0, rel=0.1)
+    assert schedule.passes(3 * steps) == pytest.approx(3.0, rel=0.1)

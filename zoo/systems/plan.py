@@ -33,7 +33,12 @@ class TrainingPlan(nn.Module, ABC):
 
     @abstractmethod
     def setup(
-        self, system: "StreamingSystem", talks: "Sequence[Talk]", device: "torch.device"
+        self,
+        system: "StreamingSystem",
+        talks: "Sequence[Talk]",
+        device: "torch.device",
+        *,
+        batches: int = 1,
     ) -> None:
         """Take the training talks and create the network.
 
@@ -41,6 +46,7 @@ class TrainingPlan(nn.Module, ABC):
             system: System to train.
             talks: Training talks.
             device: Device of the training.
+            batches: Number of batches per step, over all ranks.
         """
 
     @abstractmethod

@@ -23,11 +23,14 @@ class Stage:
 
     Attributes:
         objective: Name of the objective.
-        steps: Number of optimizer steps.
         learning_rate: Peak learning rate.
+        steps: Number of optimizer steps. A stage without steps and passes is skipped.
+        passes: Number of passes over the examples, from which the number of steps is computed.
         batch_seconds: Maximum of the number of examples of a batch times their longest duration, in
             seconds. For clips, the target speech counts. A step has one batch for each rank and
             accumulation.
+        step_seconds: The same for all batches of a step together, instead of ``batch_seconds``. It
+            does not depend on the number of devices.
         trains: Names of the backbone parts to update; all other parts are frozen. None updates all
             parts.
         examples: Maximum number of examples in a step, divided among the batches of the step. None
@@ -42,9 +45,11 @@ class Stage:
     """
 
     objective: str
-    steps: int
     learning_rate: float
-    batch_seconds: Seconds
+    steps: int = 0
+    passes: float | None = None
+    batch_seconds: Seconds | None = None
+    step_seconds: Seconds | None = None
     trains: Sequence[str] | None = None
     examples: int | None = None
     sampling: Sampling | None = None
@@ -56,7 +61,12 @@ class Stage:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ZooError if chunks, multipliers, examples, steps or seconds are out of range."""
+        """Check the numbers of the stage.
+
+        Raises:
+            ZooError: Chunks, multipliers, examples, steps, passes or seconds are out of range, or
+                two of them contradict each other.
+        """
         if not self.chunks or not self.multipliers or min(*self.chunks, *self.multipliers) < 1:
             raise ZooError(
                 f"A training stage needs chunks and multipliers of at least 1 to draw from, "
@@ -64,7 +74,17 @@ class Stage:
             )
         check_numbers("A training stage", least=1, examples=self.examples)
         check_numbers("A training stage", least=0, steps=self.steps)
-        check_numbers("A training stage", above=0, batch_seconds=self.batch_seconds)
+        check_numbers("A training stage", least=0, passes=self.passes)
+        if self.steps and self.passes:
+            raise ZooError("A training stage has either steps or passes, not both.")
+        check_numbers(
+            "A training stage",
+            above=0,
+            batch_seconds=self.batch_seconds,
+            step_seconds=self.step_seconds,
+        )
+        if (self.batch_seconds is None) == (self.step_seconds is None):
+            raise ZooError("A training stage has either batch_seconds or step_seconds.")
 
     def factor(self, step: int) -> float:
         """Return the learning-rate factor in [0, 1] at ``step`` of this stage, counted from 0."""
@@ -79,8 +99,14 @@ class Stage:
         return warmup_factor * (0.5 * (1.0 + math.cos(math.pi * progress)))
 
     @property
+    def is_used(self) -> bool:
+        """Whether the stage has steps, or passes from which steps are computed."""
+        return bool(self.steps or self.passes)
+
+    @property
     def limits(self) -> Limits:
-        """Size of one batch."""
+        """Size of one batch, of a stage whose step is divided; see ``Curriculum.shared``."""
+        assert self.batch_seconds is not None, "step_seconds are not divided among batches"
         return Limits(self.batch_seconds, self.examples)
 
     @property
@@ -118,12 +144,12 @@ class Curriculum:
     """
 
     def __init__(self, stages: Mapping[str, Stage]) -> None:
-        if not any(stage.steps for stage in stages.values()):
-            raise ZooError("A training needs at least one stage with steps.")
+        if not any(stage.is_used for stage in stages.values()):
+            raise ZooError("A training needs at least one stage with steps or passes.")
         self.stages = tuple(replace(stage, name=name) for name, stage in stages.items())
 
     def shared(self, batches: int) -> "Curriculum":
-        """Return the curriculum with the examples of a step divided among its batches.
+        """Return the curriculum with the examples or seconds of a step divided among its batches.
 
         Args:
             batches: Number of batches per optimizer step, over all ranks.
@@ -142,8 +168,28 @@ class Curriculum:
         shared_stages = {}
         for stage in self.stages:
             examples = None if stage.examples is None else stage.examples // batches
-            shared_stages[stage.name] = replace(stage, examples=examples)
+            seconds = stage.batch_seconds
+            if stage.step_seconds is not None:
+                seconds = stage.step_seconds / batches
+            shared_stages[stage.name] = replace(
+                stage, examples=examples, batch_seconds=seconds, step_seconds=None
+            )
         return Curriculum(shared_stages)
+
+    def counted(self, steps_per_pass: Mapping[str, float]) -> "Curriculum":
+        """Return the curriculum with steps instead of passes.
+
+        Args:
+            steps_per_pass: Number of steps of one pass, by name of the stage, for each stage with
+                passes.
+        """
+        stages = {}
+        for stage in self.stages:
+            if stage.passes is not None:
+                steps = round(stage.passes * steps_per_pass.get(stage.name, 0.0))
+                stage = replace(stage, passes=None, steps=max(int(stage.is_used), steps))
+            stages[stage.name] = stage
+        return Curriculum(stages)
 
     @property
     def steps(self) -> int:
@@ -154,7 +200,10 @@ class Curriculum:
     def multipliers(self) -> set[int]:
         """All latency multipliers that a batch may have."""
         return {
-            m for stage in self.stages if stage.steps for m in stage.stretches.possible_multipliers
+            m
+            for stage in self.stages
+            if stage.is_used
+            for m in stage.stretches.possible_multipliers
         }
 
     def at(self, step: int) -> tuple[Stage, int]:

@@ -12,8 +12,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from zoo.backbones.base import without_weights
 from zoo.data.sampling import Example
 from zoo.data.talks import Talk
+from zoo.data.views import usable_parts
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
+from zoo.trainer import count_ranks
 from zoo.training.batches import schedules
 from zoo.training.curriculum import Stage
 from zoo.training.fsdp2 import repeated_layers
@@ -125,9 +127,10 @@ def estimate(
     Raises:
         ZooError: The talks or the backbone lack data or parts that a stage needs.
     """
+    talks = usable_parts(talks)
     samplers = make_samplers(system, talks, settings)
-    curriculum = settings.curriculum
-    by_stage = schedules(samplers, curriculum, seed=seed, parts=distribution.parts)
+    settings = settings.counted(samplers, batches=distribution.parts, seed=seed)
+    by_stage = schedules(samplers, settings.curriculum, seed=seed, parts=distribution.parts)
     shapes = ShapesOnly()
     run = _Run(system, distribution, shapes)
     with shapes:
@@ -317,11 +320,7 @@ def distribution(options: Mapping[str, Any], *, precision: str) -> Distribution:
         options: Plain configuration of the Trainer.
         precision: Lightning's name of the precision.
     """
-    devices = options.get("devices", 1)
-    count = len(devices) if isinstance(devices, Sequence) and not isinstance(devices, str) else 1
-    if isinstance(devices, int) or str(devices).isdigit():
-        count = int(devices)
-    count *= int(options.get("num_nodes", 1))
+    count = count_ranks(options)
     strategy = options.get("strategy", "auto")
     if isinstance(strategy, Mapping):
         sharded = str(strategy["_target_"]).endswith("FSDP2")

@@ -18,7 +18,7 @@ from zoo.systems.base import StreamingSystem
 from zoo.systems.plan import TrainingPlan
 from zoo.training.batches import StepLoader, TrainingBatch, training_loader
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
-from zoo.training.curriculum import Stage
+from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.optimizer import RestingAdamW
 from zoo.training.preparation import make_samplers, prepare
 from zoo.training.settings import TrainingSettings
@@ -40,9 +40,8 @@ class Training(TrainingPlan):
         super().__init__()
         self.settings = settings
         self.objectives = nn.ModuleDict(dict(settings.objectives))
-        self.curriculum = settings.curriculum
         self._seed = seed
-        self._samplers: dict[str, Sampler] | None = None  # by stage; None before ``setup``
+        self._samplers: Mapping[str, Sampler] | None = None  # by stage; None before ``setup``
         self._restored: Restored | None = None  # parameters that checkpoints leave out
         self._stage: Stage | None = None  # stage for which parameters are frozen
         self._step_tokens = torch.tensor(0.0)  # tokens of the current step, over all ranks
@@ -51,23 +50,40 @@ class Training(TrainingPlan):
         self._groups: dict[tuple[str, ...], list[nn.Parameter]] = {}
 
     @property
+    def curriculum(self) -> Curriculum:
+        """Stages of the training."""
+        return self.settings.curriculum
+
+    @property
     def is_ready(self) -> bool:
         """Whether the plan has its talks."""
         return self._samplers is not None
 
-    def setup(self, system: StreamingSystem, talks: Sequence[Talk], device: torch.device) -> None:
+    def setup(
+        self,
+        system: StreamingSystem,
+        talks: Sequence[Talk],
+        device: torch.device,
+        *,
+        samplers: Mapping[str, Sampler] | None = None,
+        batches: int = 1,
+    ) -> None:
         """Create samplers, network and heads; encode talks for frozen encoders.
 
         Args:
             system: System to train.
             talks: Training talks.
             device: Device on which talks are encoded.
+            samplers: Samplers of the talks, by name of the stage. None creates them.
+            batches: Number of batches per step, over all ranks, for stages with passes.
 
         Raises:
             ZooError: The talks or the backbone lack data or parts that a stage needs.
         """
         talks = usable_parts(talks)
-        samplers = make_samplers(system, talks, self.settings)  # checks talks before weights
+        if samplers is None:  # checks talks before weights
+            samplers = make_samplers(system, talks, self.settings)
+        self.settings = self.settings.counted(samplers, batches=batches, seed=self._seed)
         prepare(system, talks, self.settings, samplers, device)
         self._samplers = samplers
 
@@ -94,7 +110,7 @@ class Training(TrainingPlan):
         if not self.is_ready:
             raise ZooError("A training needs talks: trainer.fit(system, TalksDataModule(...)).")
         self._groups = self._group_parameters(system)
-        objectives = {stage.objective for stage in self.curriculum.stages if stage.steps}
+        objectives = {stage.objective for stage in self.curriculum.stages if stage.is_used}
         self.is_uniform = len(self._groups) == len(objectives) == 1
         if self._restored is None:
             self._restored = Restored(system)
@@ -123,7 +139,7 @@ class Training(TrainingPlan):
         """Group parameters by the names of the stages that train them, and freeze all others."""
         stages_of: dict[nn.Parameter, tuple[str, ...]] = dict.fromkeys(system.parameters(), ())
         for stage in self.curriculum.stages:
-            if stage.steps == 0:
+            if not stage.is_used:
                 continue
             self._freeze(system, stage)
             for parameter in stages_of:

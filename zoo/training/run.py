@@ -14,16 +14,17 @@ from zoo.callbacks.development import DevelopmentEvaluation
 from zoo.callbacks.random_state import RandomState
 from zoo.callbacks.termination import SaveAtEnd
 from zoo.data.talks import Talk
+from zoo.data.views import usable_parts
 from zoo.errors import ZooError
 from zoo.files import restore_folder
 from zoo.systems.base import StreamingSystem
 from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.module import Training
-from zoo.training.preparation import development_samplers, encode
+from zoo.training.preparation import development_samplers, encode, make_samplers
 from zoo.training.settings import TrainingSettings
 from zoo.training.sharding import ShardedStrategy, gather_for_export
 from zoo.training.strategy import check_resumable, read
-from zoo.training.trainer import make_trainer, savers
+from zoo.training.trainer import batches_per_step, make_trainer, savers
 from zoo.training.writing import READ_ERRORS, damaged, read_file
 
 DEVELOPMENT = "development"  # folder of hypotheses of development talks in a run folder
@@ -71,10 +72,14 @@ def fit(
     """
     system.synthesizer = None
     lightning.seed_everything(seed, workers=True)
+    batches = batches_per_step(trainer_options)
+    talks = usable_parts(talks)
+    samplers = make_samplers(system, talks, settings)
+    settings = settings.counted(samplers, batches=batches, seed=seed)
     dev_samplers = development_samplers(system, dev, settings)
     dev_loss = DevelopmentLoss(
         samplers=dev_samplers,
-        curriculum=settings.curriculum,
+        curriculum=settings.curriculum.shared(batches),
         objectives=settings.objectives,
         seed=seed,
     )
@@ -90,7 +95,7 @@ def fit(
     )
     check_averaging(trainer)
     system.training_plan = Training(settings, seed=seed)
-    system.training_plan.setup(system, talks, device)
+    system.training_plan.setup(system, talks, device, samplers=samplers)
     encode(system, settings, dev_samplers, device)
     checkpoint = None if resume is None else str(resume)
     trainer.fit(system, ckpt_path=checkpoint, weights_only=True)
@@ -128,8 +133,7 @@ def _trainer(
         The Trainer, and the callback that keeps the best checkpoints.
 
     Raises:
-        ZooError: Lightning refuses an option, the strategy cannot shard the backbone, or
-            ``examples`` of a stage cannot be divided among the batches of a step.
+        ZooError: Lightning refuses an option, or the strategy cannot shard the backbone.
     """
     evaluation = DevelopmentEvaluation(
         talks=dev,
@@ -161,8 +165,6 @@ def _trainer(
 
     if isinstance(trainer.strategy, ShardedStrategy):
         trainer.strategy.check_backbone(system.backbone)
-    batches = trainer.num_devices * trainer.num_nodes * trainer.accumulate_grad_batches
-    settings.curriculum.shared(batches)  # raises if the examples of a stage are not divisible
     return trainer, best
 
 

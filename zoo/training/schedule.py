@@ -98,6 +98,23 @@ def one_pass(
             yield kind, made, len(step[part]) > 0
 
 
+def steps_per_pass(sampler: Sampler, limits: Limits, *, parts: int, seed: Sequence[int]) -> float:
+    """Return the number of steps after which ``Schedule.passes`` has grown by 1.
+
+    Args:
+        sampler: Lists the examples.
+        limits: Size of one batch.
+        parts: Number of batches per step.
+        seed: Seed of the first pass, which is counted.
+    """
+    shares = np.array(sampler.kinds)
+    counts = []
+    for kind in range(len(shares)):
+        random = np.random.default_rng([*seed, kind + 1])
+        counts.append(len(balanced(sampler.plan(kind, random), limits, parts=parts, random=random)))
+    return float(1.0 / (shares**2 / counts).sum())
+
+
 def _rows(parts: Sequence[np.ndarray], part: int) -> np.ndarray:
     """Return the rows of a batch, or one row of another batch if it is empty."""
     if len(parts[part]):

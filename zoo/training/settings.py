@@ -1,12 +1,13 @@
 """Settings of a training."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from zoo.data.sampling import Sampling
+from zoo.data.sampling import Sampler, Sampling
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
+from zoo.training.schedule import steps_per_pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,26 @@ class TrainingSettings:
 
     def stages(self) -> list[Stage]:
         """Return the stages that have at least one step."""
-        return [stage for stage in self.curriculum.stages if stage.steps]
+        return [stage for stage in self.curriculum.stages if stage.is_used]
+
+    def counted(
+        self, samplers: Mapping[str, Sampler], *, batches: int, seed: int
+    ) -> "TrainingSettings":
+        """Return the settings with the number of steps of each stage with passes.
+
+        Args:
+            samplers: Samplers of the stages, by name.
+            batches: Number of batches per step, over all ranks.
+            seed: Seed of the training.
+        """
+        steps = {
+            stage.name: steps_per_pass(
+                samplers[stage.name], stage.limits, parts=batches, seed=[seed, number]
+            )
+            for number, stage in enumerate(self.curriculum.shared(batches).stages, start=1)
+            if stage.passes
+        }
+        return replace(self, curriculum=self.curriculum.counted(steps))
 
     def sampling(self, stage: Stage) -> Sampling:
         """Return the sampler options of a stage, by default the options of its objective."""

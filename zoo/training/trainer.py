@@ -9,7 +9,7 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from zoo.errors import ZooError
-from zoo.trainer import check_options, create_trainer, is_single, on_devices
+from zoo.trainer import check_options, count_ranks, create_trainer, is_single, on_devices
 from zoo.training.ddp import DDP
 from zoo.training.sharding import ShardedStrategy
 from zoo.training.writing import BackgroundWriter
@@ -72,6 +72,15 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
     if isinstance(trainer.strategy, ShardedStrategy):
         trainer.strategy.check(trainer)
     return trainer
+
+
+def batches_per_step(options: Mapping[str, Any]) -> int:
+    """Return the number of batches of an optimizer step, over all ranks.
+
+    Args:
+        options: The user's arguments of the Trainer.
+    """
+    return count_ranks(options) * int(options.get("accumulate_grad_batches", 1))
 
 
 def savers(
