@@ -226,6 +226,13 @@ class Backbone(nn.Module, ABC):
         """
         return {name: child.parameters() for name, child in self.named_children()}
 
+    def part_dtype(self, name: str) -> torch.dtype:
+        """Return the data type of a group of ``parts``.
+
+        A training converts the groups that it trains to float32, so groups can differ.
+        """
+        return next(iter(self.parts()[name])).dtype
+
     def trainable(self, names: Sequence[str] | None) -> None:
         """Enable gradients for the named groups of ``parts`` only.
 

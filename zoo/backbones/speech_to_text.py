@@ -158,11 +158,11 @@ class SpeechToText(EncoderDecoder):
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )
-        device = encoder.layer_norm.weight.device
+        weight: Tensor = encoder.layer_norm.weight
         if not len(features):
-            return features.new_zeros(0, encoder.config.d_model, dtype=self.dtype, device=device)
+            return weight.new_zeros(0, encoder.config.d_model)
 
-        normalised = standardised(features, **self.normalisation).to(device, self.dtype)
+        normalised = standardised(features, **self.normalisation).to(weight)
         hidden = encoder.conv(normalised[None]) * encoder.embed_scale  # (1, frames, width)
         padding_mask = hidden.new_zeros(hidden.shape[:2]).long()  # (1, frames): no padding
         frames: Tensor = (hidden + encoder.embed_positions(padding_mask))[0]

@@ -323,7 +323,7 @@ class Whisper(EncoderDecoder):
         features = self.spectrogram.compute(
             session.backbone_state.features, wave, session.audio_start
         )
-        return limited(features, span // HOP).to(self.encoder.conv1.weight.device, self.dtype)
+        return limited(features, span // HOP).to(self.encoder.conv1.weight)
 
     def _convolve(self, features: Tensor) -> Tensor:
         """Apply the convolutions and add position embeddings: (features, bins) to (frames, width).

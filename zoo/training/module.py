@@ -1,6 +1,7 @@
 """The training plan that trains a system's backbone by a curriculum."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import lightning
@@ -20,6 +21,7 @@ from zoo.training.batches import StepLoader, TrainingBatch, training_loader
 from zoo.training.contents import PARTS, RESTORED, Restored, count_batches_again
 from zoo.training.curriculum import Curriculum, Stage
 from zoo.training.optimizer import RestingAdamW
+from zoo.training.precision import check_precision, keeps_float32_copies, widen
 from zoo.training.preparation import make_samplers, prepare
 from zoo.training.settings import TrainingSettings
 
@@ -102,14 +104,18 @@ class Training(TrainingPlan):
     def prepare(self, system: StreamingSystem) -> None:
         """Freeze the parameters that no stage trains; checkpoints leave out those of other files.
 
-        A strategy collects the trainable parameters after this call.
+        The other parameters become float32, unless the strategy updates float32 copies. A strategy
+        collects the trainable parameters after this call.
 
         Raises:
-            ZooError: The plan has no talks.
+            ZooError: The plan has no talks, or the Trainer's precision rounds trained weights.
         """
         if not self.is_ready:
             raise ZooError("A training needs talks: trainer.fit(system, TalksDataModule(...)).")
         self._groups = self._group_parameters(system)
+        if not keeps_float32_copies(system.trainer.strategy):
+            check_precision(system.trainer)
+            widen(chain.from_iterable(self._groups.values()))
         objectives = {stage.objective for stage in self.curriculum.stages if stage.is_used}
         self.is_uniform = len(self._groups) == len(objectives) == 1
         if self._restored is None:

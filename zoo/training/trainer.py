@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from zoo.errors import ZooError
 from zoo.trainer import check_options, count_ranks, create_trainer, is_single, on_devices
 from zoo.training.ddp import DDP
+from zoo.training.precision import check_precision
 from zoo.training.sharding import ShardedStrategy
 from zoo.training.writing import BackgroundWriter
 
@@ -42,8 +43,8 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
 
     Raises:
         ZooError: Lightning refuses an option, the training sets an option itself, ``strategy``
-            names a strategy of Lightning that the zoo replaces, or the strategy does not support
-            the device or the clipping of gradients.
+            names a strategy of Lightning that the zoo replaces, the strategy does not support the
+            device or the clipping of gradients, or ``precision`` rounds trained weights.
     """
     check_options(options, SET_BY, job="training")
     options = on_devices(options)
@@ -69,6 +70,7 @@ def make_trainer(options: Mapping[str, Any], **given: Any) -> lightning.Trainer:
         "limit_val_batches": 0,  # DevelopmentEvaluation streams talks at given optimizer steps
     }
     trainer = create_trainer({**options, **fixed, **given, "strategy": strategy}, callbacks)
+    check_precision(trainer)
     if isinstance(trainer.strategy, ShardedStrategy):
         trainer.strategy.check(trainer)
     return trainer

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, Wav2Vec2Config, Wav2V
 
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
 from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.speech_llm.data import collate
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.wav2vec2.encoder import EncoderState
 from zoo.backbones.infinisst.infinisst import InfiniSST
@@ -24,6 +25,7 @@ from zoo.config import build, compose
 from zoo.errors import ZooError
 from zoo.languages import language
 from zoo.training.job import needs_tokenizer
+from zoo.training.precision import widen
 from zoo.types import Instance
 
 SMALL = {
@@ -320,3 +322,25 @@ def test_the_ablations_train_the_paper_s_model_from_its_own_parts(name: str) -> 
     backbone: InfiniSST = build(cfg.system).backbone
     assert backbone.encoder_weights == "facebook/wav2vec2-large-960h-lv60-self"
     assert backbone.encoder_config.hidden == 1024
+
+
+def test_a_frozen_encoder_in_bfloat16_feeds_trained_parts_in_float32(
+    hub: Hub, speech: Path, stream: Stream, noise: Callable[..., Tensor]
+) -> None:
+    limits = ("backbone.search.tokens_per_chunk=4", "backbone.search.beams=2")
+    backbone = by_name("llama", hub, speech, *limits)
+    backbone.trainable(["adapter", "decoder"])
+    widen(parameter for parameter in backbone.parameters() if parameter.requires_grad)
+    dtypes = [backbone.part_dtype(name) for name in ("encoder", "adapter", "decoder")]
+    assert dtypes == [torch.bfloat16, torch.float32, torch.float32]
+
+    en, de = language("en"), language("de")
+    dialogue = backbone.prompt.trajectory(
+        ["ab", "c"], chunks=[1, 1], source=en, target=de, multiplier=1
+    )
+    backbone(collate([noise(1.92)], [dialogue], multiplier=1, padding=0)).loss.backward()
+    assert all(
+        parameter.grad is not None and parameter.grad.isfinite().all()
+        for parameter in backbone.adapter.parameters()
+    )
+    assert stream(backbone, {"a": noise(3.0)})["a"].text

@@ -186,7 +186,7 @@ class InfiniSST(SpeechLLM):
             for session, num_chunks in zip(sessions, chunk_counts, strict=True)
         ]
         embeddings = [
-            self.embed(ids, self.adapter(frames[None])[0])
+            self.embed(ids, self.adapt(frames[None])[0])
             for ids, frames in zip(prompts, encoded, strict=True)
         ]
         branches = CausalBranches(self.decoder, states, embeddings)

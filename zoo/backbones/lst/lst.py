@@ -234,7 +234,10 @@ class LST(SpeechLLM):
         """
         self._instruction(session)  # raises here, before the first request
         frames = torch.zeros(
-            0, self.encoder_config.hidden, dtype=self.dtype, device=self.decoder.device
+            0,
+            self.encoder_config.hidden,
+            dtype=self.part_dtype("encoder"),
+            device=self.decoder.device,
         )
         return StreamState(features=FeatureCache(frames))
 
@@ -339,8 +342,9 @@ class LST(SpeechLLM):
         whole = list(waves)
         if self.encoder_config.left_pad:
             whole = [pad_to_multiple(wave, EMBEDDING_SAMPLES) for wave in waves]
+        dtype = self.part_dtype("encoder")
         waves_kept = [
-            KeptWave(samples.to(self.decoder.device, self.dtype), wave.numel(), session.audio_start)
+            KeptWave(samples.to(self.decoder.device, dtype), wave.numel(), session.audio_start)
             for samples, wave, session in zip(whole, waves, sessions, strict=True)
         ]
         features = kept_features(
@@ -353,7 +357,7 @@ class LST(SpeechLLM):
         lengths = torch.tensor(counts, device=padded.device)
         block_chunks = self._blocks(padded.shape[1])
         hidden = self.encoder.contextualise(padded, block_chunks, lengths).hidden
-        speech = self.adapter(hidden)  # (B, frames // MERGED, width)
+        speech = self.adapt(hidden)  # (B, frames // MERGED, width)
         return [
             embeddings[: count // MERGED] for embeddings, count in zip(speech, counts, strict=True)
         ]

@@ -86,5 +86,6 @@ def project(embedding: Phi4MultimodalAudioEmbedding, hidden: Tensor) -> Tensor:
 
     Phi-4-Multimodal has two projections; this projection is used for inputs without images.
     """
-    projected: Tensor = embedding.down_proj_for_speech(F.gelu(embedding.up_proj_for_speech(hidden)))
+    first = embedding.up_proj_for_speech
+    projected: Tensor = embedding.down_proj_for_speech(F.gelu(first(hidden.to(first.weight.dtype))))
     return projected

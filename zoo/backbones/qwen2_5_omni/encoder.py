@@ -1,6 +1,7 @@
 """The audio encoder of Qwen2.5-Omni for a batch of recordings of different lengths."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -25,7 +26,12 @@ def encode(
     """
     lengths = torch.tensor([len(frames) for frames in features], device=features[0].device)
     all_frames = torch.cat(list(features)).T  # (bins, frames of all recordings)
-    outputs = tower(all_frames, feature_lens=lengths, output_hidden_states=True)
+    # Transformers' forward also runs the projection, which may be trained in another data type
+    # than the encoder; the hidden states do not depend on it.
+    is_mixed = tower.proj.weight.dtype != tower.conv1.weight.dtype
+    mixing = torch.autocast(all_frames.device.type, torch.bfloat16) if is_mixed else nullcontext()
+    with mixing:
+        outputs = tower(all_frames, feature_lens=lengths, output_hidden_states=True)
     hidden = outputs.hidden_states  # hidden[i + 1] is the output of layer i
     last = _pool_pairs(hidden[-1])  # (tokens of all recordings, width)
     middle = _pool_pairs(hidden[len(tower.layers) // 2 + 1])
@@ -35,7 +41,7 @@ def encode(
 
 def project(tower: Qwen2_5OmniAudioEncoder, hidden: Tensor) -> Tensor:
     """Project hidden states (..., width) of the last layer to (..., LLM width)."""
-    projected: Tensor = tower.proj(tower.ln_post(hidden))
+    projected: Tensor = tower.proj(tower.ln_post(hidden.to(tower.proj.weight.dtype)))
     return projected
 
 

@@ -271,7 +271,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
             Encoder output, (batch, frames, width), and its mask, (batch, frames) int64: 1 for
             frames, 0 for padding.
         """
-        return encode_padded(self.encoder, features, lengths, self.dtype)
+        return encode_padded(self.encoder, features, lengths, self.part_dtype("encoder"))
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
         """Encode audio up to the adaptor.
@@ -283,7 +283,7 @@ class SeamlessM4TSpeech(SpeechToTextParts, EncoderDecoder):
         Returns:
             Output before the adaptor and output of the middle layer, (batch, n // 320, width) each.
         """
-        return encode_frames(self.encoder, self.spectrogram, samples, self.dtype)
+        return encode_frames(self.encoder, self.spectrogram, samples, self.part_dtype("encoder"))
 
     def fit_units(self, waves: Iterable[Tensor]) -> None:
         """Fit the codebook to target speech.

@@ -8,16 +8,19 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.backbones.common.chain_of_thought.test_training import PIECES
 from tests.backbones.phi4_multimodal.tiny import CONFIG
 from tests.fixtures.seeds import assert_until
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.chain_of_thought.prompt import Template
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.text.tokenizer import train_tokenizer
 from zoo.backbones.phi4_multimodal.phi4_multimodal import Phi4Multimodal
 from zoo.backbones.qwen2_5_omni.qwen2_5_omni import Qwen25Omni
 from zoo.languages import language
 from zoo.streaming.session import Session
+from zoo.training.precision import widen
 from zoo.types import Capability, Request, Task
 
 LIMIT = 6
@@ -128,7 +131,7 @@ def random(
         folder
     )
     torch.manual_seed(seed)
-    backbone = kind(folder, **OPTIONS, **options)
+    backbone = kind(folder, **{**OPTIONS, **options})
     backbone.load()
     with torch.no_grad():
         backbone.decoder.get_output_embeddings().weight[
@@ -212,3 +215,31 @@ def test_a_batch_is_each_stream_alone(
         return len(answers) > 2
 
     assert_until(answers_differ)
+
+
+@pytest.mark.parametrize("kind", [phi, qwen])
+@pytest.mark.parametrize("parts", [["encoder", "projector", "lora"], ["projector"]])
+def test_trained_parts_in_float32_work_with_frozen_parts_in_bfloat16(
+    kind: Callable[..., ChainOfThought],
+    parts: list[str],
+    live: Callable[..., Session],
+    tmp_path: Path,
+) -> None:
+    lora = LoraConfig(rank=2, alpha=4, dropout=0.0)
+    backbone = random(kind, tmp_path, dtype="bfloat16", lora=lora)
+    backbone.trainable(parts)
+    trained = [parameter for parameter in backbone.parameters() if parameter.requires_grad]
+    widen(trained)
+    for name in ("encoder", "projector", "lora", "decoder"):
+        wide = torch.float32 if name in parts else torch.bfloat16
+        assert {parameter.dtype for parameter in backbone.parts()[name]} == {wide}
+
+    losses = backbone(backbone.collator()(PIECES))
+    losses["loss"].backward()
+    gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
+    assert len(gradients) == len(trained)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    session = live(backbone, seconds=0.96)
+    (answer,) = backbone.decode([session], [Request()], frozenset({Capability.ALIGNMENT}))
+    assert answer.alignment is not None
+    assert answer.alignment.isfinite().all()

@@ -210,7 +210,10 @@ class ChainOfThought(Backbone):
 
     @abstractmethod
     def project(self, hidden: Tensor) -> Tensor:
-        """Project hidden states (..., hidden) of the last encoder layer to (..., LLM width)."""
+        """Project hidden states (..., hidden) of the last encoder layer to (..., LLM width).
+
+        The hidden states may have another data type than the projector.
+        """
 
     @abstractmethod
     def parts(self) -> Mapping[str, Iterable[nn.Parameter]]:
@@ -316,8 +319,9 @@ class ChainOfThought(Backbone):
 
     def _encode_batch(self, features: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Encode rows (F, bins) to (T, hidden) of the last and of a middle layer."""
+        dtype = self.part_dtype("encoder")
         with gradients_if_trained(self.parts()["encoder"]):
-            return self.encode([frames.to(self.model.dtype) for frames in features])
+            return self.encode([frames.to(dtype) for frames in features])
 
     def open(self, session: Session) -> ThoughtState:
         """Create the empty state of a stream, and the vocabularies of both session languages."""
@@ -401,7 +405,7 @@ class ChainOfThought(Backbone):
             )
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        device, dtype = self.model.device, self.model.dtype
+        device, dtype = self.model.device, self.part_dtype("encoder")
         width = self.decoder.model.config.hidden_size
         speech = [torch.zeros(0, width, dtype=dtype, device=device) for _ in waves]
         encodable = [

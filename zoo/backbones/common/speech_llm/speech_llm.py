@@ -198,7 +198,7 @@ class SpeechLLM(Backbone):
             Loss, logits and labels.
         """
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
-        speech = self.adapter(frames.to(self.dtype)).to(embeddings.dtype)
+        speech = self.adapt(frames).to(embeddings.dtype)
 
         # Replace the embeddings of speech placeholder tokens; -1 marks padded positions.
         rows, speech_indices = (batch.speech_positions >= 0).nonzero(as_tuple=True)
@@ -223,8 +223,15 @@ class SpeechLLM(Backbone):
             Outputs of the last and of the middle layer, (batch, n / 320, hidden) each.
         """
         with gradients_if_trained(self.encoder.parameters()):
-            encoded: Encoded = self.encoder(samples.to(self.dtype), multiplier, lengths)
+            encoded: Encoded = self.encoder(
+                samples.to(self.part_dtype("encoder")), multiplier, lengths
+            )
         return encoded
+
+    def adapt(self, frames: Tensor) -> Tensor:
+        """Convert encoder frames (batch, n, hidden) to speech embeddings (batch, n / 4, width)."""
+        speech: Tensor = self.adapter(frames.to(self.part_dtype("adapter")))
+        return speech
 
     def embed(self, ids: Sequence[int], speech: Tensor) -> Tensor:
         """Embed prompt ids and insert the speech embeddings.
