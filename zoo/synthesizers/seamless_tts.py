@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from zoo.backbones.base import Backbone
-from zoo.backbones.seamless_m4t.text_to_speech import TextToSpeech
+from zoo.backbones.seamless_m4t.text_to_speech import DecodedText, TextToSpeech
 from zoo.languages import Language
 from zoo.synthesizers.cascade import Cascade
 
@@ -18,15 +18,28 @@ class SeamlessTTS(Cascade, nn.Module):
     Args:
         name: hub id or folder of a SeamlessM4T v1.
         voice: index of the vocoder's speaker.
+        text: text that is spoken: ``generated`` from the emitted text by the text decoder, as in
+            the published model's text to speech, or ``forced``, the emitted text itself.
         max_units: maximum number of units generated for one text.
         dtype: dtype of the weights, by its name in torch.
+
+    Raises:
+        ZooError: ``text`` or ``dtype`` is unknown.
     """
 
     def __init__(
-        self, *, name: str, voice: int = 0, max_units: int = 1024, dtype: str = "float32"
+        self,
+        *,
+        name: str,
+        voice: int = 0,
+        text: DecodedText = "generated",
+        max_units: int = 1024,
+        dtype: str = "float32",
     ) -> None:
         super().__init__()
-        self.network = TextToSpeech(name=name, voice=voice, max_units=max_units, dtype=dtype)
+        self.network = TextToSpeech(
+            name=name, voice=voice, text=text, max_units=max_units, dtype=dtype
+        )
         self._target: Language | None = None  # target language of the system; ``check`` sets it
 
     def check(self, target: Language) -> None:

@@ -1,10 +1,11 @@
-"""Texts read aloud: forced through Transformers' own modules, batches, languages."""
+"""Texts as speech: generated and forced as by Transformers' own modules, batches, languages."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from transformers import SeamlessM4TForTextToSpeech
 
 from tests.fixtures.tiny_checkpoints import KINDS
 from zoo.backbones.seamless_m4t.text_to_speech import TextToSpeech
@@ -23,8 +24,34 @@ def voice(folder: Path) -> TextToSpeech:
 
 
 @torch.inference_mode()
-def test_a_text_is_forced_as_it_is(voice: TextToSpeech, theirs: Any) -> None:
+def test_a_text_is_generated_as_transformers_generates_it(
+    voice: TextToSpeech, folder: Path, theirs: Any
+) -> None:
+    network = SeamlessM4TForTextToSpeech.from_pretrained(folder, dtype=torch.float64).eval()
+    voice.tokenizer.src_lang = "deu"
+    for text, states in zip(TEXTS, voice.states(TEXTS, GERMAN), strict=True):
+        given = voice.tokenizer(text, return_tensors="pt")
+        ids = network.generate(
+            **given,
+            tgt_lang="deu",
+            return_intermediate_token_ids=True,
+            text_max_new_tokens=256,
+            speech_max_new_tokens=2,
+        ).sequences
+        assert ids.shape[1] != given.input_ids.shape[1] + 1  # not the text itself
+        expected = theirs.text_decoder(
+            input_ids=ids,
+            encoder_hidden_states=theirs.text_encoder(**given).last_hidden_state,
+        ).last_hidden_state[0]
+        torch.testing.assert_close(states[: len(expected)], expected, rtol=0, atol=1e-9)
+        assert len(states) - len(expected) in (0, 1)  # an end is added to a text at the limit
+
+
+@torch.inference_mode()
+def test_a_text_is_forced_as_it_is(folder: Path, theirs: Any) -> None:
     """Read with its language and end, written after start and language, and closed."""
+    voice = TextToSpeech(name=str(folder), text="forced", max_units=40, dtype="float64")
+    voice.load()
     for text, states in zip(TEXTS, voice.states(TEXTS, GERMAN), strict=True):
         voice.tokenizer.src_lang = "deu"
         ids = voice.tokenizer(text, return_tensors="pt").input_ids

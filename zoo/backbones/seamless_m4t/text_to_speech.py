@@ -1,11 +1,12 @@
 """SeamlessM4T v1 (Barrault et al., 2023) as a text-to-speech model.
 
-The text encoder encodes a text, and the text decoder is forced to decode the same text. The
-text-to-unit model and the vocoder convert the text decoder's states into speech.
+The text encoder encodes a text, and the text decoder generates a text in the same language from it,
+or is forced to decode the same text. The text-to-unit model and the vocoder convert the text
+decoder's states into speech.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +16,15 @@ from zoo.backbones.base import Units, UnitSpeech, dtype_named
 from zoo.backbones.common.encoder_decoder.branches import EncoderDecoderBranches
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.pretrained.loading import load_network, load_part, unpad_batch
+from zoo.backbones.common.search import Context, SearchConfig, search
 from zoo.backbones.seamless_m4t.languages import SpokenLanguages
 from zoo.backbones.seamless_m4t.speaker import UnitSpeaker
 from zoo.backbones.seamless_m4t.weights import check_version, spoken_languages
+from zoo.errors import check_choice
 from zoo.languages import Language
+
+DecodedText = Literal["generated", "forced"]
+MAX_TOKENS = 256  # of a generated text, as in the generation config of the published models
 
 
 class TextToSpeech(nn.Module):
@@ -35,19 +41,33 @@ class TextToSpeech(nn.Module):
     speaker: UnitSpeaker
 
     def __init__(
-        self, *, name: str, voice: int = 0, max_units: int = 1024, dtype: str = "float32"
+        self,
+        *,
+        name: str,
+        voice: int = 0,
+        text: DecodedText = "generated",
+        max_units: int = 1024,
+        dtype: str = "float32",
     ) -> None:
         """Configure the model.
 
         Args:
             name: Hub id or folder of a SeamlessM4T v1 with a text encoder.
             voice: Index of the voice in the vocoder.
+            text: Text whose decoder states are spoken. ``generated``: what the decoder generates
+                from the encoded text, greedily, as SeamlessM4T's text to speech does; words may
+                differ from the given text. ``forced``: the given text.
             max_units: Largest number of units generated for a text.
             dtype: Data type of weights and activations, such as float32 or bfloat16.
+
+        Raises:
+            ZooError: If ``text`` or ``dtype`` is unknown.
         """
         super().__init__()
         self.name = name
+        check_choice("text of SeamlessM4T's text to speech", text, get_args(DecodedText))
         self.voice = voice
+        self.text = text
         self.max_units = max_units
         self.dtype = dtype_named(dtype)
 
@@ -103,26 +123,40 @@ class TextToSpeech(nn.Module):
         return self.speaker.vocode([text_units.ids for text_units in units], language)
 
     def states(self, texts: Sequence[str], language: Language) -> list[Tensor]:
-        """Force the text decoder to decode texts, and return its states.
+        """Generate texts, or force the text decoder to decode them, and return its states.
 
         Args:
             texts: Texts to speak, at least one.
             language: Language of all texts.
 
         Returns:
-            States of each text, (2 + tokens + 1, width): start and language, the text's tokens, and
-            the end.
+            States of each text, (2 + tokens + 1, width): start and language, the tokens of the
+            decoded text, and the end.
         """
         code = self.ids.text[self.ids.code(language)]
         start = int(self.config.decoder_start_token_id)
         end = int(self.config.eos_token_id)
         tokens = [self.tokenizer.encode(text, add_special_tokens=False) for text in texts]
         memories = self._encode([[code, *ids, end] for ids in tokens])
+        if self.text == "generated":
+            tokens = self._generate(memories, [start, code])
         prompts = [[start, code, *ids, end] for ids in tokens]
         forced = EncoderDecoderBranches(self.decoder, memories, prompts, heads={}, states=True)
         # States of the prompts alone: no token was generated after the prompts
         no_positions = torch.empty(0, dtype=torch.long, device=memories[0].device)
         return [forced.states(stream, no_positions) for stream in range(len(texts))]
+
+    def _generate(self, memories: Sequence[Tensor], opening: list[int]) -> list[list[int]]:
+        """Decode each text encoder's output (ids, width) greedily after ``opening``: token ids."""
+        prompts = [opening] * len(memories)
+        answers = search(
+            EncoderDecoderBranches(self.decoder, memories, prompts, heads={}),
+            SearchConfig(),
+            contexts=[Context(earlier=[], prompt=prompt) for prompt in prompts],
+            limits=[MAX_TOKENS] * len(prompts),
+            ends=[int(self.config.eos_token_id)],
+        )
+        return [answer.tokens for answer in answers]
 
     def _encode(self, rows: Sequence[list[int]]) -> list[Tensor]:
         """Encode rows of token ids; return the text encoder's output of each row, (ids, width)."""
