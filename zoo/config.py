@@ -153,6 +153,12 @@ def compose(config_name: str, given: Sequence[str] = (), folder: str | None = No
         raise ZooError(_explained(error, config_name, given, folder)) from error
 
 
+def choices(given: Sequence[str]) -> dict[str, str | None]:
+    """Return the choice of every group of ``evaluate.py`` under overrides of a job."""
+    found, search = _loader()
+    return found.choices("evaluate", [*search, *given])
+
+
 def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
     """Return the name of one of several compared systems, with the parts chosen for all systems.
 
@@ -165,12 +171,11 @@ def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:
     Returns:
         ``name``, or for example ``name+policy=alignatt``.
     """
-    found, search = _loader()
     without_parts = [
         item for item in shared if item.partition("=")[0].partition("@")[0] not in PARTS
     ]
-    chosen = found.choices("evaluate", [*search, *shared, *entry])
-    preset = found.choices("evaluate", [*search, *without_parts, *entry])
+    chosen = choices([*shared, *entry])
+    preset = choices([*without_parts, *entry])
     return loader.row_name(name, loader.departures(chosen, preset))
 
 
@@ -284,7 +289,7 @@ def is_multirun() -> bool:
 
 
 def machine(cfg: DictConfig) -> "torch.device":
-    """Return the device that a configuration names, and set the number of CPU threads.
+    """Return the device that a configuration names; set the number of CPU threads and TF32.
 
     ``auto`` is a GPU if there is one, else the CPU.
 
@@ -293,7 +298,7 @@ def machine(cfg: DictConfig) -> "torch.device":
     """
     import torch
 
-    from zoo.devices import device_named
+    from zoo.devices import allow_tf32, device_named
 
     check_machine(cfg)
     if cfg.threads is not None:
@@ -307,6 +312,8 @@ def machine(cfg: DictConfig) -> "torch.device":
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         found = ["auto", "cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         raise unknown_choice("device", name, found) from error
+    if device.type == "cuda":
+        allow_tf32()
     return device
 
 
@@ -400,12 +407,13 @@ def _check_keys(cfg: DictConfig, config_name: str) -> None:
 
 
 def _register() -> None:
-    """Register the resolvers of links: ``run_folder``, ``repository``, ``training_precision``."""
+    """Register the resolvers of links, such as ``repository``."""
     register_resolvers()
     # Weights are not installed: an installed package expects them below the current folder.
     root = Path() if CONF == INSTALLED else CONF.parent
     OmegaConf.register_new_resolver("repository", lambda path: str(root / path), replace=True)
     OmegaConf.register_new_resolver("training_precision", _training_precision, replace=True)
+    OmegaConf.register_new_resolver("inference_dtype", _inference_dtype, replace=True)
 
 
 def _training_precision(device: str) -> str:
@@ -413,6 +421,13 @@ def _training_precision(device: str) -> str:
     from zoo.devices import training_precision
 
     return training_precision(device)
+
+
+def _inference_dtype(device: str, on_gpu: str) -> str:
+    """Return the dtype of weights on a device; only a configuration with the link imports torch."""
+    from zoo.devices import inference_dtype
+
+    return inference_dtype(device, on_gpu)
 
 
 def _remove_if_empty(folder: Path) -> None:

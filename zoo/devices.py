@@ -36,3 +36,18 @@ def training_precision(device: str) -> str:
     """
     device_type = device_named(device).partition(":")[0]
     return "bf16-mixed" if fast_bfloat16(device_type) else "32-true"
+
+
+def inference_dtype(device: str, on_gpu: str) -> str:
+    """Return the dtype of weights that are not trained: float32 on a CPU.
+
+    Args:
+        device: ``auto``, ``cpu``, or a device such as ``cuda`` or ``cuda:1``.
+        on_gpu: dtype on an accelerator, such as float16.
+    """
+    return "float32" if device_named(device) == "cpu" else on_gpu
+
+
+def allow_tf32() -> None:
+    """Let GPUs multiply float32 matrices in TensorFloat-32, several times as fast as in float32."""
+    torch.set_float32_matmul_precision("high")

@@ -1,0 +1,34 @@
+"""Named models in float16, their dtype on a GPU: two streams from audio to aligned text."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.fixtures.streams import new_session, white_noise
+from zoo.config import build, compose
+from zoo.types import Capability, Request
+
+LANGUAGES = {"whisper": ("de", "en")}
+
+
+@pytest.mark.parametrize(
+    "kind", ["whisper", "seamless_m4t", "seamless_m4t_v2", "seamless_m4t_speech", "speech_to_text"]
+)
+def test_hypotheses_in_float16(kind: str, folders: Callable[..., Path]) -> None:
+    given = ["system=streamatt", f"backbone={kind}", f"backbone.name={folders(kind)}"]
+    cfg = compose("evaluate", [*given, "device=cuda", "backbone.max_tokens=8"])
+    backbone = build(cfg.backbone)
+    backbone.load()
+    assert {parameter.dtype for parameter in backbone.parameters()} == {torch.float16}
+    source, target = LANGUAGES.get(kind, ("en", "de"))
+    sessions = [
+        new_session(backbone, white_noise(length, scale=0.1), source=source, target=target)
+        for length in (32_000, 21_000)
+    ]
+    needs = frozenset({Capability.ALIGNMENT}) | (backbone.exposes & {Capability.SPEECH})
+    for hypothesis in backbone.decode(sessions, [Request()] * 2, needs):
+        assert hypothesis.num_new_tokens > 0
+        assert bool(hypothesis.require_alignment().isfinite().all())
+        assert hypothesis.require_alignment().dtype == torch.float32
