@@ -24,7 +24,7 @@ from zoo.config import (
     run_folder,
 )
 from zoo.errors import ZooError
-from zoo.evaluation.job import system_configurations
+from zoo.evaluation.comparison import system_configurations
 from zoo.tracking import launch
 
 Launch = Callable[..., int]
@@ -291,3 +291,22 @@ def test_a_compared_system_names_the_parts_chosen_for_all(start: Launch) -> None
         "one+backbone=lst_minitalks",
         "two+backbone=lst_minitalks+policy=wait_k",
     ]
+
+
+@pytest.mark.parametrize("backbone", ["whisper", "seamless_m4t", "seamless_m4t_v2"])
+def test_weights_of_named_models_have_half_the_size_on_a_gpu(backbone: str) -> None:
+    found = {}
+    for device in ("cpu", "cuda", "cuda:1"):
+        cfg = compose("evaluate", ["system=streamatt", f"backbone={backbone}", f"device={device}"])
+        found[device] = build(cfg.backbone).dtype
+    assert found == {"cpu": torch.float32, "cuda": torch.float16, "cuda:1": torch.float16}
+
+
+def test_a_gpu_multiplies_in_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine may have none: the device is only named."""
+    chosen: list[str] = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", chosen.append)
+    monkeypatch.setattr(torch, "zeros", lambda *_, **__: torch.ones(1))
+    for device in ("cpu", "cuda"):
+        machine(compose("evaluate", [f"device={device}", "threads=null"]))
+    assert chosen == ["high"]

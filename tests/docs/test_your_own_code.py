@@ -12,7 +12,7 @@ from zoo import config
 from zoo.commands import evaluate
 from zoo.config import Config, build, run_folder
 from zoo.errors import ZooError
-from zoo.evaluation.job import system_configurations
+from zoo.evaluation.comparison import system_configurations
 from zoo.tracking import launch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_own_code.md"

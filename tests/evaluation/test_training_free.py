@@ -87,6 +87,11 @@ def test_a_model_from_a_folder_is_evaluated(
         "system",
     )
     assert {"BLEU", "StreamLAAL", "LongYAAL"} <= set(row["scores"])
+    weights = [given.partition("=")[2] for given in tiny[backbone] if "/" in given]
+    assert list(row["settings"]["weights"].values()) == weights
+    assert row["settings"]["parameters"] > 1000
+    page = (run / "report.html").read_text()
+    assert all(f"{name}: {place} (" in page for place in weights)
     assert (ceiling["system"], ceiling["kind"]) == (f"{name} offline", "ceiling")
     talks = [json.loads(line) for line in (run / row["instances"]).read_text().splitlines()]
     assert len(talks) == 2

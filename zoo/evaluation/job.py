@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo import __version__
-from zoo.arguments import fits
 from zoo.config import (
     Config,
     build,
     check_machine,
-    compose,
     is_multirun,
     machine,
     overrides,
     plain,
-    row_name,
     run_folder,
 )
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
+from zoo.evaluation.comparison import system_configurations, weights_of
 from zoo.evaluation.loaded import LoadedSystems
 from zoo.evaluation.publish import log_rows, publish
 from zoo.evaluation.recorded import InstanceSource, match_streams
@@ -43,16 +41,6 @@ if TYPE_CHECKING:
     from zoo.evaluation.speech import SpeechModels
     from zoo.systems.base import StreamingSystem
 
-# keys that an entry of `compare` may change
-PARTS = (
-    "system",
-    "backbone",
-    "policy",
-    "history",
-    "synthesizer",
-    "source_language",
-    "target_language",
-)
 AUTO = "auto"  # the value of `device` that lets the machine decide
 
 # keys that describe the machine; a run may be resumed with other values
@@ -218,7 +206,11 @@ def evaluate_systems(
             declare_model(tracker, plain(choice)["backbone"])
             streaming_system = loaded.load(choice)
             tracker.record_models(plain(choice))
-            yield from evaluator.run(streaming_system, upper_bound=network not in networks)
+            yield from evaluator.run(
+                streaming_system,
+                upper_bound=network not in networks,
+                weights=weights_of(plain(choice)),
+            )
         networks.append(network)
 
     pairs = [(system.target_language, system.source_language) for system in choices]
@@ -254,35 +246,6 @@ def network_of(config: Mapping[str, Any]) -> object:
         key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"
     }
     return backbone, config["synthesizer"], config["source_language"], config["target_language"]
-
-
-def system_configurations(cfg: Config) -> list[Config]:
-    """Return the configuration of each system: ``cfg``, or one per entry of ``compare``."""
-    entries = plain(cfg)["compare"]
-    if entries is None:
-        return [cfg]
-    if not entries or not fits(entries, Mapping[str, Sequence[str]]):
-        raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
-    shared = plain(cfg, resolve=False)
-    return [_compared(shared, name, entry) for name, entry in entries.items()]
-
-
-def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config:
-    """Return the configuration of one entry of ``compare``.
-
-    Raises ZooError if the entry sets a key that all systems share.
-    """
-    choice = compose("evaluate", [*overrides(), *entry])
-    choice.system.name = row_name(name, overrides(), entry)
-    own = plain(choice, resolve=False)
-    for key in own:
-        if key == "trainer":
-            shared.setdefault(key, own[key])  # a recorded log has no trainer
-        if key not in PARTS and own[key] != shared.get(key):
-            raise ZooError(
-                f"compare.{name} sets {key}, which all systems share; set it outside of compare."
-            )
-    return choice
 
 
 def prepare(

@@ -116,9 +116,22 @@ def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> 
         rows=rows,
         streams=evaluator.streams,
         title=f"SimulZoo: {evaluator.corpus}",
-        context=context({**facts, "convention": ", ".join(sorted(conventions))}),
+        context=context(
+            {**facts, "convention": ", ".join(sorted(conventions)), "weights": weights(rows)}
+        ),
     )
     return png, page
+
+
+def weights(rows: Sequence[Row]) -> str:
+    """Return the weights and the size of each system, without those of recorded logs."""
+    named = {
+        row.system: f"{row.system}: {', '.join(row.settings['weights'].values())} "
+        f"({row.settings['parameters'] / 1e6:,.1f} M parameters)"
+        for row in rows
+        if row.kind == "system" and "weights" in row.settings
+    }
+    return "; ".join(named.values()) or "none"
 
 
 def context(facts: Mapping[str, Any]) -> dict[str, str]:

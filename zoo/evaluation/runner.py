@@ -75,7 +75,11 @@ class Evaluator:
         self._next_row = 0  # number of the next row, on all ranks
 
     def run(
-        self, system: "StreamingSystem | InstanceSource", *, upper_bound: bool = True
+        self,
+        system: "StreamingSystem | InstanceSource",
+        *,
+        upper_bound: bool = True,
+        weights: Mapping[str, str] | None = None,
     ) -> Iterator[Row]:
         """Evaluate a system and yield its rows; ranks other than 0 yield no row.
 
@@ -83,6 +87,7 @@ class Evaluator:
             system: a system, or a recorded log.
             upper_bound: whether to add the row of offline decoding. This row does not depend on
                 the policy, so one row per network is enough.
+            weights: hub ids and folders of the system's weights, by configuration key.
 
         Yields:
             For a system one row per knob value and the upper bound; for a recorded log one row.
@@ -91,7 +96,7 @@ class Evaluator:
             ZooError: a value or a stream does not fit.
         """
         if not isinstance(system, InstanceSource):
-            yield from self._streamed(system, upper_bound=upper_bound)
+            yield from self._streamed(system, upper_bound=upper_bound, weights=weights or {})
             return
         instances, talks = match_streams(
             system, self.talks, all_streams=self.settings.talks is None
@@ -107,7 +112,9 @@ class Evaluator:
             row = self._row("wait-k oracle", KnobValue("k", k), source, target, "oracle")
             yield from self._scored(row, wait_k_oracle(self.talks, target, k), self.talks)
 
-    def _streamed(self, system: "StreamingSystem", *, upper_bound: bool) -> Iterator[Row]:
+    def _streamed(
+        self, system: "StreamingSystem", *, upper_bound: bool, weights: Mapping[str, str]
+    ) -> Iterator[Row]:
         """Stream, score and yield the rows of a system; arguments as ``run``."""
         # imports Lightning, which recorded logs and oracles do not need
         from zoo.evaluation.streamed import StreamedRows
@@ -118,7 +125,8 @@ class Evaluator:
         for row, talks in self._rows_of(system, upper_bound=upper_bound):
             scored = streamed.stream(system, row, talks)
             if scored is not None:
-                yield self._keep(row, streamed.instances, talks, scored, facts=streamed.facts)
+                facts = {**streamed.facts, "weights": dict(weights), "parameters": size_of(system)}
+                yield self._keep(row, streamed.instances, talks, scored, facts=facts)
 
     def _rows_of(
         self, system: "StreamingSystem", *, upper_bound: bool
@@ -236,6 +244,11 @@ class Evaluator:
             self.streams += report_streams(place, without_samples, talks, scored.segments)
         write_rows(self.rows, self.folder / "results.json")
         return row
+
+
+def size_of(system: "StreamingSystem") -> int:
+    """Return the number of parameters of a loaded system, shared ones once."""
+    return sum(parameter.numel() for parameter in system.parameters())
 
 
 def has_speech(system: "StreamingSystem | InstanceSource") -> bool:

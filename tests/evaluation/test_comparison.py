@@ -1,0 +1,80 @@
+"""The weights of a comparison: one size for all systems, or a refusal."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.conftest import Evaluate
+from zoo.config import choices, compose, plain
+from zoo.evaluation.comparison import weights_of
+
+TABLES = (
+    "benchmark",
+    "simulu_cascades",
+    "simulu_options",
+    "streamuni_baselines",
+    "streamuni_truncation",
+)
+SIZES = {"minitalks": True, "published": False}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("table", TABLES)
+def test_one_override_replaces_the_models_of_a_table(table: str, size: str) -> None:
+    given = [f"experiment={table}", f"size={size}"]
+    entries = plain(compose("evaluate", given))["compare"]
+    for name, entry in entries.items():
+        backbone = str(choices([*given, *entry])["backbone"])
+        assert backbone.endswith("_minitalks") == SIZES[size], name
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_synthesizers_have_the_size(size: str) -> None:
+    given = [f"size={size}", "system=simulu"]
+    own = plain(compose("evaluate", given))["synthesizer"]
+    assert own["layer"] == (3 if SIZES[size] else None)
+    cascade = plain(compose("evaluate", [*given, "synthesizer=seamless_tts"]))
+    assert ("minitalks" in weights_of(cascade)["synthesizer.name"]) == SIZES[size]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "experiment=streamuni_baselines backbone=phi4_multimodal",
+            (
+                "backbone=phi4_multimodal would not replace the backbone of all compared systems "
+                "(streamuni: phi4_minitalks, "
+            ),
+        ),
+        (
+            "experiment=benchmark backbone.checkpoint=somewhere",
+            "backbone.checkpoint=somewhere would not replace the backbone of all compared systems",
+        ),
+        (
+            "experiment=simulu_cascades synthesizer=espeak",
+            "synthesizer=espeak would not replace the synthesizer of all compared systems",
+        ),
+        (
+            'size=published compare={a:["system=streamuni"]}',
+            "size=published would not change compare.a, which names its backbone without ${size",
+        ),
+        ("size=published", "size=published chooses the models of a comparison, and there is none"),
+        ("size=huge", "choose one of: minitalks, published"),
+    ],
+)
+def test_a_table_of_two_sizes_is_refused(
+    given: str, message: str, evaluate: Evaluate, here: Path
+) -> None:
+    refused = evaluate(*given.split(), "logger=csv", tiny=False)
+    assert (refused.code, refused.out) == (2, "")
+    assert message in refused.err
+    assert list(here.iterdir()) == []
+
+
+def test_weights_of_a_system_are_named_by_their_keys() -> None:
+    found = weights_of(plain(compose("evaluate", ["system=streamuni", "backbone=cascade"])))
+    assert found == {
+        "backbone.name": "microsoft/Phi-4-mini-instruct",
+        "backbone.transcriber.name": "openai/whisper-large-v3",
+    }

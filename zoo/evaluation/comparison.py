@@ -1,0 +1,126 @@
+"""The systems of a comparison: their configurations and their weights."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from zoo.arguments import fits
+from zoo.config import Config, choices, compose, overrides, plain, row_name
+from zoo.errors import ZooError
+
+# keys that an entry of `compare` may change
+PARTS = (
+    "system",
+    "backbone",
+    "policy",
+    "history",
+    "synthesizer",
+    "source_language",
+    "target_language",
+)
+WEIGHTS = ("name", "checkpoint", "encoder_weights", "decoder")  # arguments that may name weights
+NETWORKS = ("backbone", "synthesizer")  # parts with weights
+SMALL = "minitalks"  # the size of a comparison if none is chosen
+SIZE_LINK = "${size."  # of an entry that follows the size
+
+
+def system_configurations(cfg: Config) -> list[Config]:
+    """Return the configuration of each system: ``cfg``, or one per entry of ``compare``.
+
+    Raises:
+        ZooError: ``compare`` is malformed, or weights that are chosen for all systems would replace
+            those of some systems only.
+    """
+    check_size(plain(cfg, resolve=False)["compare"])
+    entries = plain(cfg)["compare"]
+    if entries is None:
+        return [cfg]
+    if not entries or not fits(entries, Mapping[str, Sequence[str]]):
+        raise ZooError(f'compare must look like {{name: ["key=value"], other: []}}, not {entries}.')
+    check_weights(entries)
+    shared = plain(cfg, resolve=False)
+    return [_compared(shared, name, entry) for name, entry in entries.items()]
+
+
+def check_size(entries: Any) -> None:
+    """Raise ZooError unless every system follows a size that was chosen.
+
+    Args:
+        entries: value of ``compare`` with its links.
+    """
+    size = choices(overrides()).get("size")
+    if size == SMALL:
+        return
+    if not isinstance(entries, Mapping):
+        raise ZooError(
+            f"size={size} chooses the models of a comparison, and there is none; choose "
+            "backbone=... for one system."
+        )
+    for name, entry in entries.items():
+        if not any(SIZE_LINK in str(item) for item in entry):
+            raise ZooError(
+                f"size={size} would not change compare.{name}, which names its backbone without "
+                "${size...}; a table does not mix sizes."
+            )
+
+
+def check_weights(entries: Mapping[str, Sequence[str]]) -> None:
+    """Raise ZooError for weights on the command line that only some entries of ``compare`` have.
+
+    Args:
+        entries: overrides of each system.
+    """
+    for part in NETWORKS:
+        named = [f"{part}.{argument}" for argument in WEIGHTS]
+        given = [item for item in overrides() if item.partition("=")[0] in (part, *named)]
+        if not given:
+            continue
+        chosen = {
+            name: choices([*overrides(), *entry]).get(part) for name, entry in entries.items()
+        }
+        own = {name for name, entry in entries.items() if f"{part}=" in " ".join(entry)}
+        found = {choice for choice in chosen.values() if choice is not None}
+        if len(found) > 1 or (own and given[0].startswith(f"{part}=")):
+            listed = ", ".join(f"{name}: {choice}" for name, choice in chosen.items())
+            raise ZooError(
+                f"{given[0]} would not replace the {part} of all compared systems ({listed}); "
+                "choose size=..., which replaces the models of a whole table, or write a compare "
+                "of your own."
+            )
+
+
+def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config:
+    """Return the configuration of one entry of ``compare``.
+
+    Raises ZooError if the entry sets a key that all systems share.
+    """
+    choice = compose("evaluate", [*overrides(), *entry])
+    choice.system.name = row_name(name, overrides(), entry)
+    own = plain(choice, resolve=False)
+    for key in own:
+        if key == "trainer":
+            shared.setdefault(key, own[key])  # a recorded log has no trainer
+        if key not in PARTS and own[key] != shared.get(key):
+            raise ZooError(
+                f"compare.{name} sets {key}, which all systems share; set it outside of compare."
+            )
+    return choice
+
+
+def weights_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the hub ids and folders of a system's weights, by configuration key.
+
+    Args:
+        config: configuration of the system, without links.
+    """
+    return dict(
+        pair for part in NETWORKS if config.get(part) for pair in _weights(part, config[part])
+    )
+
+
+def _weights(key: str, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield key and value of the weights that a node and the networks in it name."""
+    for name, value in node.items():
+        if name in WEIGHTS and isinstance(value, str):
+            yield f"{key}.{name}", value
+        elif isinstance(value, Mapping) and "_target_" in value:
+            yield from _weights(f"{key}.{name}", value)
