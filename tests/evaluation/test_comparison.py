@@ -13,6 +13,7 @@ TABLES = (
     "simulu_cascades",
     "simulu_options",
     "streamuni_baselines",
+    "streamuni_released",
     "streamuni_truncation",
 )
 SIZES = {"minitalks": True, "published": False}

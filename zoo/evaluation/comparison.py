@@ -17,7 +17,9 @@ PARTS = (
     "source_language",
     "target_language",
 )
-WEIGHTS = ("name", "checkpoint", "encoder_weights", "decoder")  # arguments that may name weights
+TRAINED = ("name", "checkpoint")  # arguments that name all weights of a network
+PRETRAINED = ("encoder_weights", "decoder")  # that name weights of its parts if there are no others
+WEIGHTS = (*TRAINED, *PRETRAINED)
 NETWORKS = ("backbone", "synthesizer")  # parts with weights
 SMALL = "minitalks"  # the size of a comparison if none is chosen
 SIZE_LINK = "${size."  # of an entry that follows the size
@@ -119,8 +121,9 @@ def weights_of(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _weights(key: str, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield key and value of the weights that a node and the networks in it name."""
+    used = TRAINED if any(node.get(name) for name in TRAINED) else PRETRAINED
     for name, value in node.items():
-        if name in WEIGHTS and isinstance(value, str):
+        if name in used and isinstance(value, str):
             yield f"{key}.{name}", value
         elif isinstance(value, Mapping) and "_target_" in value:
             yield from _weights(f"{key}.{name}", value)

@@ -138,7 +138,7 @@ def write_tokenizer(spm: Path, ids: Mapping[str, int], folder: Path) -> None:
         ZooError: If the SentencePiece model is damaged or lacks a token of the dictionary.
     """
     pieces = load_part(
-        "SentencePiece model", lambda path: SentencePieceProcessor(model_file=path), str(spm)
+        "SentencePiece model", lambda path, **_: SentencePieceProcessor(model_file=path), str(spm)
     )
     known = {pieces.id_to_piece(index) for index in range(pieces.get_piece_size())}
     others = [token for token in ids if token not in known and not FILLER.fullmatch(token)]

@@ -3,8 +3,9 @@
 A converted checkpoint is read from a folder (``zoo/backbones/fbk_conformer/convert.py``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from torch import Tensor
 from transformers import Speech2TextTokenizer
@@ -32,6 +33,7 @@ class FBKConformer(EncoderDecoder):
     """
 
     frame_samples = SUBSAMPLING * HOP  # 40 ms
+    knob_values: ClassVar[Mapping[str, Sequence[int]]] = {"policy.frames": (2, 4, 6, 8, 10, 12, 14)}
 
     def __init__(
         self,
