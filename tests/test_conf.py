@@ -88,6 +88,7 @@ GUARDS = (  # values that also hold for backbones whose own differ
     ),
 )
 CONVENTIONS = ("paper", "released")
+SIZES = ("minitalks", "published")
 METRICS = ("chrfpp", "ter")  # tests/metrics/test_extra_metrics.py builds them
 SWEEPS = (  # tests/test_sweeps.py runs them
     "hparams_search/optuna.yaml",
@@ -164,9 +165,15 @@ def test_every_file_is_one_of_those_tested_here() -> None:
     }
     expected |= {f"strategy/{name}.yaml" for name in STRATEGIES} | set(SWEEPS)
     expected |= {f"metric/{name}.yaml" for name in METRICS}
+    expected |= {f"size/{name}.yaml" for name in SIZES}
     assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - set(
         APART
     ) == expected
+
+
+def test_sizes_have_the_same_keys() -> None:
+    small, published = (compose("evaluate", [f"size={size}"]).size for size in SIZES)
+    assert small.keys() == published.keys()
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
