@@ -65,13 +65,24 @@ def test_models_of_folders_and_of_the_hub_are_described(checkpoint: Path, cached
     ]
 
 
-def test_a_run_records_the_models_of_all_its_systems_once(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_shares_a_part_is_described_as_well(checkpoint: Path) -> None:
     other = checkpoint.with_name("other")
     other.mkdir()
     (other / "model.safetensors").write_bytes(b"other weights")
+    (other / "shared.json").write_text('{"encoder": "../checkpoint"}')
+    found = models({"checkpoint": str(other)})
+    assert [model["name"] for model in found] == [str(other), str(checkpoint)]
+
+
+def test_a_run_records_the_models_of_all_its_systems_once(checkpoint: Path, tmp_path: Path) -> None:
+    other = checkpoint.with_name("other")
+    for folder in (other, tmp_path / "unused"):
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"other weights")
     run = open_run(tmp_path / "run", kind="evaluate")
     with Tracker(run, config={}, overrides=[], settings=WandbSettings(mode="disabled")) as tracker:
         for folder in (checkpoint, other, checkpoint):
-            tracker.record_models({"backbone": {"checkpoint": str(folder)}})
+            unused = {"recogniser": {"name": str(tmp_path / "unused")}}
+            tracker.record_models({"backbone": {"checkpoint": str(folder)}, "evaluation": unused})
     recorded = json.loads((tmp_path / "run" / "weights.json").read_text())
     assert [model["name"] for model in recorded] == [str(checkpoint), str(other)]

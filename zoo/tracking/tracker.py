@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LOADED = ("backbone", "synthesizer")  # parts of a configuration that have pretrained models
 MODELS = "weights.json"  # the pretrained models of a run, in its folder
 
 _INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
@@ -136,9 +137,10 @@ class Tracker:
         """
         if not self.run.main:
             return
+        parts = {part: config[part] for part in LOADED if part in config}
         path = self.run.folder / MODELS
         recorded = json.loads(path.read_text()) if path.is_file() else []
-        new = [model for model in models(config) if model not in recorded]
+        new = [model for model in models(parts) if model not in recorded]
         if not new:
             return
         write_text(path, json.dumps([*recorded, *new], indent=1) + "\n")

@@ -1,6 +1,8 @@
 """The pretrained models that a run uses: name, revision and hashes of their files."""
 
 import hashlib
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,25 @@ def models(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Describe the pretrained models that a configuration names and that are on this machine.
 
     Args:
-        config: Plain configuration of a system. Every text in it that is a folder with weights, or
-            a model of the hub in the local cache, counts as a model.
+        config: Plain configuration of the parts of a system. Every text in it that is a folder
+            with weights, or a model of the hub in the local cache, counts as a model. A checkpoint
+            from which another one takes parts counts as well.
 
     Returns:
         ``name``, ``revision`` and ``commit`` (None for a folder), and ``files``: the SHA-256 of
         each file by its name.
     """
-    names = dict.fromkeys(text for text in _texts(config) if "/" in text or Path(text).is_dir())
-    return [found for name in names if (found := _model(name)) is not None]
+    names = [text for text in _texts(config) if "/" in text or Path(text).is_dir()]
+    names += [str(place) for name in names for place in _shared(Path(name))]
+    return [found for name in dict.fromkeys(names) if (found := _model(name)) is not None]
+
+
+def _shared(folder: Path) -> Iterator[Path]:
+    """Yield the folders of the checkpoints from which a checkpoint takes parts."""
+    path = folder / "shared.json"
+    if path.is_file():
+        for place in json.loads(path.read_text(encoding="utf-8")).values():
+            yield Path(os.path.normpath(folder / place))
 
 
 def _texts(value: Any) -> Iterator[str]:
