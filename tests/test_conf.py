@@ -74,7 +74,10 @@ EXPERIMENTS = {
         for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")
     },
     **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
-    **{f"streamuni_{name}": "evaluate" for name in ("baselines", "released", "truncation")},
+    **{
+        f"streamuni_{name}": "evaluate"
+        for name in ("baselines", "released", "simulst", "truncation")
+    },
     **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
     **{
         f"infinisst_ablation_{name}": "evaluate"
@@ -305,6 +308,12 @@ def test_streamuni_is_as_the_paper_has_it_and_its_variants_are_overrides() -> No
         "en-zh",
         0.32,
         ["fig"],
+    )
+    evaluation = instance_of(compose("evaluate", ["experiment=streamuni_simulst"]).evaluation)
+    assert (evaluation.view, evaluation.rules, evaluation.convention) == (
+        "segments",
+        "simuleval",
+        "cumulative",
     )
     simulst = ["policy.truncate=false", "history=reference_segments", "policy.convention=released"]
     system = instance_of(compose("evaluate", ["system=streamuni", *simulst]).system)

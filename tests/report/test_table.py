@@ -1,5 +1,6 @@
 """The terminal table: order, dashes, flags, widths."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -89,6 +90,17 @@ def test_narrow_terminal_keeps_quality_latency_and_flags(width: int) -> None:
     for cell in ("infinisst", "80.0", "1.23", "! 1"):
         assert cell in line
     assert ("1.90" in line) == (width >= 52)
+
+
+def test_streams_of_single_sentences_have_the_latency_of_simuleval() -> None:
+    scores = {"LAAL": 2.22, "LAAL_CA": 3.33, "AL": 4.44}
+    sentence = replace(row("streamuni", 3, **scores), settings={"view": "segments"})
+    text = printed(100, (sentence,))
+    assert all(value in text for value in ("2.22", "3.33", "4.44"))
+    assert "Stream" not in text
+    mixed = printed(100, (sentence, replace(sentence, settings={"view": "talks"})))
+    assert "Stream" in mixed
+    assert "2.22" not in mixed
 
 
 def test_names_are_text_and_no_markup() -> None:

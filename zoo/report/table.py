@@ -47,6 +47,12 @@ COLUMNS = (
     Column("StartOffset", "Start\nOffset", 2, "s", priority=1, speech=True),
     Column("RTF", "RTF", 2, priority=2),
 )
+# Columns of streams of one sentence each, by the score of whole talks that they replace.
+SENTENCE_COLUMNS = {
+    "StreamLAAL": Column("LAAL", "LAAL", 2, "s"),
+    "StreamLAAL_CA": Column("LAAL_CA", "LAAL_CA", 2, "s", priority=1),
+    "LongYAAL": Column("AL", "AL", 2, "s", priority=1),
+}
 SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # scores that only systems with target speech have
 SPEECH_WIDTH = 20  # number of characters that the speech columns take
 # Minimum width of the terminal, and the largest priority of the columns shown at that width.
@@ -70,7 +76,8 @@ def has_speech_scores(row: Row) -> bool:
 def columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of a table of these rows, with extra metrics of the configuration.
 
-    A speech column is left out if no row has its score.
+    A speech column is left out if no row has its score. If every stream is a single sentence
+    (``evaluation.view=segments``), latency is that of SimulEval, per sentence.
     """
     speech_scores = {
         name
@@ -80,6 +87,8 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         if value is not None
     }
     shown = [column for column in COLUMNS if not column.speech or column.score in speech_scores]
+    if rows and all(row.settings.get("view") == "segments" for row in rows):
+        shown = [SENTENCE_COLUMNS.get(column.score, column) for column in shown]
     extra = dict.fromkeys(name for row in rows for name in row.settings.get("metrics", ()))
     return shown + [Column(name, name, 2) for name in extra]
 
