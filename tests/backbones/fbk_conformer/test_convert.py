@@ -164,6 +164,10 @@ def test_a_dictionary_of_another_model_is_refused(theirs: Path) -> None:
         file.write_text("\n".join(changed) + "\n", encoding="utf-8")
         with pytest.raises(ZooError, match=message):
             run(theirs)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (theirs / "target.model").write_bytes(b"nothing")
+    with pytest.raises(ZooError, match=r"target\.model is damaged or no SentencePiece model"):
+        run(theirs)
 
 
 def test_damaged_and_foreign_checkpoints_are_refused(theirs: Path) -> None:

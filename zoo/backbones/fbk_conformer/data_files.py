@@ -14,7 +14,6 @@ import yaml
 from sentencepiece import SentencePieceProcessor
 from transformers import Speech2TextTokenizer
 
-from zoo.backbones.common.pretrained.loading import load_part
 from zoo.backbones.fbk_conformer.network import Statistics
 from zoo.errors import ZooError, shorten_list
 
@@ -137,9 +136,10 @@ def write_tokenizer(spm: Path, ids: Mapping[str, int], folder: Path) -> None:
     Raises:
         ZooError: If the SentencePiece model is damaged or lacks a token of the dictionary.
     """
-    pieces = load_part(
-        "SentencePiece model", lambda path, **_: SentencePieceProcessor(model_file=path), str(spm)
-    )
+    try:
+        pieces = SentencePieceProcessor(model_file=str(spm))
+    except (OSError, RuntimeError) as error:
+        raise ZooError(f"{spm} is damaged or no SentencePiece model.") from error
     known = {pieces.id_to_piece(index) for index in range(pieces.get_piece_size())}
     others = [token for token in ids if token not in known and not FILLER.fullmatch(token)]
     others = [token for token in others if token not in SPECIAL_TOKENS]
