@@ -154,9 +154,15 @@ def compose(config_name: str, given: Sequence[str] = (), folder: str | None = No
 
 
 def choices(given: Sequence[str]) -> dict[str, str | None]:
-    """Return the choice of every group of ``evaluate.py`` under overrides of a job."""
+    """Return the choice of every group of ``evaluate.py`` under overrides of a job.
+
+    Raises ZooError if an override is wrong.
+    """
     found, search = _loader()
-    return found.choices("evaluate", [*search, *given])
+    try:
+        return found.choices("evaluate", [*search, *given])
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ZooError(_explained(error, "evaluate", given, None)) from error
 
 
 def row_name(name: str, shared: Sequence[str], entry: Sequence[str]) -> str:

@@ -60,6 +60,10 @@ def test_synthesizers_have_the_size(size: str) -> None:
             'size=published compare={a:["system=streamuni"]}',
             "size=published would not change compare.a, which names its backbone without ${size",
         ),
+        (
+            'backbone=lst compare={a:["system=streamuni"],b:["system=nonsense"]}',
+            "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
+        ),
         ("size=published", "size=published chooses the models of a comparison, and there is none"),
         ("size=huge", "choose one of: minitalks, published"),
     ],
