@@ -174,6 +174,24 @@ def test_every_file_is_one_of_those_tested_here() -> None:
     ) == expected
 
 
+def test_both_readings_of_the_pauses_of_simulu_s_baseline_are_named() -> None:
+    given = ["experiment=simulu_cascades"]
+    entries = compose("evaluate", given).compare
+    for name, entry in entries.items():
+        if not name.startswith("local_agreement"):
+            continue
+        history = instance_of(compose("evaluate", [*given, *entry]).history)
+        seconds = 0.1 if "pauses" in name else 20
+        assert history.pause_samples == seconds * 16_000, name
+
+
+def test_streamatt_plus_is_that_of_infinisst_s_paper() -> None:
+    cfg = compose("evaluate", ["experiment=benchmark"])
+    for entry in (cfg.compare.streamatt_plus, ["system=streamatt_plus", "backbone=lst"]):
+        history = instance_of(compose("evaluate", list(entry)).history)
+        assert (history.words, history.min_seconds, history.cut) == (40, 10, "always")
+
+
 def test_sizes_have_the_same_keys() -> None:
     small, published = (compose("evaluate", [f"size={size}"]).size for size in SIZES)
     assert small.keys() == published.keys()
