@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.data.sampling import Pass, Sampler
-from zoo.training.schedule import Limits, Schedule, balanced, steps_per_pass
+from zoo.training.schedule import Limits, Schedule, balanced
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,13 @@ def test_kinds_have_their_shares_of_the_audio(examples: int | None) -> None:
 
 
 @pytest.mark.parametrize("kinds", [(1.0,), (0.5, 0.5), (0.75, 0.25)])
-def test_the_steps_of_a_pass_are_those_of_the_schedule(kinds: tuple[float, ...]) -> None:
-    sampler, limits = Numbers(lognormal(600), kinds), Limits(60.0)
-    steps = round(steps_per_pass(sampler, limits, parts=2, seed=[0]))
+@pytest.mark.parametrize("examples", [None, 8])
+def test_the_steps_of_a_pass_are_those_of_the_schedule(
+    kinds: tuple[float, ...], examples: int | None
+) -> None:
+    sampler, limits = Numbers(lognormal(600), kinds), Limits(60.0, examples)
+    first = Schedule(sampler, limits, steps=0, parts=2, seed=[0])
+    steps = round(first.steps_per_pass)
     schedule = Schedule(sampler, limits, steps=3 * steps, parts=2, seed=[0])
     assert schedule.passes(steps) == pytest.approx(1.0, rel=0.1)
     assert schedule.passes(3 * steps) == pytest.approx(3.0, rel=0.1)

@@ -20,6 +20,7 @@ from zoo.training.batches import schedules
 from zoo.training.curriculum import Stage
 from zoo.training.fsdp2 import repeated_layers
 from zoo.training.optimizer import RestingAdamW
+from zoo.training.precision import widen
 from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Schedule
 from zoo.training.settings import TrainingSettings
@@ -139,12 +140,21 @@ def estimate(
         system.to(META)
         if distribution.precision == "bf16-true":
             system.to(torch.bfloat16)
+        if not distribution.method.startswith("zero"):
+            widen(_trained(system, settings))
         system.train()
     for stage in settings.stages():
         objective = settings.objectives[stage.objective]
         with shapes, without_weights():
             objective.prepare(talks, system.backbone, [samplers[stage.name]])
         yield run.stage(stage, objective, by_stage[stage.name])
+
+
+def _trained(system: StreamingSystem, settings: TrainingSettings) -> Iterator[nn.Parameter]:
+    """Yield the parameters of the backbone that the stages train."""
+    for stage in settings.stages():
+        system.backbone.trainable(stage.trains)
+        yield from (p for p in system.backbone.parameters() if p.requires_grad)
 
 
 class _Run:

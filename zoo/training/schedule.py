@@ -98,23 +98,6 @@ def one_pass(
             yield kind, made, len(step[part]) > 0
 
 
-def steps_per_pass(sampler: Sampler, limits: Limits, *, parts: int, seed: Sequence[int]) -> float:
-    """Return the number of steps after which ``Schedule.passes`` has grown by 1.
-
-    Args:
-        sampler: Lists the examples.
-        limits: Size of one batch.
-        parts: Number of batches per step.
-        seed: Seed of the first pass, which is counted.
-    """
-    shares = np.array(sampler.kinds)
-    counts = []
-    for kind in range(len(shares)):
-        random = np.random.default_rng([*seed, kind + 1])
-        counts.append(len(balanced(sampler.plan(kind, random), limits, parts=parts, random=random)))
-    return float(1.0 / (shares**2 / counts).sum())
-
-
 def _rows(parts: Sequence[np.ndarray], part: int) -> np.ndarray:
     """Return the rows of a batch, or one row of another batch if it is empty."""
     if len(parts[part]):
@@ -162,11 +145,12 @@ class Schedule:
         self._limits = limits
         self._parts = parts
         self._seed = list(seed)
-        shares = np.array(sampler.kinds)
+        shares = np.array(sampler.kinds)  # of the audio, then of the steps
         self._progress = [_Progress() for _ in shares]
         if limits.examples is not None and len(shares) > 1:
             shares = shares / [self._seconds_per_step(kind) for kind in range(len(shares))]
             shares /= shares.sum()
+        self._shares = shares
         self._kinds = np.random.default_rng(self._seed).choice(len(shares), size=steps, p=shares)
         # number of earlier steps of the same kind
         self._earlier = np.zeros(steps, dtype=int)
@@ -185,6 +169,12 @@ class Schedule:
             progress = self._advance(kind, earlier)
             finished.append(progress.number + (earlier - progress.first) / len(progress.steps))
         return float(np.average(finished, weights=self._sampler.kinds))
+
+    @property
+    def steps_per_pass(self) -> float:
+        """Number of steps after which ``passes`` has grown by 1, by the first pass of each kind."""
+        counts = [len(self._advance(kind, 0).steps) for kind in range(len(self._progress))]
+        return float(1.0 / (np.array(self._sampler.kinds) * self._shares / counts).sum())
 
     def places(self, step: int) -> tuple[int, list[np.ndarray]]:
         """Return the kind of the examples of a step, and the rows of each of its batches."""

@@ -7,7 +7,7 @@ from zoo.data.sampling import Sampler, Sampling
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.objectives.base import Objective
 from zoo.training.curriculum import Curriculum, EvaluationSteps, Stage
-from zoo.training.schedule import steps_per_pass
+from zoo.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +99,9 @@ class TrainingSettings:
             seed: Seed of the training.
         """
         steps = {
-            stage.name: steps_per_pass(
-                samplers[stage.name], stage.limits, parts=batches, seed=[seed, number]
-            )
+            stage.name: Schedule(
+                samplers[stage.name], stage.limits, steps=0, parts=batches, seed=[seed, number]
+            ).steps_per_pass
             for number, stage in enumerate(self.curriculum.shared(batches).stages, start=1)
             if stage.passes
         }
