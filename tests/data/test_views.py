@@ -102,3 +102,17 @@ def test_robust_segments_end_before_applause_and_resume_after_it(on_grid: bool) 
             assert end <= 10.0 or begin >= 15.0
             covered |= set(range(round(begin), round(end)))
     assert covered == {*range(10), *range(15, 30)}
+
+
+def test_a_sentence_keeps_the_words_that_its_alignment_counts() -> None:
+    """An aligner may place words before the start or after the end of their segment."""
+    words = (Word("a", 0.9, 1.1), Word("b", 1.2, 1.9), Word("c", 2.1, 2.3))
+    target = Target("A B C", ("A", "B", "C"), ((0,), (1,), (2,)))
+    segment = Segment(1.0, 1.0, "a b c", words, {"de": target})
+    (one,) = sentences([Talk("t", Path("t.wav"), 30.0, "en", (segment,))])
+    assert one.segments[0].words == (
+        Word("a", 0.0, 0.1),
+        Word("b", 0.2, 0.9),
+        Word("c", 1.0, 1.0),
+    )
+    assert emission_times(one.segments[0], "de") == [("A", 0.1), ("B", 0.9), ("C", 1.0)]

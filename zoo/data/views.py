@@ -78,11 +78,22 @@ def _sentence(talk: Talk, index: int, segment: Segment) -> Talk:
         name=f"{talk.name}-{index:04d}",
         offset=talk.offset + begin,
         duration=segment.duration,
-        segments=(
-            replace(segment, offset=0.0, words=_shifted(segment.words, begin=begin, end=end)),
-        ),
+        segments=(replace(segment, offset=0.0, words=_clipped(segment, begin=begin, end=end)),),
         labels={name: _shifted(words, begin=begin, end=end) for name, words in talk.labels.items()},
     )
+
+
+def _clipped(segment: Segment, *, begin: Seconds, end: Seconds) -> tuple[Word, ...]:
+    """Return all words of a segment, because alignments count them, with times from ``begin`` on.
+
+    A word before ``begin`` or after ``end`` has the duration 0 there. Times are rounded to
+    milliseconds.
+    """
+
+    def clip(time: Seconds) -> Seconds:
+        return round(min(max(time, begin), end) - begin, 3)
+
+    return tuple(Word(word.text, clip(word.start), clip(word.end)) for word in segment.words)
 
 
 def _shifted(words: Sequence[Word], *, begin: Seconds, end: Seconds) -> tuple[Word, ...]:

@@ -1,5 +1,6 @@
 """The work of train.py: from a configuration to a trained, exported model."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def finish(
             )
             write_card(run, unfinished)
         start = job_command("evaluate")
-        given = " ".join(system.backbone.evaluation_overrides(needed, str(folder)))
+        given = shlex.join(system.backbone.evaluation_overrides(needed, str(folder)))
         return f"exported: {folder} ({selected})\nevaluate: {start} {given}"
 
     last, best = run.folder / LAST_EXPORT, run.folder / BEST_EXPORT
