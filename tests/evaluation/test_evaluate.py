@@ -68,6 +68,7 @@ def test_the_built_in_corpus_from_the_command_to_the_report(
         "config.yaml",
         "overrides.yaml",
         "provenance.json",
+        "weights.json",
         "run.json",
         "metrics.csv",
         "instances",
@@ -210,6 +211,7 @@ def test_wandb_has_scores_curves_hypotheses_and_lineage(
         "config.yaml",
         "overrides.yaml",
         "provenance.json",
+        "weights.json",
     } <= files
 
 
