@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from zoo.backbones.common.lora import LoraConfig, is_adapter
 from zoo.backbones.lst.data import dialogue
 from zoo.backbones.lst.lst import LST
 from zoo.data.excerpts import Excerpt, ExcerptConfig
@@ -133,3 +134,28 @@ def test_an_encoder_without_left_pad_cannot_be_trained(make: Make) -> None:
     backbone.encoder_config = replace(backbone.encoder_config, left_pad=0)
     with pytest.raises(ZooError, match="left_pad=0"):
         backbone.collator()
+
+
+def test_an_adapter_is_trained_with_recomputed_activations(
+    make: Make, excerpts: list[Excerpt], tmp_path: Path
+) -> None:
+    lora = LoraConfig(rank=2, alpha=4, dropout=0.0)
+    backbone = make(lora=lora, gradient_checkpointing=True, layer_drop=0.5).train()
+    backbone.trainable(["lora"])
+    passes: list[object] = []
+    mlp = backbone.decoder.model.layers[0].mlp
+    mlp.register_forward_pre_hook(lambda *given: passes.append(given))
+    batch = backbone.collator()(excerpts)
+    backbone(batch)["loss"].backward()
+    assert len(passes) == 2
+    trained = {name for name, p in backbone.named_parameters() if p.grad is not None}
+    assert trained == {name for name, _ in backbone.named_parameters() if is_adapter(name)}
+
+    with torch.no_grad():
+        for parameter in backbone.parts()["lora"]:
+            parameter.normal_(0, 0.1)
+    backbone.save(tmp_path)
+    (tmp_path / "config.yaml").write_text("backbone: {}")  # the rest of an export
+    merged = make(name=str(tmp_path), end_scale=1.0).eval()
+    expected = backbone.eval()(batch)["loss"]
+    torch.testing.assert_close(merged(batch)["loss"], expected)

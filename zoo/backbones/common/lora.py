@@ -247,7 +247,24 @@ def save(
         lora: Configuration of the network's adapter. None if the network has no adapter.
         targets: Regular expression for the whole path of each adapted layer.
     """
-    weights = exported(network, dtype)
+    weights = save_adapter(exported(network, dtype), folder, lora, targets)
+    save_pretrained(network, folder, dtype, tensors=weights)
+
+
+def save_adapter(
+    weights: Mapping[str, Tensor], folder: Path, lora: LoraConfig | None, targets: str
+) -> dict[str, Tensor]:
+    """Merge the adapter of a network into its weights, or write it to a subfolder of ``folder``.
+
+    Args:
+        weights: State dict of the network, adapter weights included.
+        folder: Destination folder of the network.
+        lora: Configuration of the network's adapter. None if the network has no adapter.
+        targets: Regular expression for the whole path of each adapted layer.
+
+    Returns:
+        The weights that belong into the files of the network, by their names without an adapter.
+    """
     if lora is not None and lora.save == "adapter":
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         lora.peft(targets).save_pretrained(str(folder / FOLDER))
@@ -258,7 +275,7 @@ def save(
         }
         save_tensors(adapter, folder / FOLDER / "adapter_model.safetensors")
     scaling = lora.scaling if lora is not None and lora.save == "merged" else 0.0
-    save_pretrained(network, folder, dtype, tensors=merged(weights, scaling))
+    return merged(weights, scaling)
 
 
 def merged(weights: Mapping[str, Tensor], scaling: float) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from zoo.backbones.common.batches import pick
 from zoo.backbones.common.causal.branches import CausalBranches, empty_cache
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.search import Answer, Context
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Template
@@ -60,6 +61,9 @@ class InfiniSST(SpeechLLM):
         dtype: str = "float32",
         window: WindowConfig = WindowConfig(),  # noqa: B008 (frozen)
         search: TurnSearchConfig = TurnSearchConfig(),  # noqa: B008 (frozen)
+        lora: LoraConfig | None = None,
+        gradient_checkpointing: bool = False,
+        layer_drop: float = 0.0,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -81,6 +85,10 @@ class InfiniSST(SpeechLLM):
             dtype: Data type of weights and activations.
             window: Size of the decoder's sliding window (section 3.5).
             search: Beam search options of a turn.
+            lora: Trainable adapter of the language model. None merges an adapter in ``checkpoint``
+                into the weights.
+            gradient_checkpointing: Whether training recomputes activations instead of keeping them.
+            layer_drop: Probability with which a training step leaves out a layer of the encoder.
 
         Raises:
             ZooError: Neither a tokenizer nor a checkpoint is given, the template or the data type
@@ -98,6 +106,9 @@ class InfiniSST(SpeechLLM):
             latency_tokens=latency_tokens,
             dtype=dtype,
             suppress=search.suppress,
+            lora=lora,
+            gradient_checkpointing=gradient_checkpointing,
+            layer_drop=layer_drop,
         )
         self.window = window
         self.search = search

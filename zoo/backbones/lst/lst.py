@@ -23,6 +23,7 @@ from zoo.backbones.common.encoder_memory import (
     encoder_memories,
     forget_memory,
 )
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.weights import WEIGHTS
 from zoo.backbones.common.search import Context, SearchConfig, search
@@ -83,6 +84,9 @@ class LST(SpeechLLM):
         dtype: str = "float32",
         search: SearchConfig = SEARCH,
         max_tokens: int = 256,
+        lora: LoraConfig | None = None,
+        gradient_checkpointing: bool = False,
+        layer_drop: float = 0.0,
     ) -> None:
         """Configure the backbone; ``load`` reads weights.
 
@@ -110,6 +114,10 @@ class LST(SpeechLLM):
             dtype: Data type of weights and activations.
             search: Beam search options of an answer.
             max_tokens: Maximum number of new token ids in an answer, end-of-turn id included.
+            lora: Trainable adapter of the language model. None merges an adapter in ``name`` into
+                the weights.
+            gradient_checkpointing: Whether training recomputes activations instead of keeping them.
+            layer_drop: Probability with which a training step leaves out a layer of the encoder.
 
         Raises:
             ZooError: ``max_tokens`` is below 1, ``block_chunks`` is negative, or the tokenizer,
@@ -137,10 +145,12 @@ class LST(SpeechLLM):
             embedding_std=embedding_std,
             dtype=dtype,
             suppress=search.suppress,
+            lora=lora,
+            gradient_checkpointing=gradient_checkpointing,
+            layer_drop=layer_drop,
         )
         check_numbers("LST", least=1, max_tokens=max_tokens)
-        self.block_chunks = description.block_chunks
-        self.alignment = description.alignment
+        self.block_chunks, self.alignment = description.block_chunks, description.alignment
         self.search = search
         self.max_tokens = max_tokens
 

@@ -3,27 +3,36 @@
 The architecture is described in InfiniSST, section 3.2.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from zoo.backbones.base import Backbone, TokenizerCorpus, dtype_named
+from zoo.backbones.common import lora as adapters
 from zoo.backbones.common.causal.decoder import build_decoder
+from zoo.backbones.common.lora import LoraConfig
 from zoo.backbones.common.pretrained import hub, weights
 from zoo.backbones.common.pretrained.loading import load_tokenizer
 from zoo.backbones.common.speech_llm.data import Batch, Output
 from zoo.backbones.common.speech_llm.prompt import Prompt, Template, template_named
-from zoo.backbones.common.teacher_forcing import causal_logits, gradients_if_trained, token_loss
+from zoo.backbones.common.teacher_forcing import (
+    causal_logits,
+    enable_checkpointing,
+    gradients_if_trained,
+    token_loss,
+)
 from zoo.backbones.common.text.tokenizer import SPECIAL_TOKENS, train_tokenizer
 from zoo.backbones.common.text.vocabulary import containing, detokenise
 from zoo.backbones.common.wav2vec2.adapter import Adapter
 from zoo.backbones.common.wav2vec2.encoder import Encoded, EncoderConfig, StreamingEncoder
 from zoo.backbones.common.wav2vec2.weights import load_encoder
 from zoo.errors import ZooError, check_numbers
+
+ADAPTED = r"decoder\.model\.layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # layers that LoRA adapts
 
 
 class SpeechLLM(Backbone):
@@ -45,6 +54,7 @@ class SpeechLLM(Backbone):
 
     experiment: ClassVar[str]
     weights_key = "checkpoint"
+    training_arguments = frozenset({"lora", "gradient_checkpointing", "layer_drop"})
 
     encoder: StreamingEncoder
     adapter: Adapter
@@ -67,6 +77,9 @@ class SpeechLLM(Backbone):
         latency_tokens: int = 4,
         dtype: str = "float32",
         suppress: Sequence[str] = (),
+        lora: LoraConfig | None = None,
+        gradient_checkpointing: bool = False,
+        layer_drop: float = 0.0,
     ) -> None:
         """Configure the network; ``load`` reads weights.
 
@@ -89,6 +102,12 @@ class SpeechLLM(Backbone):
             dtype: Name of the torch dtype of weights and activations.
             suppress: Texts that must not be generated. Tokens that contain one of the texts are
                 excluded.
+            lora: Trainable adapter of the decoder, the part ``lora``. An adapter in ``checkpoint``
+                is loaded; otherwise a new adapter is added. None merges an adapter in
+                ``checkpoint`` into the weights.
+            gradient_checkpointing: Whether training recomputes activations of encoder and decoder
+                instead of keeping them.
+            layer_drop: Probability with which a training step leaves out a layer of the encoder.
 
         Raises:
             ZooError: If neither tokenizer nor checkpoint is given, a name is unknown, or
@@ -112,13 +131,16 @@ class SpeechLLM(Backbone):
         self.embedding_std = embedding_std
         self.dtype = dtype_named(dtype)
         self.suppress = suppress
+        self.lora = lora
+        self.gradient_checkpointing = gradient_checkpointing
+        self.layer_drop = layer_drop
 
     def load(self) -> None:
         """Create encoder, adapter and decoder and read their weights.
 
         Raises:
-            ZooError: If a file or hub model is missing, or weights have another name or shape than
-                the network.
+            ZooError: If a file or hub model is missing, weights have another name or shape than the
+                network, or an adapter in the checkpoint does not match ``lora``.
         """
         if self.checkpoint is not None:
             weights.check_trained(
@@ -135,7 +157,21 @@ class SpeechLLM(Backbone):
             self.tokenizer.add_tokens(added, special_tokens=True)
         self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
         self.never = [self.prompt.speech, *containing(self.tokenizer, self.suppress)]
-        self.encoder = StreamingEncoder(self.encoder_config).to(self.dtype)
+        self._build()
+        if self.checkpoint is not None:
+            weights.load_weights(self, Path(self.checkpoint))
+        trained = None if self.checkpoint is None else adapters.read_adapter(Path(self.checkpoint))
+        adapters.install(self, trained, self.lora, ADAPTED)
+        if self.gradient_checkpointing:
+            enable_checkpointing(self.decoder)
+
+    def _build(self) -> None:
+        """Create encoder, adapter and decoder, with initial weights if there is no checkpoint."""
+        self.encoder = StreamingEncoder(
+            self.encoder_config,
+            layer_drop=self.layer_drop,
+            gradient_checkpointing=self.gradient_checkpointing,
+        ).to(self.dtype)
         if self.checkpoint is None and self.encoder_weights is not None:
             load_encoder(self.encoder, self.encoder_weights)
         self.decoder = build_decoder(
@@ -151,8 +187,6 @@ class SpeechLLM(Backbone):
             norm=self.adapter_norm,
         )
         self.adapter = adapter.to(self.dtype)
-        if self.checkpoint is not None:
-            weights.load_weights(self, Path(self.checkpoint))
 
     def _named(self) -> Iterator[tuple[str, str]]:
         """Yield a noun for messages and the hub id or folder of every part that is loaded."""
@@ -163,9 +197,32 @@ class SpeechLLM(Backbone):
             yield "decoder", self.decoder_source
 
     def save(self, folder: str | Path, dtype: torch.dtype | None = None) -> None:
-        """Write ``model.safetensors`` and the tokenizer to ``folder``."""
-        weights.save_weights(self, Path(folder), dtype)
+        """Write ``model.safetensors`` and the tokenizer to ``folder``.
+
+        ``LoraConfig.save`` decides whether an adapter is merged or written to a subfolder.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        tensors = adapters.save_adapter(weights.exported(self, dtype), place, self.lora, ADAPTED)
+        weights.save_tensors(tensors, place / weights.WEIGHTS)
         self.tokenizer.save_pretrained(folder)
+
+    def parts(self) -> dict[str, Iterable[nn.Parameter]]:
+        """Parameters of ``encoder``, ``adapter`` and ``decoder``, and of ``lora`` if it is set.
+
+        The parameters of LoRA belong to ``lora``, not to ``decoder``.
+        """
+        parts: dict[str, Iterable[nn.Parameter]] = {
+            name: [
+                parameter
+                for parameter_name, parameter in child.named_parameters()
+                if not adapters.is_adapter(parameter_name)
+            ]
+            for name, child in self.named_children()
+        }
+        if self.lora is not None:
+            parts["lora"] = adapters.parameters(self)
+        return parts
 
     @classmethod
     def train_tokenizer(

@@ -9,11 +9,12 @@ Parameters have the names of Hugging Face's ``Wav2Vec2Model`` (layer-norm varian
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from zoo.errors import ZooError
 from zoo.types import Frames, Samples
@@ -142,14 +143,33 @@ class StreamingEncoder(nn.Module):
 
     ``forward`` encodes whole signals, and ``stream`` encodes a stream block by block with a cache.
     Both methods use the same layers.
+
+    Args:
+        config: Sizes, attention window and positions.
+        layer_drop: Probability from 0 to below 1 with which a step of a training leaves out a
+            Transformer layer; see ``Layers``.
+        gradient_checkpointing: Whether training recomputes activations instead of keeping them.
+
+    Raises:
+        ZooError: ``layer_drop`` is no such probability.
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        *,
+        layer_drop: float = 0.0,
+        gradient_checkpointing: bool = False,
+    ) -> None:
         super().__init__()
+        if not 0 <= layer_drop < 1:
+            raise ZooError(
+                f"The encoder's layer_drop is a probability from 0 to below 1, not {layer_drop}."
+            )
         self.config = config
-        self.feature_extractor = FeatureExtractor(config)
+        self.feature_extractor = FeatureExtractor(config, recomputed=gradient_checkpointing)
         self.feature_projection = FeatureProjection(config)
-        self.encoder = Layers(config)
+        self.encoder = Layers(config, drop=layer_drop, recomputed=gradient_checkpointing)
 
     def forward(self, samples: Tensor, multiplier: int, lengths: Tensor | None = None) -> Encoded:
         """Encode whole signals.
@@ -188,8 +208,9 @@ class StreamingEncoder(nn.Module):
                 signal is padded.
         """
         frames = torch.arange(features.shape[1], device=features.device)
-        visible = self._visible(frames, frames, CHUNK_FRAMES * multiplier)
-        if lengths is not None:
+        block = CHUNK_FRAMES * multiplier
+        visible = self._visible(frames, frames, block)
+        if lengths is not None and _shares_a_block(lengths, len(frames), block):
             real = frames < lengths[:, None]
             itself = frames[:, None] == frames  # padding attends to itself: no empty softmax
             visible = (visible & real[:, None, None]) | itself
@@ -295,10 +316,16 @@ class ConvLayer(nn.Module):
 
 
 class FeatureExtractor(nn.Module):
-    """Seven convolutions from samples to 20 ms frames, receptive field 400 samples."""
+    """Seven convolutions from samples to 20 ms frames, receptive field 400 samples.
 
-    def __init__(self, config: EncoderConfig) -> None:
+    Args:
+        config: Channels and biases.
+        recomputed: Whether training recomputes activations instead of keeping them.
+    """
+
+    def __init__(self, config: EncoderConfig, *, recomputed: bool = False) -> None:
         super().__init__()
+        self.recomputed = recomputed
         channels = (1, *config.conv_channels)
         pairs = pairwise(channels)
         self.conv_layers = nn.ModuleList(
@@ -309,8 +336,9 @@ class FeatureExtractor(nn.Module):
     def forward(self, samples: Tensor) -> Tensor:
         """(batch, n) to (batch, channels, (n - 80) // 320)."""
         signal = samples[:, None]
+        recomputed = self.recomputed and is_trained(self)
         for layer in self.conv_layers:
-            signal = layer(signal)
+            signal = run(layer, signal, recomputed=recomputed)
         return signal
 
 
@@ -329,11 +357,26 @@ class FeatureProjection(nn.Module):
 
 
 class Layers(nn.Module):
-    """Stack of pre-norm Transformer layers with a final layer norm."""
+    """Stack of pre-norm Transformer layers with a final layer norm.
 
-    def __init__(self, config: EncoderConfig) -> None:
+    With layer drop (wav2vec 2.0, section 4.2; LayerDrop, Fan et al., 2020), each training step
+    leaves out each layer with the same probability. A layer that is left out runs, but its input is
+    passed on, so its gradients are zeros. All ranks of a training thus run and update the same
+    layers, as strategies that shard weights need it, although each rank draws its own.
+
+    Args:
+        config: Sizes and positions.
+        drop: Probability with which a layer is left out.
+        recomputed: Whether training recomputes activations instead of keeping them.
+    """
+
+    def __init__(
+        self, config: EncoderConfig, *, drop: float = 0.0, recomputed: bool = False
+    ) -> None:
         super().__init__()
         self.config = config
+        self.drop = drop
+        self.recomputed = recomputed
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.layer_norm = nn.LayerNorm(config.hidden)
 
@@ -356,9 +399,17 @@ class Layers(nn.Module):
         )
         mask = None if bool(visible.all()) else visible  # no mask is faster
 
+        trained = is_trained(self)
         middle = x
         for index, layer in enumerate(self.layers):
-            x = layer(x, mask, rotation, None if cache is None else cache[index])
+            layer_cache = None if cache is None else cache[index]
+            output = run(
+                layer, x, mask, rotation, layer_cache, recomputed=trained and self.recomputed
+            )
+            if trained and self.drop:
+                kept = torch.rand((), device=x.device) >= self.drop
+                output = torch.where(kept, output, x)
+            x = output
             if index + 1 == len(self.layers) // 2:
                 middle = x
         return self.layer_norm(x), middle
@@ -458,6 +509,39 @@ class FeedForward(nn.Module):
         """Transform (batch, frames, hidden) to (batch, frames, hidden)."""
         output: Tensor = self.output_dense(F.gelu(self.intermediate_dense(x)))
         return output
+
+
+def _shares_a_block(lengths: Tensor, frames: Frames, block: Frames) -> bool:
+    """Return whether padding is in one block with frames of a signal, which would attend to it.
+
+    Padding in later blocks needs no mask per signal, because blocks attend to earlier ones only.
+
+    Args:
+        lengths: (batch,) number of frames before the padding of each signal.
+        frames: Number of frames of the padded signals.
+        block: Number of frames per block.
+    """
+    return bool(((lengths < frames) & (lengths % block > 0)).any())
+
+
+def is_trained(module: nn.Module) -> bool:
+    """Return whether a module runs a training step: in training mode and with gradients."""
+    return module.training and torch.is_grad_enabled()
+
+
+def run(layer: nn.Module, *inputs: Any, recomputed: bool) -> Tensor:
+    """Run a layer.
+
+    Args:
+        layer: Layer without randomness.
+        inputs: Arguments of the layer.
+        recomputed: Whether the backward pass runs the layer again instead of keeping activations.
+    """
+    if recomputed:
+        output: Tensor = checkpoint(layer, *inputs, use_reentrant=False, preserve_rng_state=False)
+    else:
+        output = layer(*inputs)
+    return output
 
 
 def frequencies(head_size: int, base: float, device: torch.device | None = None) -> Tensor:
