@@ -68,7 +68,7 @@ EXPERIMENTS = {
     "recogniser_minitalks": "train",
     "simulu_minitalks": "train",
     "teacher_forcing": "train",
-    **{f"simulu_{name}": "evaluate" for name in ("cascades", "options")},
+    **{f"simulu_{name}": "evaluate" for name in ("cascades", "options", "word_histories")},
     **{
         f"streamuni_{name}": "train"
         for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")
@@ -76,12 +76,24 @@ EXPERIMENTS = {
     **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
     **{
         f"streamuni_{name}": "evaluate"
-        for name in ("baselines", "released", "simulst", "truncation")
+        for name in (
+            "baselines",
+            "mixtures",
+            "recipes",
+            "released",
+            "simulst",
+            "speech_llms",
+            "truncation",
+        )
     },
-    **{f"infinisst_ablation_{name}": "train" for name in ("m1", "m2", "m4", "utterances")},
+    "infinisst_main": "evaluate",
+    **{
+        f"infinisst_ablation_{name}": "train"
+        for name in ("m1", "m2", "m4", "m12", "training_window", "utterances")
+    },
     **{
         f"infinisst_ablation_{name}": "evaluate"
-        for name in ("instruction", "multipliers", "segments", "windows")
+        for name in ("instruction", "multipliers", "segments", "training_windows", "windows")
     },
 }
 GUARDS = (  # values that also hold for backbones whose own differ
@@ -195,6 +207,7 @@ def test_streamatt_plus_is_that_of_infinisst_s_paper() -> None:
 def test_sizes_have_the_same_keys() -> None:
     small, published = (compose("evaluate", [f"size={size}"]).size for size in SIZES)
     assert small.keys() == published.keys()
+    assert small.windows.keys() == published.windows.keys()
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
