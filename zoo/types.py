@@ -374,6 +374,9 @@ class Instance:
         speech: Target speech, in order.
         batched: Other streams shared the compute; computation-aware scores are marked.
         events: Transcripts, truncations, flushes and cuts, in order.
+        recording_end: End of the recording in seconds from the start of the stream, if the stream
+            is one of its segments.
+        repaired: Whether the tool that wrote the log has corrected its cumulative elapsed times.
     """
 
     index: int
@@ -391,6 +394,8 @@ class Instance:
     speech: tuple[SpeechOutput, ...] = ()
     batched: bool = False
     events: tuple[StreamEvent, ...] = ()
+    recording_end: Seconds | None = None
+    repaired: bool = False
 
     def with_elapsed(self, finished: Sequence[Seconds], convention: Convention) -> Instance:
         """Return a copy with other elapsed times for units and speech.

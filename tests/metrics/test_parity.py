@@ -105,6 +105,25 @@ def test_omnisteval_segments_hold_the_same_words() -> None:
     assert [segment.hypothesis for segment in ours.segments] == [other.text for other in theirs]
 
 
+def test_scores_of_omnisteval_segments_are_those_of_its_report() -> None:
+    """Its segments hold corrected times, and the end of the recording."""
+    path = LOGS / OMNISTEVAL / "segmentation_output" / "instances.resegmented.jsonl"
+    streams = read_log(path, language=language("de"), format="omnisteval")
+    references = [
+        [ReferenceSegment(0.0, stream.source_length, stream.reference)] for stream in streams
+    ]
+    scores = score_talks(
+        streams, references, language=language("de"), rules="omnisteval", resegmentation="soft"
+    ).scores
+    lines = (path.parent / "scores.tsv").read_text(encoding="utf-8").strip().split("\n")[1:]
+    assert len(lines) == 12
+    for name, value in (line.split("\t") for line in lines):
+        ours = scores[name.replace(" (CU)", "").replace(" (CA)", "_CA")].value
+        assert ours is not None
+        plain = name in ("BLEU", "chrF") or "AP" in name
+        assert ours * (1 if plain else 1000) == pytest.approx(float(value), abs=1e-4, rel=0), name
+
+
 def test_order_of_the_log_does_not_matter() -> None:
     instances, references = load(*IWSLT[0], "segments.yaml")
     forward = score_talks(instances[:2], references[:2], language=language("de")).scores

@@ -180,7 +180,7 @@ def test_errors_name_their_cause(
 def test_unknown_choices() -> None:
     with pytest.raises(ZooError, match="mwer, soft"):
         score_talks([TALK], [SEGMENTS], language=DE, resegmentation="hard")  # type: ignore[arg-type]
-    with pytest.raises(ZooError, match="zoo, simuleval, omnisteval, simulstream"):
+    with pytest.raises(ZooError, match="zoo, simuleval, fbk_v1, omnisteval, simulstream"):
         score_talks([TALK], [SEGMENTS], language=DE, rules="mine")
     with pytest.raises(ZooError, match="queue, cumulative, chunk"):
         score_talks([TALK], [SEGMENTS], language=DE, convention="wall")  # type: ignore[arg-type]
@@ -234,3 +234,50 @@ def test_how_spaces_in_the_reference_count() -> None:
     simuleval = score_sentences([stream], [spaced], language=DE, rules="simuleval")["AL"].value
     assert plain == pytest.approx(2.0)
     assert simuleval == pytest.approx(sum(2 * (t + 1) - t * 8 / 5 for t in range(4)) / 4)
+
+
+def test_simuleval_rules_compare_milliseconds_in_floating_point() -> None:
+    """FBK's script: 32.63 s are 32630.000000000004 ms, so a unit at 32630 ms is not the last."""
+    duration = 32.63
+    talk = replace(
+        TALK,
+        units=("a", "b", "c"),
+        text="a b c",
+        delays=(1.0, duration, 40.0),
+        elapsed=(),
+        chunk_indices=(),
+        chunks=(),
+        source_length=50.0,
+    )
+    segments = [ReferenceSegment(0.0, duration, "a b c")]
+    pace = duration / 3
+    ended = (1.0 + duration - pace) / 2
+    going_on = (1.0 + duration - pace + 40.0 - 2 * pace) / 3
+    for rules, expected in (("zoo", ended), ("simuleval", going_on), ("fbk_v1", going_on)):
+        found = score_talks([talk], [segments], language=DE, rules=rules).scores["StreamLAAL"]
+        assert found.value == pytest.approx(expected, abs=1e-9), rules
+
+
+def test_the_first_version_of_stream_laal_keeps_negative_times() -> None:
+    talk = replace(
+        TALK,
+        units=("a", "b"),
+        text="a b",
+        delays=(1.0, 6.0),
+        elapsed=(3.0, 9.0),
+        chunk_indices=(),
+        chunks=(),
+        convention="cumulative",
+        source_length=8.0,
+    )
+    segments = [ReferenceSegment(2.0, 6.0, "a b")]
+    scores = {
+        rules: score_talks([talk], [segments], language=DE, rules=rules).scores
+        for rules in ("simuleval", "fbk_v1")
+    }
+    # ideal: -1 and 4 s from the start of the segment, at a pace of 3 s
+    assert scores["fbk_v1"]["StreamLAAL"].value == pytest.approx((-1.0 + 4.0 - 3.0) / 2)
+    assert scores["simuleval"]["StreamLAAL"].value == pytest.approx((0.0 + 4.0 - 3.0) / 2)
+    # elapsed: 3 - 2 s, then 9 - 3 + 1 - 2 s
+    assert scores["fbk_v1"]["StreamLAAL_CA"].value == pytest.approx((1.0 + 5.0 - 3.0) / 2)
+    assert "length:fbk_v1" in scores["fbk_v1"]["StreamLAAL"].signature

@@ -1,6 +1,6 @@
 """Reads OmniSTEval's ``instances.resegmented.jsonl``: one line per segment.
 
-Times count from the start of the segment.
+Times count from the start of the segment. Elapsed times are corrected already.
 """
 
 from collections.abc import Sequence
@@ -37,4 +37,4 @@ def _as_simuleval(line: int, record: Record, path: Path) -> Record:
             "is this an OmniSTEval instances.resegmented.jsonl?"
         )
     times = {"delays": record.get("emission_cu", []), "elapsed": record.get("emission_ca", [])}
-    return {**record, "talk": talk, **times}
+    return {**record, "talk": talk, **times, "repaired": True}

@@ -58,6 +58,10 @@ def _record(instance: Instance) -> Record:
         record["speech"] = speech_record(logged)
     if instance.events:
         record["events"] = [_event_record(event) for event in instance.events]
+    if instance.recording_end is not None:
+        record["time_to_recording_end"] = milliseconds([instance.recording_end])[0]
+    if instance.repaired:
+        record["repaired"] = True
     return record
 
 
@@ -110,6 +114,7 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
     )
     if any(event.chunk >= len(record.get("chunks", ())) for event in events):
         raise ZooError(f"{where} has events of chunks that it lacks.")
+    end = record.get("time_to_recording_end")
     instance = Instance(
         index=int(record["index"]),
         talk=talk,
@@ -128,6 +133,8 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
         speech=read_speech(record.get("speech", ()), talk=talk, folder=path.parent),
         batched=record.get("batched", False),
         events=events,
+        recording_end=None if end is None else float(end) / MS,
+        repaired=record.get("repaired", False),
     )
     return with_convention(instance, "queue")
 

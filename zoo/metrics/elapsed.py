@@ -1,27 +1,34 @@
 """Corrections of cumulative elapsed times, as the tools that publish such logs apply them."""
 
 from collections.abc import Sequence
+from math import inf
 
 from zoo.types import Seconds
 
 
 def fbk_elapsed(
-    delays: Sequence[Seconds], elapsed: Sequence[Seconds], offsets: Sequence[Seconds]
-) -> list[Seconds]:
-    """Correct a cumulative log as FBK's StreamLAAL v2.0 does.
+    delays: Sequence[float],
+    elapsed: Sequence[float],
+    offsets: Sequence[float],
+    *,
+    clamp: bool = True,
+) -> list[float]:
+    """Correct a cumulative log as FBK's StreamLAAL does; all times have the same unit.
 
     A unit with the same logged elapsed time as the previous unit gets the lag of that unit, as it
     is after subtraction and clamping; only this order reproduces the published numbers.
 
     Args:
-        delays: Logged delay of each unit in seconds.
-        elapsed: Logged elapsed time of each unit in seconds.
-        offsets: Start of the segment of each unit in seconds.
+        delays: Logged delay of each unit.
+        elapsed: Logged elapsed time of each unit.
+        offsets: Start of the segment of each unit.
+        clamp: Whether negative times become 0 (v2.0; v1.0.0 keeps them).
 
     Returns:
-        Seconds from the start of the unit's segment, at least 0, one per unit.
+        Time of each unit from the start of its segment.
     """
-    corrected: list[Seconds] = []
+    least = 0.0 if clamp else -inf
+    corrected: list[float] = []
     lag = 0.0
     for index, (delay, logged, offset) in enumerate(zip(delays, elapsed, offsets, strict=True)):
         if index == 0:
@@ -31,8 +38,8 @@ def fbk_elapsed(
         else:
             time = logged - elapsed[index - 1] + delays[index - 1]
 
-        corrected.append(max(0.0, time - offset))
-        lag = corrected[-1] - max(0.0, delay - offset)
+        corrected.append(max(least, time - offset))
+        lag = corrected[-1] - max(least, delay - offset)
     return corrected
 
 

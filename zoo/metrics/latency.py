@@ -153,10 +153,9 @@ class ATD(SegmentLatency):
         """Return the mean delay of the ends of the units, or None without units."""
         if not timing.times:
             return None
-        delays = _milliseconds(timing.times if timing.ideal is None else timing.ideal)
+        delays = milliseconds(timing.times if timing.ideal is None else timing.ideal)
         spent = [
-            after - before
-            for after, before in zip(_milliseconds(timing.times), delays, strict=True)
+            after - before for after, before in zip(milliseconds(timing.times), delays, strict=True)
         ]
         return token_delay(delays, spent) / MS
 
@@ -211,7 +210,7 @@ def _lagging(timing: Timing, *, length: int) -> float | None:
     return sum(lags) / len(lags)
 
 
-def _milliseconds(times: Sequence[Seconds]) -> list[float]:
+def milliseconds(times: Sequence[Seconds]) -> list[float]:
     """Convert seconds; rounding removes the errors of floating point."""
     return [round(time * MS, 6) for time in times]
 

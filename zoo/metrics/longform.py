@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import get_args
 
 from zoo.errors import check_choice
 from zoo.languages import Language
 from zoo.metrics.elapsed import fbk_elapsed, omnisteval_elapsed
-from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing
+from zoo.metrics.latency import AL, AP, DAL, LAAL, MS, YAAL, SegmentLatency, Timing, milliseconds
 from zoo.metrics.references import ReferenceSegment, check_talks
 from zoo.metrics.resegment import Resegmentation, mwer_segment
 from zoo.metrics.rules import Rules, find_rules
@@ -34,8 +35,10 @@ class ScoredSegment:
         hypothesis: Text of the assigned units.
         delays: Ideal time of each unit, for the Long metrics.
         elapsed: Computation-aware time of each unit, for the Long metrics; may be empty.
-        stream_delays: Ideal time of each unit, for StreamLAAL.
-        stream_elapsed: Computation-aware time of each unit, for StreamLAAL; may be empty.
+        stream_delays: Ideal time of each unit, for StreamLAAL, like the next two in milliseconds
+            under rules that compare milliseconds.
+        stream_elapsed: Computation-aware time of each unit; may be empty.
+        stream_length: Duration of the segment.
         recording_end: End of the recording in seconds from the start of the segment.
     """
 
@@ -46,8 +49,9 @@ class ScoredSegment:
     hypothesis: str
     delays: tuple[Seconds, ...]
     elapsed: tuple[Seconds, ...]
-    stream_delays: tuple[Seconds, ...]
-    stream_elapsed: tuple[Seconds, ...]
+    stream_delays: tuple[float, ...]
+    stream_elapsed: tuple[float, ...]
+    stream_length: float
     recording_end: Seconds
 
 
@@ -103,7 +107,8 @@ def score_talks(
     check_talks(instances, references)
     talks = prepare_instances(instances, convention, counting)
     elapsed = ElapsedInfo.of(talks)
-    repaired = repair and elapsed.convention == "cumulative"
+    is_logged = any(talk.repaired for talk in talks)
+    repaired = repair and elapsed.convention == "cumulative" and not is_logged
 
     segments: list[ScoredSegment] = []
     for talk, reference in zip(talks, references, strict=True):
@@ -179,24 +184,20 @@ def _segments(
         rules: Counting rules.
         repaired: Whether elapsed times are corrected.
     """
-    end = max(segment.offset + segment.duration for segment in reference)
+    end = talk.recording_end
+    if end is None:
+        end = max(segment.offset + segment.duration for segment in reference)
     spaces = spacing(talk.units, talk.text, talk.unit)
     long_elapsed = omnisteval_elapsed(talk.delays, talk.elapsed) if repaired else list(talk.elapsed)
-    stream_elapsed = (
-        _repaired_stream(talk, reference, pieces) if repaired and talk.elapsed else None
-    )
+    streams = _stream_times(talk, reference, pieces, rules=rules, repaired=repaired)
 
-    for segment, piece in zip(reference, pieces, strict=True):
+    for segment, piece, stream in zip(reference, pieces, streams, strict=True):
         delays = relative_times(segment.offset, [talk.delays[unit] for unit in piece])
         elapsed = (
             relative_times(segment.offset, [long_elapsed[unit] for unit in piece])
             if long_elapsed
             else ()
         )
-        elapsed_in_stream = elapsed
-        if stream_elapsed:
-            elapsed_in_stream = tuple(stream_elapsed[unit] for unit in piece)
-
         yield ScoredSegment(
             talk=talk.talk,
             offset=segment.offset,
@@ -205,8 +206,9 @@ def _segments(
             hypothesis=join_units(talk.units, spaces, piece),
             delays=delays,
             elapsed=elapsed,
-            stream_delays=_clamped(delays) if rules.clamp else delays,
-            stream_elapsed=_clamped(elapsed_in_stream) if rules.clamp else elapsed_in_stream,
+            stream_delays=stream[0],
+            stream_elapsed=stream[1],
+            stream_length=segment.duration * (MS if rules.milliseconds else 1.0),
             recording_end=relative_times(segment.offset, [end])[0],
         )
 
@@ -221,25 +223,68 @@ def relative_times(offset: Seconds, times: Sequence[Seconds]) -> tuple[Seconds, 
     return tuple((round(time * MS, 6) - start) / MS for time in times)
 
 
-def _clamped(times: Sequence[Seconds]) -> tuple[Seconds, ...]:
-    """Return the times with 0 instead of negative times."""
-    return tuple(max(0.0, time) for time in times)
+def _stream_times(
+    talk: Instance,
+    reference: Sequence[ReferenceSegment],
+    pieces: Sequence[Sequence[int]],
+    *,
+    rules: Rules,
+    repaired: bool,
+) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Yield the ideal and the computation-aware times of each segment for StreamLAAL.
+
+    Args:
+        talk: Stream of the talk.
+        reference: Reference segments of the talk.
+        pieces: Positions of the units of each segment.
+        rules: Counting rules, which determine the unit of the times.
+        repaired: Whether elapsed times are corrected.
+    """
+    relative = _relative_milliseconds if rules.milliseconds else relative_times
+    least = 0.0 if rules.clamp else -inf
+    corrected = _repaired_stream(talk, reference, pieces, rules) if repaired else {}
+    for segment, piece in zip(reference, pieces, strict=True):
+        delays = relative(segment.offset, [talk.delays[unit] for unit in piece])
+        elapsed: Sequence[float] = ()
+        if corrected:
+            elapsed = [corrected[unit] for unit in piece]
+        elif talk.elapsed:
+            elapsed = relative(segment.offset, [talk.elapsed[unit] for unit in piece])
+        yield (
+            tuple(max(least, time) for time in delays),
+            tuple(max(least, time) for time in elapsed),
+        )
+
+
+def _relative_milliseconds(offset: Seconds, times: Sequence[Seconds]) -> tuple[float, ...]:
+    """Return times in milliseconds from ``offset``, with the floating-point errors of the tools."""
+    return tuple(time - offset * MS for time in milliseconds(times))
 
 
 def _repaired_stream(
-    talk: Instance, reference: Sequence[ReferenceSegment], pieces: Sequence[Sequence[int]]
-) -> dict[int, Seconds]:
-    """Return the elapsed time that FBK computes for each unit, from the start of its segment."""
+    talk: Instance,
+    reference: Sequence[ReferenceSegment],
+    pieces: Sequence[Sequence[int]],
+    rules: Rules,
+) -> dict[int, float]:
+    """Return the elapsed time that FBK computes for each unit, from the start of its segment.
+
+    The times are milliseconds under rules that compare milliseconds, otherwise seconds.
+    """
+    if not talk.elapsed:
+        return {}
     order = [
         (unit, segment.offset)
         for segment, piece in zip(reference, pieces, strict=True)
         for unit in piece
     ]
-    times = fbk_elapsed(
-        [talk.delays[unit] for unit, _ in order],
-        [talk.elapsed[unit] for unit, _ in order],
-        [offset for _, offset in order],
-    )
+    delays = [talk.delays[unit] for unit, _ in order]
+    elapsed = [talk.elapsed[unit] for unit, _ in order]
+    offsets = [offset for _, offset in order]
+    if rules.milliseconds:
+        delays, elapsed = milliseconds(delays), milliseconds(elapsed)
+        offsets = [offset * MS for offset in offsets]
+    times = fbk_elapsed(delays, elapsed, offsets, clamp=rules.clamp)
     return {unit: time for (unit, _), time in zip(order, times, strict=True)}
 
 
@@ -305,7 +350,7 @@ def _latencies_of(
     *,
     suffix: str,
     times: Sequence[tuple[Seconds, ...]],
-    stream_times: Sequence[tuple[Seconds, ...]],
+    stream_times: Sequence[tuple[float, ...]],
     repaired: bool = False,
 ) -> Iterator[Score]:
     """Yield StreamLAAL and the Long metrics.
@@ -329,15 +374,18 @@ def _latencies_of(
         for segment, segment_times in zip(segments, times, strict=True)
     ]
     stream_timings = [
-        replace(timing, times=segment_times)
-        for timing, segment_times in zip(timings, stream_times, strict=True)
+        replace(timing, times=segment_times, source_length=segment.stream_length)
+        for timing, segment, segment_times in zip(timings, segments, stream_times, strict=True)
     ]
 
     clamp = {"clamp": scorer.rules.clamp}
     fbk = {"repair": "fbk"} if repaired else {}
     omnisteval = {"repair": "omnisteval"} if repaired else {}
     laal, yaal = LAAL(), YAAL(long_form=True)
-    yield scorer.latency(f"StreamLAAL{suffix}", laal, stream_timings, **clamp, **fbk)
+    stream_laal = scorer.latency(f"StreamLAAL{suffix}", laal, stream_timings, **clamp, **fbk)
+    if scorer.rules.milliseconds and stream_laal.value is not None:
+        stream_laal = replace(stream_laal, value=stream_laal.value / MS)
+    yield stream_laal
     yield scorer.latency(f"LongYAAL{suffix}", yaal, timings, **omnisteval)
     metrics = {f"Long{name}": metric() for name, metric in LONG_METRICS.items()}
     for name, metric in (metrics | scorer.extra_metrics(SegmentLatency)).items():

@@ -15,6 +15,8 @@ class Rules:
         name: Name of the tool.
         length: Counts the units of a reference.
         clamp: StreamLAAL sets times before the start of a segment to 0.
+        milliseconds: StreamLAAL compares milliseconds, which are products of floating-point
+            numbers: 32.63 s are 32630.000000000004 ms, so a unit at 32630 ms is not the last one.
         cased: Re-segmentation by mWER distinguishes upper and lower case.
         latin_runs: Re-segmentation of characters treats a run of Latin letters and spaces as one
             token.
@@ -27,6 +29,7 @@ class Rules:
     name: str
     length: Callable[[str, UnitKind], int]
     clamp: bool = True
+    milliseconds: bool = False
     cased: bool = True
     latin_runs: bool = False
     ascii_space: bool = False
@@ -63,7 +66,10 @@ RULES: dict[str, Rules] = {
     rules.name: rules
     for rules in (
         Rules("zoo", plain_length),
-        Rules("simuleval", simuleval_length, ascii_space=True),  # also FBK StreamLAAL v2.0
+        # also FBK's StreamLAAL v2.0, of 2025
+        Rules("simuleval", simuleval_length, milliseconds=True, ascii_space=True),
+        # FBK's StreamLAAL v1.0.0, of 2024
+        Rules("fbk_v1", simuleval_length, clamp=False, milliseconds=True, ascii_space=True),
         Rules("omnisteval", omnisteval_length, bare=True),
         Rules(
             "simulstream",
