@@ -66,7 +66,7 @@ LANGUAGES: dict[str, Language] = {
         Language("fr", "French"),
         Language("it", "Italian"),
         Language("ja", "Japanese", "char", "ja-mecab", scripts=("CJK", "HIRAGANA", "KATAKANA")),
-        Language("ko", "Korean", scripts=("HANGUL",)),
+        Language("ko", "Korean", bleu_tokenizer="ko-mecab", scripts=("HANGUL",)),
         Language("nl", "Dutch"),
         Language("pt", "Portuguese"),
         Language("ro", "Romanian"),

@@ -37,9 +37,9 @@ def test_tokenizer_follows_the_language() -> None:
     assert "tok:zh" in zh.signature()
 
 
-def test_japanese_is_cut_by_mecab() -> None:
-    pytest.importorskip("MeCab", reason="sacrebleu[ja] is not installed")
-    assert "tok:ja-mecab" in BLEU(language("ja")).signature()
+@pytest.mark.parametrize("code", ["ja", "ko"])
+def test_japanese_and_korean_are_cut_by_mecab(code: str) -> None:
+    assert f"tok:{code}-mecab" in BLEU(language(code)).signature()
 
 
 def test_nothing_to_score() -> None:

@@ -281,3 +281,15 @@ def test_the_first_version_of_stream_laal_keeps_negative_times() -> None:
     # elapsed: 3 - 2 s, then 9 - 3 + 1 - 2 s
     assert scores["fbk_v1"]["StreamLAAL_CA"].value == pytest.approx((1.0 + 5.0 - 3.0) / 2)
     assert "length:fbk_v1" in scores["fbk_v1"]["StreamLAAL"].signature
+
+
+def test_latencies_need_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(target: object) -> None:
+        raise ZooError("BLEU needs a tokenizer.")
+
+    monkeypatch.setattr("zoo.metrics.scores.BLEU", missing)
+    scores = score_talks([TALK], [SEGMENTS], language=DE).scores
+    assert scores["BLEU"].value is None
+    assert scores["DocBLEU"].value is None
+    assert scores["chrF"].value is not None
+    assert scores["StreamLAAL"].value is not None

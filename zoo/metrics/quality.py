@@ -78,7 +78,8 @@ class BLEU(CorpusQuality):
             scorer = SacreBLEU(tokenize=language.bleu_tokenizer)
         except RuntimeError as error:  # sacreBLEU raises it if MeCab is missing
             raise ZooError(
-                f"BLEU for {language.name} needs sacreBLEU's extras: pip install 'sacrebleu[ja]'."
+                f"BLEU for {language.name} needs sacreBLEU's tokenizer: pip install "
+                "'sacrebleu[ja,ko]'."
             ) from error
         super().__init__(scorer)
 

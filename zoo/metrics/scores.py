@@ -1,6 +1,7 @@
 """Scores with signatures, ideal and computation-aware, for sentences and whole talks."""
 
 import copy
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -16,6 +17,8 @@ from zoo.metrics.speech import SPEECH_METRICS, SpeechMetric, SpeechTiming
 from zoo.metrics.sums import SummedMetric, reset
 from zoo.streaming.elapsed import with_convention
 from zoo.types import Convention, Instance
+
+logger = logging.getLogger(__name__)
 
 MetricT = TypeVar("MetricT", bound=SummedMetric)
 
@@ -137,10 +140,14 @@ class Scorer:
         """
         scores: list[Score] = []
         metrics: dict[str, CorpusQuality] = {
-            "BLEU": BLEU(self.language),
             "chrF": ChrF(),
             **self.extra_metrics(CorpusQuality),
         }
+        try:
+            metrics = {"BLEU": BLEU(self.language), **metrics}
+        except ZooError as error:  # the other scores do not need the tokenizer
+            logger.warning("%s", error)
+            scores.append(Score(f"{prefix}BLEU", None, f"{prefix}BLEU: no tokenizer"))
         for name, metric in metrics.items():
             metric.update(hypotheses, references)
             # with the final underscore, the signature shows the value of this key without the key
