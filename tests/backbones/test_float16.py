@@ -1,4 +1,4 @@
-"""Named models in float16, their dtype on a GPU: two streams from audio to aligned text."""
+"""Named models in half precision, as on a GPU: two streams from audio to aligned text."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +14,24 @@ LANGUAGES = {"whisper": ("de", "en")}
 
 
 @pytest.mark.parametrize(
-    "kind", ["whisper", "seamless_m4t", "seamless_m4t_v2", "seamless_m4t_speech", "speech_to_text"]
+    ("kind", "dtype"),
+    [
+        ("whisper", torch.float16),
+        ("seamless_m4t", torch.float16),
+        ("seamless_m4t_v2", torch.float16),
+        ("seamless_m4t_speech", torch.float16),
+        ("speech_to_text", torch.float16),
+        ("canary", torch.bfloat16),
+    ],
 )
-def test_hypotheses_in_float16(kind: str, folders: Callable[..., Path]) -> None:
+def test_hypotheses_in_half_precision(
+    kind: str, dtype: torch.dtype, folders: Callable[..., Path]
+) -> None:
     given = ["system=streamatt", f"backbone={kind}", f"backbone.name={folders(kind)}"]
     cfg = compose("evaluate", [*given, "device=cuda", "backbone.max_tokens=8"])
     backbone = build(cfg.backbone)
     backbone.load()
-    assert {parameter.dtype for parameter in backbone.parameters()} == {torch.float16}
+    assert {parameter.dtype for parameter in backbone.parameters()} == {dtype}
     source, target = LANGUAGES.get(kind, ("en", "de"))
     sessions = [
         new_session(backbone, white_noise(length, scale=0.1), source=source, target=target)

@@ -101,7 +101,7 @@ def test_whisper_receives_its_language(whisper: Path) -> None:
 
 def test_canary_receives_its_prompt(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", minversion="5.23")
-    tiny_checkpoints.canary(tmp_path / "canary")
+    tiny_checkpoints.canary(tmp_path / "canary", positions=32)
     samples = [wave(2.0), wave(1.1, 1)]
     network = transformers.CanaryForConditionalGeneration.from_pretrained(tmp_path / "canary")
     processor = AutoProcessor.from_pretrained(tmp_path / "canary")

@@ -316,13 +316,21 @@ def test_the_knob_reaches_into_the_parts() -> None:
 def test_a_knob_without_values_has_those_of_the_backbone() -> None:
     """A frame has 20 ms in Whisper and 80 ms in the small models."""
     whisper = build(
-        policy=AlignAtt(frames=2), backbone=Whisper(name=""), knob=Knob("f", "policy.frames")
+        policy=AlignAtt(frames=2),
+        backbone=Whisper(name=""),
+        knob=Knob("f", "policy.frames"),
+        target_language="en",
     )
     small = build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.frames"))
     chosen = build(policy=AlignAtt(frames=2), knob=Knob("f", "policy.frames", (3,)))
     for system, values in ((whisper, (12, 25, 50, 75)), (small, (2, 4, 8, 12)), (chosen, (3,))):
         assert system.knob is not None
         assert tuple(system.knob.values) == values
+
+
+def test_a_direction_that_the_backbone_lacks_is_refused_without_weights() -> None:
+    with pytest.raises(ZooError, match="Whisper translates into English only, not en-de"):
+        build(backbone=Whisper(name=""))
 
 
 def test_chunks_grow_with_the_multiplier() -> None:

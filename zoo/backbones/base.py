@@ -121,6 +121,14 @@ class Backbone(nn.Module, ABC):
     frame_samples: Samples
     longest_input: Samples | None = None
 
+    def check_languages(self, source: Language, target: Language) -> None:
+        """Check the languages of a system before weights are loaded.
+
+        Raises:
+            ZooError: If the backbone cannot translate ``source`` into ``target``.
+        """
+        return
+
     def load(self) -> None:
         """Create modules and read weights. Called once, by the system's ``configure_model``."""
 

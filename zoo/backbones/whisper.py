@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import (
-    PreTrainedTokenizerBase,
     WhisperFeatureExtractor,
     WhisperForConditionalGeneration,
     WhisperTokenizer,
@@ -34,7 +33,9 @@ from zoo.backbones.common.pretrained.loading import (
     run_layers,
 )
 from zoo.backbones.common.search import SearchConfig
+from zoo.backbones.common.text.vocabulary import control_tokens
 from zoo.errors import ZooError, check_numbers
+from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.types import SAMPLE_RATE, Capability, Cut, Samples, Task
 
@@ -178,6 +179,7 @@ class Whisper(EncoderDecoder):
                 "comes from."
             )
         controls = control_tokens(self.tokenizer)
+        # Older generation configs suppress some control tokens only, or none.
         suppressed = {*(fields.get("suppress_tokens") or []), *controls.values()}
         self.never = sorted(suppressed - {self.end})
         self.never_first = list(fields.get("begin_suppress_tokens") or [])
@@ -246,7 +248,9 @@ class Whisper(EncoderDecoder):
         is_transcript = (
             task is Task.TRANSCRIPTION or session.source_language == session.target_language
         )
-        self._check_languages(session, is_translation=not is_transcript)
+        self._check_supported(session)
+        if not is_transcript:
+            self.check_languages(session.source_language, session.target_language)
 
         ids = [self.start]
         if self.multilingual:
@@ -256,7 +260,21 @@ class Whisper(EncoderDecoder):
             ids.append(self.without_timestamps)
         return ids
 
-    def _check_languages(self, session: Session, *, is_translation: bool) -> None:
+    def check_languages(self, source: Language, target: Language) -> None:
+        """Raise ZooError unless the text is English or a transcript."""
+        if target.code in ("en", source.code):
+            return
+        choice = (
+            f" or target_language={source.code} for a transcript"
+            if source.code != "en"
+            else " for a transcript"
+        )
+        raise ZooError(
+            f"Whisper translates into English only, not {source.code}-{target.code}; choose "
+            f"target_language=en{choice}."
+        )
+
+    def _check_supported(self, session: Session) -> None:
         """Raise ZooError unless the model supports the session's languages."""
         source = session.source_language.code
         target = session.target_language.code
@@ -264,16 +282,6 @@ class Whisper(EncoderDecoder):
             raise ZooError(
                 f"{self.name} supports English only, not {source}-{target}; choose "
                 "source_language=en and target_language=en, or a multilingual Whisper."
-            )
-        if is_translation and target != "en":
-            choice = (
-                f" or target_language={source} for a transcript"
-                if source != "en"
-                else " for a transcript"
-            )
-            raise ZooError(
-                f"Whisper translates into English only, not {source}-{target}; choose "
-                f"target_language=en{choice}."
             )
         if self.multilingual and f"<|{source}|>" not in self.languages:
             codes = ", ".join(sorted(language.strip("<|>") for language in self.languages))
@@ -337,15 +345,3 @@ class Whisper(EncoderDecoder):
         hidden = channels[0].T  # (frames, width)
         positions: Tensor = self.encoder.embed_positions.weight[: len(hidden)]
         return hidden + positions
-
-
-def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """Return the ids of all control tokens, which are no text: ``<|...|>``, timestamps included.
-
-    Older generation configs suppress some of them only, or none.
-    """
-    return {
-        token: number
-        for token, number in tokenizer.get_vocab().items()
-        if token.startswith("<|") and token.endswith("|>")
-    }

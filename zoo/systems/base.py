@@ -123,6 +123,7 @@ class StreamingSystem(lightning.LightningModule):
         self.name = name
         self.source_language = language(source_language)
         self.target_language = language(target_language)
+        backbone.check_languages(self.source_language, self.target_language)
         if synthesizer:
             synthesizer.check(self.target_language)
 

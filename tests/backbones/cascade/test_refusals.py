@@ -26,7 +26,7 @@ def test_a_backbone_without_transcripts_is_refused_with_choices() -> None:
     with pytest.raises(
         ZooError,
         match=r"^SpeechToText cannot .* does not expose transcript; "
-        r".* of a family that does: ctc, ",
+        r".* of a family that does: canary, ctc, ",
     ):
         build(compose("evaluate", given).system)
 
@@ -38,6 +38,14 @@ def test_the_choices_are_all_that_transcribe() -> None:
         if kind.exposes >= NEEDED
     }
     assert set(families_exposing(NEEDED)) == fitting
+
+
+def test_languages_of_the_transcriber_are_checked() -> None:
+    given = ["system=local_agreement", "backbone=cascade", "target_language=zh"]
+    canary = [*given, "backbone@backbone.transcriber=canary"]
+    build(compose("evaluate", canary).system)  # it transcribes English
+    with pytest.raises(ZooError, match=r"^Canary does not support Japanese"):
+        build(compose("evaluate", [*canary, "source_language=ja"]).system)
 
 
 def test_no_alignment_is_returned() -> None:

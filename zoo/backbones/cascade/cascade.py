@@ -23,6 +23,7 @@ from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.vocabulary import Vocabulary, containing, detokenise, vocabularies
 from zoo.data.excerpts import ExcerptConfig
 from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.languages import Language
 from zoo.streaming.session import Session
 from zoo.streaming.text import TextStream
 from zoo.types import Capability, Cut, Hypothesis, Request, Samples, Task, UnitKind
@@ -150,6 +151,14 @@ class Cascade(Backbone):
         self.dtype = dtype_named(dtype)
         self.plain = plain
 
+    def check_languages(self, source: Language, target: Language) -> None:
+        """Raise ZooError unless the transcriber supports its languages."""
+        self.transcriber.check_languages(source, self._transcriber_target(source, target))
+
+    def _transcriber_target(self, source: Language, target: Language) -> Language:
+        """Return the target language of the transcriber's session."""
+        return source if self.transcriber_target == "source" else target
+
     def load(self) -> None:
         """Load transcriber, translator and tokenizer.
 
@@ -220,11 +229,7 @@ class Cascade(Backbone):
         Raises:
             ZooError: If the transcriber does not support the source language.
         """
-        target = (
-            session.source_language
-            if self.transcriber_target == "source"
-            else session.target_language
-        )
+        target = self._transcriber_target(session.source_language, session.target_language)
         transcribing = Session(
             talk=session.talk,
             source_language=session.source_language,

@@ -4,16 +4,19 @@ import pytest
 import torch
 from torch import Tensor
 from transformers import (
+    ParakeetFeatureExtractor,
     SeamlessM4TFeatureExtractor,
     Speech2TextFeatureExtractor,
     WhisperFeatureExtractor,
 )
 
 from tests.fixtures.streams import white_noise
+from zoo.backbones.canary import normalised
 from zoo.backbones.common.audio.spectrogram import (
     HOP,
     CentredSpectrogram,
     Filterbank,
+    PaddedSpectrogram,
     Spectrogram,
     limited,
     stacked,
@@ -53,6 +56,17 @@ def test_a_filterbank_is_that_of_the_feature_extractors(samples: int) -> None:
     torch.testing.assert_close(normal, plain["input_features"][0], rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("bins", [80, 128])
+@pytest.mark.parametrize("samples", SIZES)
+def test_a_padded_spectrogram_is_that_of_the_feature_extractor(samples: int, bins: int) -> None:
+    wave = waveform(samples)
+    extractor = ParakeetFeatureExtractor(feature_size=bins)
+    batch = extractor(wave.numpy(), sampling_rate=16_000, return_tensors="pt")
+    expected = batch["input_features"][0][batch["attention_mask"][0]]
+    found = normalised(whole(PaddedSpectrogram(bins), wave))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize(("mean", "deviation"), [(True, False), (False, True), (False, False)])
 def test_normalisation_is_as_configured(mean: bool, deviation: bool) -> None:
     wave = waveform(16_000)
@@ -78,7 +92,9 @@ def test_a_centred_spectrogram_is_that_of_whispers_feature_extractor(
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("spectrogram", [Filterbank(80), CentredSpectrogram(80, SPAN)])
+@pytest.mark.parametrize(
+    "spectrogram", [Filterbank(80), CentredSpectrogram(80, SPAN), PaddedSpectrogram(80)]
+)
 def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
     spectrogram: Spectrogram,
 ) -> None:
@@ -102,7 +118,9 @@ def test_features_by_pieces_with_cuts_equal_those_of_the_kept_audio(
             begin += 640 * int(torch.randint(0, (end - begin) // 640 + 1, (1,), generator=choose))
 
 
-@pytest.mark.parametrize("spectrogram", [Filterbank(80), CentredSpectrogram(80, SPAN)])
+@pytest.mark.parametrize(
+    "spectrogram", [Filterbank(80), CentredSpectrogram(80, SPAN), PaddedSpectrogram(80)]
+)
 def test_only_new_audio_is_analysed(
     spectrogram: Spectrogram, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import (
+    AutoModelForSpeechSeq2Seq,
     AutoProcessor,
     SeamlessM4TForSpeechToText,
     SeamlessM4Tv2ForSpeechToText,
@@ -23,6 +24,7 @@ from transformers import (
 
 from tests.fixtures.streams import white_noise
 from zoo.backbones.base import is_restored
+from zoo.backbones.canary import Canary
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.search import SearchConfig
@@ -49,6 +51,7 @@ class Kind:
     model: Any
     direction: tuple[str, str]
     generation: dict[str, Any]
+    prompted: bool = False  # whether the opening is an argument of ``generate``
 
 
 WHISPER = {
@@ -59,6 +62,7 @@ WHISPER = {
 ALL = {
     "speech_to_text": Kind(SpeechToText, Speech2TextForConditionalGeneration, ("en", "de"), {}),
     "whisper": Kind(Whisper, WhisperForConditionalGeneration, ("de", "en"), WHISPER),
+    "canary": Kind(Canary, AutoModelForSpeechSeq2Seq, ("en", "de"), {}, prompted=True),
     "seamless_m4t": Kind(
         SeamlessM4T, SeamlessM4TForSpeechToText, ("en", "de"), {"tgt_lang": "deu"}
     ),
@@ -135,8 +139,9 @@ def theirs(kind: str, folder: Path, wave: Tensor, **options: Any) -> tuple[Tenso
     )
     generation = {key: value for key, value in generation.items() if value is not None}
     ids = model.generate(**features, **generation)[0].tolist()
-    memory = model.get_encoder()(features["input_features"]).last_hidden_state[0]
-    return memory, ids
+    encoded = model.get_encoder()(**features)
+    memory, mask = encoded.last_hidden_state[0], encoded.get("attention_mask")
+    return memory if mask is None else memory[mask[0].bool()], ids
 
 
 def closed(hypothesis: Hypothesis, end: int) -> list[int]:
@@ -155,9 +160,12 @@ def test_one_request_for_all_audio_equals_generate(kind: str, beams: int, folder
     for seed, samples in enumerate(SIZES):
         wave = waveform(samples - samples % 320, seed)
         session = session_with_audio(backbone, ALL[kind].direction, wave)
-        memory, ids = theirs(
-            kind, folders(kind), wave, num_beams=beams, no_repeat_ngram_size=control
-        )
+        options: dict[str, Any] = {"num_beams": beams, "no_repeat_ngram_size": control}
+        if ALL[kind].prompted:
+            opening = backbone.opening(session, Task.TRANSLATION)
+            options["decoder_input_ids"] = torch.tensor([opening])
+            options["suppress_tokens"] = backbone.never
+        memory, ids = theirs(kind, folders(kind), wave, **options)
         texts.append(closed(look(backbone, session), backbone.end))
         torch.testing.assert_close(session.backbone_state.memory, memory, rtol=0, atol=1e-3)
         assert backbone.opening(session, Task.TRANSLATION) + texts[-1] == ids

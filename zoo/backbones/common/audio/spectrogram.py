@@ -1,6 +1,7 @@
 """Spectrograms of live streams, computed for new audio only."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -13,6 +14,9 @@ from zoo.types import SAMPLE_RATE, Samples
 
 HOP: Samples = 160  # 10 ms between two windows
 WINDOW: Samples = 400  # 25 ms
+HALF: Samples = WINDOW // 2
+EARLY = 2  # centred windows that begin before the audio
+PRE_EMPHASIS = 0.97
 MIN_DEVIATION = 1e-5  # standard deviation of log energies; smaller values are rounding errors
 
 
@@ -104,23 +108,58 @@ class Filterbank(Spectrogram):
         windows = windows * 2**15  # Kaldi's samples are 16-bit integers
         windows = windows - windows.mean(dim=1, keepdim=True)  # removes the DC offset
         previous = torch.cat([windows[:, :1], windows[:, :-1]], dim=1)
-        return self._mel(windows - 0.97 * previous, self.POINTS)  # pre-emphasis
+        return self._mel(windows - PRE_EMPHASIS * previous, self.POINTS)
 
     def _log(self, energies: Tensor) -> Tensor:
         return energies.clamp_min(self.FLOOR).log()
+
+
+class PaddedSpectrogram(Spectrogram):
+    """NeMo's log-mel spectrogram, with windows centred on multiples of the hop.
+
+    The kept audio has pre-emphasis, and is followed and preceded by zeros.
+    """
+
+    POINTS: ClassVar[int] = 512
+    FLOOR: ClassVar[float] = 2**-24  # added to energies before the logarithm
+
+    def __init__(self, bins: int) -> None:
+        self.filters = _slaney_filters(bins, self.POINTS)
+        self.window = torch.hann_window(WINDOW, periodic=False, dtype=torch.float64)
+
+    def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
+        """Return one frame per complete hop of ``wave``, ``n // 160`` frames."""
+        cache.move(start, hop=HOP)
+        return _centred(self._windowed, cache, wave, wave.numel() // HOP)
+
+    def _windowed(self, wave: Tensor, first: int, last: int) -> Tensor:
+        """Return the frames ``first`` to ``last - 1`` of ``wave`` (n,): (frames, bins)."""
+        begin = first * HOP - HALF
+        end = (last - 1) * HOP + HALF
+        first_sample = max(begin, 0)
+        samples = wave[max(first_sample - 1, 0) : end].double()
+        previous = samples[:-1]
+        if first_sample == 0:  # no sample precedes the first one
+            previous = F.pad(previous, (1, 0))
+        else:
+            samples = samples[1:]
+        emphasised = samples - PRE_EMPHASIS * previous
+        zeros = end - first_sample - emphasised.numel()
+        padded = F.pad(emphasised, (first_sample - begin, zeros))
+        return self._mel(padded.unfold(0, WINDOW, HOP), self.POINTS)
+
+    def _log(self, energies: Tensor) -> Tensor:
+        return (energies + self.FLOOR).log()
 
 
 class CentredSpectrogram(Spectrogram):
     """Whisper's log-mel spectrogram, with windows centred on multiples of the hop.
 
     The kept audio is padded with silence to ``span`` samples and mirrored at both ends of the span.
-    Two kinds of windows are computed anew at every request: the first two windows, which contain
-    mirrored audio, and the windows that reach into the silence after the kept audio.
     """
 
     SILENT: ClassVar[float] = -10.0  # log10 energy of frames that contain only silence
-    HALF: ClassVar[Samples] = WINDOW // 2
-    MIRRORED: ClassVar[int] = 2  # windows at each end of the span that contain mirrored audio
+    MIRRORED: ClassVar[int] = EARLY  # windows at each end of the span that contain mirrored audio
 
     def __init__(self, bins: int, span: Samples) -> None:
         """Create the filter bank and the window.
@@ -130,17 +169,7 @@ class CentredSpectrogram(Spectrogram):
             span: Number of samples after padding, such as 480 000 (30 s).
         """
         self.span = span
-        self.filters = torch.from_numpy(
-            mel_filter_bank(
-                num_frequency_bins=WINDOW // 2 + 1,
-                num_mel_filters=bins,
-                min_frequency=0.0,
-                max_frequency=SAMPLE_RATE / 2,
-                sampling_rate=SAMPLE_RATE,
-                norm="slaney",
-                mel_scale="slaney",
-            )
-        )
+        self.filters = _slaney_filters(bins, WINDOW)
         self.window = torch.hann_window(WINDOW, dtype=torch.float64)
 
     def compute(self, cache: FeatureCache, wave: Tensor, start: Samples) -> Tensor:
@@ -149,33 +178,14 @@ class CentredSpectrogram(Spectrogram):
         All later frames of the span have the value ``SILENT`` and are not returned.
         """
         cache.move(start, hop=HOP)
-        overlapping = -(-(wave.numel() + self.HALF) // HOP)  # rounded up
+        overlapping = -(-(wave.numel() + HALF) // HOP)  # rounded up
         num_frames = min(max(overlapping, self.MIRRORED + 1), self.span // HOP)
-        # Windows that end within the wave. The last of the num_frames windows never does.
-        num_complete = max((wave.numel() - self.HALF) // HOP + 1, 0)
-
-        num_cached = cache.frames.shape[0]
-        if num_complete > max(num_cached, self.MIRRORED):
-            cache.extend(self._windowed(wave, num_cached, num_complete))
-        complete = cache.frames[self.MIRRORED : num_complete]
-        first_incomplete = self.MIRRORED + complete.shape[0]
-        mirrored = self._windowed(wave, 0, self.MIRRORED)
-        incomplete = self._windowed(wave, first_incomplete, num_frames)
-        return torch.cat([mirrored, complete, incomplete])
+        return _centred(self._windowed, cache, wave, num_frames)
 
     def _windowed(self, wave: Tensor, first: int, last: int) -> Tensor:
-        """Compute some frames of the span.
-
-        Args:
-            wave: (n,) samples at the start of the span.
-            first: Index of the first frame.
-            last: Index after the last frame.
-
-        Returns:
-            (last - first, bins).
-        """
-        begin = first * HOP - self.HALF
-        end = (last - 1) * HOP + self.HALF
+        """Return the frames ``first`` to ``last - 1`` of the span at whose start is ``wave``."""
+        begin = first * HOP - HALF
+        end = (last - 1) * HOP + HALF
         first_sample = max(begin, 0)
         last_sample = min(end, self.span)
         samples = wave[first_sample:last_sample].double()
@@ -189,6 +199,51 @@ class CentredSpectrogram(Spectrogram):
 
     def _log(self, energies: Tensor) -> Tensor:
         return energies.clamp_min(10.0**self.SILENT).log10()
+
+
+def _centred(
+    windowed: Callable[[Tensor, int, int], Tensor], cache: FeatureCache, wave: Tensor, frames: int
+) -> Tensor:
+    """Return the first ``frames`` frames of centred windows; complete windows are cached.
+
+    Two kinds of windows are computed anew at every request: the first two windows, which begin
+    before the kept audio, and the windows that end after it.
+
+    Args:
+        windowed: Function from the kept audio and two indices, the first frame and the frame after
+            the last one, to frames (n, bins).
+        cache: Cache of the stream, which begins where ``wave`` begins.
+        wave: (n,) kept samples.
+        frames: Number of frames.
+
+    Returns:
+        (frames, bins).
+    """
+    num_complete = max((wave.numel() - HALF) // HOP + 1, 0)  # windows that end within the wave
+    num_cached = cache.frames.shape[0]
+    if num_complete > max(num_cached, EARLY):
+        cache.extend(windowed(wave, num_cached, num_complete))
+    complete = cache.frames[EARLY:num_complete]
+    first_incomplete = EARLY + complete.shape[0]
+    parts = [windowed(wave, 0, EARLY), complete]
+    if first_incomplete < frames:
+        parts.append(windowed(wave, first_incomplete, frames))
+    return torch.cat(parts)[:frames]
+
+
+def _slaney_filters(bins: int, points: int) -> Tensor:
+    """Return the mel filter bank (frequencies, bins) float64 of Slaney's toolbox, up to 8 kHz."""
+    return torch.from_numpy(
+        mel_filter_bank(
+            num_frequency_bins=points // 2 + 1,
+            num_mel_filters=bins,
+            min_frequency=0.0,
+            max_frequency=SAMPLE_RATE / 2,
+            sampling_rate=SAMPLE_RATE,
+            norm="slaney",
+            mel_scale="slaney",
+        )
+    )
 
 
 def standardised(frames: Tensor, *, mean: bool, deviation: bool) -> Tensor:

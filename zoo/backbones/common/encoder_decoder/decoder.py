@@ -8,7 +8,7 @@ The alignment needs the attention weights of a few heads only.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -30,16 +30,26 @@ class Family:
         cross: Attribute name of the cross-attention in a layer.
         cross_norm: Attribute name of the layer norm before the cross-attention.
         ffn_norm: Attribute name of the layer norm before the feed-forward block.
+        self_norm: Attribute name of the layer norm before the self-attention.
+        output: Attribute name of the output projection of an attention.
+        last_norm: Attribute name of the layer norm after the last layer.
         scaled: Whether token embeddings are scaled outside the embedding module.
-        learned_positions: Whether position embeddings are learned; learned positions count from 0.
-            All other decoders have sinusoidal positions, which count from the padding id + 1.
+        positions: Kind of the position embeddings.
+            growing: a table of sines that is extended for late positions; positions count from the
+            padding id + 1.
+            learned: a table of fixed length; positions count from 0.
+            sines: a table of sines of fixed length, with a layer norm after the sum of token and
+            position embeddings; positions count from 0.
     """
 
     cross: str
     cross_norm: str
     ffn_norm: str
+    self_norm: str = "self_attn_layer_norm"
+    output: str = "out_proj"
+    last_norm: str = "layer_norm"
     scaled: bool = False
-    learned_positions: bool = False
+    positions: Literal["growing", "learned", "sines"] = "growing"
 
 
 FAMILIES = {
@@ -47,11 +57,20 @@ FAMILIES = {
         "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", scaled=True
     ),
     "WhisperDecoder": Family(
-        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", learned_positions=True
+        "encoder_attn", "encoder_attn_layer_norm", "final_layer_norm", positions="learned"
     ),
     "SeamlessM4TDecoder": Family("cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"),
     "SeamlessM4Tv2Decoder": Family(
         "cross_attention", "cross_attention_layer_norm", "ffn_layer_norm"
+    ),
+    "CanaryDecoder": Family(
+        "encoder_attn",
+        "post_attention_layernorm",
+        "final_layernorm",
+        self_norm="input_layernorm",
+        output="o_proj",
+        last_norm="norm",
+        positions="sines",
     ),
 }
 
@@ -107,8 +126,9 @@ class Decoder(nn.Module):
         self.module = module
         self.head = head
         self.depth = len(self.layers)
-        self.heads = int(self.layers[0].self_attn.num_heads)
-        self.width = int(self.layers[0].self_attn.embed_dim)
+        attention = self.layers[0].self_attn
+        self.heads = int(attention.q_proj.out_features) // int(attention.head_dim)
+        self.width = int(attention.q_proj.in_features)
 
     @property
     def layers(self) -> Sequence[Any]:
@@ -118,8 +138,10 @@ class Decoder(nn.Module):
     @property
     def room(self) -> int | None:
         """Maximum number of decoder positions; None if the number is unlimited."""
-        if not self.family.learned_positions:
+        if self.family.positions == "growing":
             return None
+        if self.family.positions == "sines":
+            return int(self.module.pos_emb.length)
         return int(self.module.embed_positions.weight.shape[0])
 
     def cache(self, *, streams: int, room: int) -> KeyValueCache:
@@ -192,10 +214,10 @@ class Decoder(nn.Module):
                 attn_mask=memory.visible,
                 scale=attention.scaling,
             )
-            hidden = hidden + attention.out_proj(self._merge(attended))
+            hidden = hidden + getattr(attention, self.family.output)(self._merge(attended))
             hidden = hidden + self._transform(layer, getattr(layer, self.family.ffn_norm)(hidden))
         cache.length += ids.shape[1]
-        hidden = self.module.layer_norm(hidden)
+        hidden = getattr(self.module, self.family.last_norm)(hidden)
         if not recorded:
             return hidden, hidden.new_zeros(*ids.shape, 0, 0)
         return hidden, torch.cat(recorded, dim=2)
@@ -228,12 +250,15 @@ class Decoder(nn.Module):
         embeddings: Tensor = self.module.embed_tokens(ids)
         if self.family.scaled:
             embeddings = embeddings * self.module.embed_scale
+        if self.family.positions == "sines":
+            sines = self.module.pos_emb(positions).to(embeddings)
+            return torch.as_tensor(self.module.embedding_layernorm(embeddings + sines))
         return embeddings + self._embed_positions(positions)
 
     def _embed_positions(self, positions: Tensor) -> Tensor:
-        """Return position embeddings; the sinusoidal table is extended for late positions."""
+        """Return position embeddings; a growing table is extended for late positions."""
         table = self.module.embed_positions
-        if self.family.learned_positions:
+        if self.family.positions == "learned":
             return torch.as_tensor(table.weight[positions])
         indices = positions + table.padding_idx + 1
         needed_length = int(indices.max()) + 1
@@ -247,7 +272,7 @@ class Decoder(nn.Module):
     ) -> Tensor:
         """Causal self-attention of layer ``number`` over cached and new positions."""
         attention = layer.self_attn
-        normed = layer.self_attn_layer_norm(hidden)
+        normed = getattr(layer, self.family.self_norm)(hidden)
         keys, values = cache.update(
             self._split(attention.k_proj(normed)), self._split(attention.v_proj(normed)), number
         )
@@ -258,12 +283,13 @@ class Decoder(nn.Module):
             attn_mask=visible,
             scale=attention.scaling,
         )
-        return torch.as_tensor(attention.out_proj(self._merge(attended)))
+        return torch.as_tensor(getattr(attention, self.family.output)(self._merge(attended)))
 
     def _transform(self, layer: Any, hidden: Tensor) -> Tensor:
-        """Apply the feed-forward block, which some classes store as ``ffn``, others as layers."""
-        if hasattr(layer, "ffn"):
-            return torch.as_tensor(layer.ffn(hidden))
+        """Apply the feed-forward block, which is a module of the layer or two linear layers."""
+        for name in ("ffn", "mlp"):
+            if hasattr(layer, name):
+                return torch.as_tensor(getattr(layer, name)(hidden))
         return torch.as_tensor(layer.fc2(layer.activation_fn(layer.fc1(hidden))))
 
     def _split(self, hidden: Tensor) -> Tensor:

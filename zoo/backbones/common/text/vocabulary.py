@@ -115,6 +115,15 @@ def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"]) if text else []
 
 
+def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    """Return the ids of all tokens ``<|...|>``, which are no text; timestamps are among them."""
+    return {
+        token: number
+        for token, number in tokenizer.get_vocab().items()
+        if token.startswith("<|") and token.endswith("|>")
+    }
+
+
 def containing(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
     """Return the ids of all tokens whose text contains one of ``texts``, without special tokens.
 
