@@ -1,6 +1,7 @@
 """Finished runs are joined into one table, plot and page."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from zoo.errors import ZooError
 from zoo.report.__main__ import join, main
 from zoo.report.joined import find_runs, joined_rows
-from zoo.report.results import KnobValue, Row, read_rows, write_rows
+from zoo.report.results import KnobValue, Row, TalkScores, read_rows, write_rows
 
 
 def row(system: str, bleu: float, kind: str = "system") -> Row:
@@ -37,7 +38,8 @@ def run(folder: Path, rows: list[Row], *overrides: str) -> Path:
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    rows = [row("a", 50.0), row("b", 60.0, "ceiling")]
+    talks = (TalkScores("talk", 60.0, {"BLEU": 50.0, "RTF": None}),)
+    rows = [replace(row("a", 50.0), talks=talks), row("b", 60.0, "ceiling")]
     write_rows(rows, tmp_path / "results.json")
     assert read_rows(tmp_path / "results.json") == rows
 
@@ -73,6 +75,36 @@ def test_table_plot_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "a policy.k=3" in page
     assert len(json.loads((tmp_path / "report" / "results.json").read_text())) == 2
     assert (tmp_path / "report" / "curves.png").stat().st_size > 1000
+
+
+def test_scores_are_summarised_over_the_knob_and_by_talk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talks = (
+        TalkScores("short", 300.0, {"BLEU": 40.0}),
+        TalkScores("long", 900.0, {"BLEU": 60.0}),
+        TalkScores("longer", 1200.0, {"BLEU": 64.0}),
+    )
+    rows = [
+        replace(row("a", bleu), knob=KnobValue("m", knob), talks=talks)
+        for knob, bleu in ((1, 50.0), (2, 60.0))
+    ]
+    folder = run(tmp_path / "one", [*rows, row("a offline", 90.0, "ceiling")])
+
+    def printed(*options: str) -> list[list[str]]:
+        output = tmp_path / f"report{'-'.join(options)}"
+        main([str(folder), "--output", str(output), *options])
+        return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    assert ["a", "2", "55.0", "(7.1)"] in printed("--scores", "BLEU", "--over-knob")
+    assert ["a", "m=1", "50.0", "1.00"] in printed("--scores", "BLEU,StreamLAAL")
+    assert ["a", "m=2", "long", "15.0", "60.0"] in printed("--talks")
+    groups = printed("--minutes", "10", "--scores", "BLEU")
+    assert ["a", "m=1", "above", "10", "min,", "mean", "of", "2", "17.5", "62.0", "(2.8)"] in groups
+    assert ["a", "m=1", "up", "to", "10", "min,", "mean", "of", "1", "5.0", "40.0"] in groups
+    with pytest.raises(SystemExit):
+        printed("--scores", "COMET")
+    assert "Unknown score 'COMET'; choose one of: BLEU" in capsys.readouterr().err
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

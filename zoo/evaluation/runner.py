@@ -225,6 +225,7 @@ class Evaluator:
             scores={name: score.value for name, score in scored.scores.items()},
             signatures={name: score.signature for name, score in scored.scores.items()},
             flags=scored.flags,
+            talks=scored.talks,
             settings={
                 "batch_size": self.settings.batch_size,
                 "convention": convention_of(instances, self.settings.convention),

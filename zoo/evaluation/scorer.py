@@ -16,6 +16,7 @@ from zoo.metrics.longform import ScoredSegment, score_talks
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
+from zoo.report.results import TalkScores
 from zoo.types import Instance
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ class Scored:
         transcripts: ASR transcript of each stream; empty without a recogniser.
         flags: reasons not to trust the scores.
         segments: scored segments of all talks, talk after talk; None for offline output.
+        talks: scores of the text of each talk; empty for offline output and for sentences.
     """
 
     scores: dict[str, Score]
     transcripts: Sequence[str] = ()
     flags: tuple[str, ...] = ()
     segments: Sequence[ScoredSegment] | None = None
+    talks: tuple[TalkScores, ...] = ()
 
 
 class Scorer:
@@ -81,6 +84,7 @@ class Scorer:
             rules=self.settings.rules,
             with_speech=with_speech,
             extra=self.settings.metrics,
+            each_talk=self.settings.view == "talks",
         )
         scores = dict(result.scores)
         # Sentence metrics are defined only if each stream is one sentence.
@@ -99,6 +103,14 @@ class Scorer:
             transcripts=transcripts,
             flags=tuple(flags(instances, scores, with_speech=with_speech)) if check_health else (),
             segments=result.segments,
+            talks=tuple(
+                TalkScores(
+                    talk.name,
+                    talk.duration,
+                    {name: score.value for name, score in found.items()},
+                )
+                for talk, found in zip(talks, result.talks, strict=False)
+            ),
         )
 
     def offline(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf
 from typing import get_args
 
@@ -62,10 +63,12 @@ class LongFormScores:
     Attributes:
         scores: Scores by name; times are seconds.
         segments: All segments in the order of the references, talk after talk.
+        talks: Scores of each talk alone, in the order of the talks.
     """
 
     scores: dict[str, Score]
     segments: list[ScoredSegment]
+    talks: list[dict[str, Score]]
 
 
 def score_talks(
@@ -79,6 +82,7 @@ def score_talks(
     repair: bool = True,
     with_speech: bool = False,
     extra: Mapping[str, SummedMetric] | None = None,
+    each_talk: bool = False,
 ) -> LongFormScores:
     """Score talks against their reference segments.
 
@@ -95,6 +99,7 @@ def score_talks(
             its gaps and overlap.
         extra: More metrics by name, each a ``SegmentLatency``, computed on the re-segmented talks
             like the Long metrics, or a ``CorpusQuality``.
+        each_talk: Whether to score each talk alone, too.
 
     Returns:
         The scores, and the segments with their units.
@@ -110,24 +115,38 @@ def score_talks(
     is_logged = any(talk.repaired for talk in talks)
     repaired = repair and elapsed.convention == "cumulative" and not is_logged
 
-    segments: list[ScoredSegment] = []
+    pieces_of_talks: list[list[ScoredSegment]] = []
     for talk, reference in zip(talks, references, strict=True):
         texts = [segment.text for segment in reference]
         pieces = resegment(
             talk.units, texts, language=language, resegmentation=resegmentation, rules=counting
         )
-        segments.extend(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
+        pieces_of_talks.append(
+            list(_segments(talk, reference, pieces, rules=counting, repaired=repaired))
+        )
 
     facts: dict[str, str | None] = {"reseg": resegmentation_name(resegmentation, counting)}
     scorer = Scorer(language, counting, elapsed, facts, extra or {})
-    hypotheses = [segment.hypothesis for segment in segments]
-    scores = [
-        *scorer.quality(hypotheses, [segment.reference for segment in segments]),
-        *_latencies(scorer, segments, repaired=repaired),
-        *_documents(scorer, talks, references),
-        *scorer.streams(talks, with_speech=with_speech),
-    ]
-    return LongFormScores({score.name: score for score in scores}, segments)
+
+    def scores(part: slice) -> dict[str, Score]:
+        segments = list(chain.from_iterable(pieces_of_talks[part]))
+        found = [
+            *scorer.quality(
+                [segment.hypothesis for segment in segments],
+                [segment.reference for segment in segments],
+            ),
+            *_latencies(scorer, segments, repaired=repaired),
+            *_documents(scorer, talks[part], references[part]),
+            *scorer.streams(talks[part], with_speech=with_speech),
+        ]
+        return {score.name: score for score in found}
+
+    single = [slice(place, place + 1) for place in range(len(talks))] if each_talk else []
+    return LongFormScores(
+        scores=scores(slice(None)),
+        segments=list(chain.from_iterable(pieces_of_talks)),
+        talks=[scores(part) for part in single],
+    )
 
 
 def resegmentation_name(resegmentation: Resegmentation, rules: Rules) -> str:

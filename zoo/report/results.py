@@ -24,6 +24,21 @@ class KnobValue:
 
 
 @dataclass(frozen=True, slots=True)
+class TalkScores:
+    """Scores of one talk of a row.
+
+    Attributes:
+        talk: name of the talk.
+        seconds: duration of the talk.
+        scores: values by name of the score, as those of the row.
+    """
+
+    talk: str
+    seconds: float
+    scores: dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """Scores of one system, or of a reference row (upper bound or oracle).
 
@@ -41,6 +56,7 @@ class Row:
             ``oracle``, which emits the references.
         flags: reasons not to trust the scores (``zoo.metrics.flags``).
         settings: settings of the evaluation, such as batch size and elapsed convention.
+        talks: scores of the text of each talk; empty if streams are single sentences.
     """
 
     system: str
@@ -55,6 +71,7 @@ class Row:
     kind: Literal["system", "ceiling", "oracle"] = "system"
     flags: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    talks: tuple[TalkScores, ...] = ()
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
@@ -76,4 +93,6 @@ def read_rows(path: Path) -> list[Row]:
 def _row(entry: dict[str, Any]) -> Row:
     knob = entry.pop("knob")
     flags = tuple(entry.pop("flags"))
-    return Row(**entry, knob=None if knob is None else KnobValue(**knob), flags=flags)
+    talks = tuple(TalkScores(**talk) for talk in entry.pop("talks", ()))
+    setting = None if knob is None else KnobValue(**knob)
+    return Row(**entry, knob=setting, flags=flags, talks=talks)

@@ -93,6 +93,12 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     return shown + [Column(name, name, 2) for name in extra]
 
 
+def score_column(name: str) -> Column:
+    """Return the column of a score: that of the usual table, or one with two decimals."""
+    known = {column.score: column for column in (*COLUMNS, *SENTENCE_COLUMNS.values())}
+    return known.get(name, Column(name, name, 2))
+
+
 def knob_label(row: Row) -> str:
     """Return the latency setting of a row, such as ``m=2``; empty for a system without a knob.
 
