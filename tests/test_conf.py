@@ -21,6 +21,7 @@ from zoo.backbones.base import Backbone
 from zoo.config import CONF, build, compose
 from zoo.data import corpora
 from zoo.data.corpora import Corpus, MustC
+from zoo.data.mixture import Mixture
 from zoo.errors import ZooError
 from zoo.evaluation.settings import Settings
 from zoo.history.base import History
@@ -45,7 +46,7 @@ CORPORA = tuple(
     if isinstance(part, type) and hasattr(part, "talks") and part is not Corpus
 )
 KINDS: dict[str, tuple[type, ...]] = {
-    "data": CORPORA,
+    "data": (*CORPORA, Mixture),
     "backbone": (Backbone,),
     "policy": (Policy,),
     "history": (History,),
@@ -74,6 +75,7 @@ EXPERIMENTS = {
         for name in ("phi4", "qwen", "phi4_minitalks", "qwen_minitalks")
     },
     **{f"streamuni_{name}": "train" for name in ("mixture", "mixture_shared")},
+    **{f"streamuni_paper{size}": "train" for size in ("", "_minitalks")},
     **{
         f"streamuni_{name}": "evaluate"
         for name in (

@@ -57,6 +57,12 @@ def test_the_card_distinguishes_synthetic_speech_from_a_users_corpus() -> None:
     assert "synthetic" not in card_of(corpus="mine")
 
 
+def test_the_card_of_a_mixture_names_its_directions() -> None:
+    directions = [(language("en"), language(code)) for code in ("de", "zh")]
+    title = card_of(corpus="mixture", directions=directions).splitlines()[0]
+    assert title == "# infinisst, English to German, English to Chinese"
+
+
 def test_a_recogniser_is_measured_on_target_speech() -> None:
     text = card_of(backbone=CTC(name=None))
     command = "python evaluate.py system=wait_k synthesizer=espeak recogniser.name=<this folder>"

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_choice, unknown_choice
-from zoo.languages import Language
+from zoo.languages import Language, language
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.types import Capability, Cut, Hypothesis, Request, Samples
+from zoo.types import Capability, Cut, Hypothesis, Request, Samples, UnitKind
 
 _EMPTY: ContextVar[bool] = ContextVar("_EMPTY", default=False)  # see ``without_weights``
 
@@ -83,13 +83,31 @@ class TokenizerCorpus:
     @property
     def translations(self) -> list[str]:
         """Reference translation of every segment, talk by talk."""
-        code = self.target.code
-        return [segment.targets[code].text for talk in self.talks for segment in talk.segments]
+        return [
+            segment.targets[talk.target_language(self.target.code)].text
+            for talk in self.talks
+            for segment in talk.segments
+        ]
 
     @property
     def transcripts(self) -> list[str]:
         """Transcript of every segment, talk by talk."""
         return [segment.source for talk in self.talks for segment in talk.segments]
+
+    @property
+    def directions(self) -> list[tuple[Language, Language]]:
+        """Source and target language of every segment, talk by talk."""
+        return [
+            (language(talk.source_language), language(talk.target_language(self.target.code)))
+            for talk in self.talks
+            for _ in talk.segments
+        ]
+
+    @property
+    def unit(self) -> UnitKind:
+        """Unit of the translations; words if a mixture has languages of both units."""
+        units = {target.unit for _, target in self.directions} or {self.target.unit}
+        return "word" if len(units) > 1 else units.pop()
 
 
 class Backbone(nn.Module, ABC):

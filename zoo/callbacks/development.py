@@ -1,13 +1,14 @@
 """Callback that evaluates the system on streamed development talks during training."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import lightning
 
 from zoo.callbacks.averaging import averaged_weights
 from zoo.callbacks.streaming_evaluation import StreamingEvaluation
+from zoo.data.mixture import Direction, by_direction
 from zoo.data.talks import Talk
 from zoo.streaming.queue import TalkQueue
 from zoo.systems.base import StreamingSystem
@@ -16,6 +17,7 @@ from zoo.training.development_loss import DevelopmentLoss
 from zoo.training.sharding import whole_backbone
 
 LOGGED = ("/BLEU", "/StreamLAAL")  # ends of the names of logged scores
+MEAN = "mean"  # in the place of a direction: the mean over all directions
 
 logger = logging.getLogger(__name__)
 
@@ -23,15 +25,17 @@ logger = logging.getLogger(__name__)
 class DevelopmentEvaluation(StreamingEvaluation):
     """Scores streamed talks at fixed optimizer steps, and logs their loss; ranks share the talks.
 
-    The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The latency
-    settings of the system are not changed. If the ranks share the weights, every rank gathers all
-    weights for the evaluation; if they do not fit into its memory, there is no evaluation.
+    The scores are BLEU and StreamLAAL, logged as ``dev/<source>-<target>/<score>``. The talks of a
+    mixture are streamed direction by direction, and the means of the directions are logged as
+    ``dev/mean/<score>``. The latency settings of the system are not changed. If the ranks share the
+    weights, every rank gathers all weights for the evaluation; if they do not fit into its memory,
+    there is no evaluation.
 
     Args:
         talks: Development talks.
         loss: Loss of the development talks.
         steps: Optimizer steps that have an evaluation.
-        folder: Folder of the hypotheses, one folder per evaluation.
+        folder: Folder of the hypotheses, one folder per evaluation and, for a mixture, direction.
         batch_size: Number of talks that one rank streams in lockstep.
     """
 
@@ -78,7 +82,7 @@ class DevelopmentEvaluation(StreamingEvaluation):
         for experiment_logger in trainer.loggers:
             experiment_logger.log_metrics(values, step=step)
         summary = ", ".join(
-            f"{name.rsplit('/', 1)[-1]} {value:.2f}"
+            f"{name.removeprefix('dev/')} {value:.2f}"
             for name, value in values.items()
             if name.endswith(("/loss", *LOGGED))
         )
@@ -98,20 +102,49 @@ class DevelopmentEvaluation(StreamingEvaluation):
             BLEU (0 to 100) and StreamLAAL (seconds) by logged name. A score without a value is left
             out.
         """
-        self.folder = self._folder / f"step{step:06d}"
-        self.label = f"development talks, step {step}"
-        queue = TalkQueue(self._talks, split="dev", batch_size=self.batch_size)
+        folder = self._folder / f"step{step:06d}"
+        directions = self._directions(system)
+        is_mixture = len(directions) > 1
         was_training = system.training
         system.eval()
+        scores: dict[str, float] = {}
+        for (source, target), talks in directions.items():
+            with system.translating(source, target):
+                self.folder = folder / system.direction if is_mixture else folder
+                place = f"step {step}, {system.direction}" if is_mixture else f"step {step}"
+                self.label = f"development talks, {place}"
+                scores |= self._streamed(trainer, system, talks)
+        system.train(was_training)
+        return scores | _means(scores) if is_mixture else scores
+
+    def _streamed(
+        self, trainer: lightning.Trainer, system: StreamingSystem, talks: Sequence[Talk]
+    ) -> dict[str, float]:
+        """Stream talks in the direction of the system; arguments and result as ``evaluate``."""
+        queue = TalkQueue(talks, split="dev", batch_size=self.batch_size)
         self.begin(trainer, system, queue)
         system.test_step(queue)
         self.end(trainer, system, queue)
-        system.train(was_training)
-
         scores = self.logged(system)
         return {name: score for name, score in scores.items() if name.endswith(LOGGED)}
 
-    @staticmethod
-    def monitor(system: StreamingSystem) -> str:
-        """Return the logged name of the development BLEU, which ranks the checkpoints."""
-        return f"dev/{system.direction}/BLEU"
+    def _directions(self, system: StreamingSystem) -> dict[Direction, list[Talk]]:
+        """Return the development talks by direction."""
+        return by_direction(self._talks, (system.source_language, system.target_language))
+
+    def monitor(self, system: StreamingSystem) -> str:
+        """Return the logged name of the development BLEU, which ranks the checkpoints.
+
+        It is the BLEU of the only direction, or the mean of all directions.
+        """
+        [*directions] = self._directions(system)
+        if len(directions) > 1:
+            return f"dev/{MEAN}/BLEU"
+        source, target = (directions or [(system.source_language, system.target_language)])[0]
+        return f"dev/{source.code}-{target.code}/BLEU"
+
+
+def _means(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the mean of each score over the directions that have a value, by logged name."""
+    by_score = {end: [v for name, v in scores.items() if name.endswith(end)] for end in LOGGED}
+    return {f"dev/{MEAN}{end}": sum(found) / len(found) for end, found in by_score.items() if found}

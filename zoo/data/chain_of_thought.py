@@ -15,7 +15,7 @@ from torch import Tensor
 
 from zoo import audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
-from zoo.data.talks import Segment, Talk
+from zoo.data.talks import Segment, Share, Talk
 from zoo.data.trajectories import emission_times
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_choice, check_numbers
@@ -127,6 +127,10 @@ class SpeechChainOfThoughtConfig(Sampling):
         check_numbers(owner, least=GRID, max_seconds=self.max_seconds)
         hours = {f"hours.{kind}": hours for kind, hours in self.hours.items() if hours is not None}
         check_numbers(owner, above=0, **hours)
+
+    def for_share(self, share: Share) -> Self:
+        """Return the options with the kinds and the hours of a share."""
+        return replace(self, mixture=share.hours, hours=share.hours)
 
     def for_development(self) -> Self:
         """Return the options with all sentences for each kind."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.data.talks import Talk
+from zoo.data.talks import Share, Talk
 from zoo.languages import Language
 from zoo.types import Frames, Samples, Seconds
 
@@ -174,6 +174,14 @@ class Sampling(ABC):
     """
 
     encoded: bool = False
+
+    def for_share(self, share: Share) -> Self:
+        """Return the options for a share of a mixture of corpora.
+
+        By default the share has all examples of its talks, and its hours only determine how often
+        they are drawn.
+        """
+        return self
 
     def for_development(self) -> Self:
         """Return the options for the loss of the development talks."""

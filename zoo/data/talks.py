@@ -1,5 +1,6 @@
 """Talks, segments and words: the data model that all corpora share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +71,21 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """A share of a mixture of corpora (``zoo.data.mixture``): its direction and amount of audio.
+
+    Attributes:
+        name: name of the share in the mixture.
+        target_language: code of the language into which trainings translate the talks.
+        hours: hours of audio in a pass, by kind of example.
+    """
+
+    name: str
+    target_language: str
+    hours: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Talk:
     """One recording with its segments.
 
@@ -83,6 +99,8 @@ class Talk:
             many talks are in one file.
         voice: name of the speaker.
         labels: further labels by name, such as ``phonemes``, as words with times.
+        share: share of a mixture that the talk belongs to; None outside of mixtures, where all
+            talks have the direction of the system.
     """
 
     name: str
@@ -93,6 +111,15 @@ class Talk:
     offset: Seconds = 0.0
     voice: str = ""
     labels: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+    share: Share | None = None
+
+    def target_language(self, default: str) -> str:
+        """Return the code of the language into which a training translates the talk.
+
+        Args:
+            default: target language of the system, for a talk outside of mixtures.
+        """
+        return default if self.share is None else self.share.target_language
 
     @property
     def file(self) -> Path:

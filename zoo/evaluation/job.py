@@ -30,7 +30,7 @@ from zoo.evaluation.publish import log_rows, publish
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
-from zoo.evaluation.talks import check_talks
+from zoo.evaluation.talks import check_talks, of_directions
 from zoo.report.results import Row
 from zoo.tracking.launch import is_main_process
 from zoo.tracking.resume import check_same
@@ -269,12 +269,13 @@ def prepare(
     for system in systems:
         knob_values(system, settings)  # raises ZooError for a value that the system does not accept
     ensure_writable(run_folder())
-    talks = corpus.talks(settings.split, limit=settings.talks)
 
     # Systems often share languages; the talks are checked once for each combination.
     combinations = [
         (system.source_language, system.target_language, system in systems) for system in choices
     ]
+    directions = [(source, target) for source, target, _ in combinations]
+    talks = of_directions(corpus.talks(settings.split, limit=settings.talks), directions)
     for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
     for recording in choices:

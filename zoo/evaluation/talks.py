@@ -1,6 +1,6 @@
 """Reference segments of talks, and the checks of talks before an evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -13,6 +13,23 @@ def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
     return [
         ReferenceSegment.of(segment, target=target.code, talk=talk.name)
         for segment in talk.segments
+    ]
+
+
+def of_directions(
+    talks: Sequence[Talk], directions: Collection[tuple[Language, Language]]
+) -> list[Talk]:
+    """Return the talks without those of a mixture that have other directions.
+
+    Args:
+        talks: talks of a corpus.
+        directions: source and target languages of the systems to evaluate.
+    """
+    codes = {(source.code, target.code) for source, target in directions}
+    return [
+        talk
+        for talk in talks
+        if talk.share is None or (talk.source_language, talk.share.target_language) in codes
     ]
 
 

@@ -1,6 +1,7 @@
 """The streaming system: a backbone, a policy, a history and optionally a synthesizer."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from zoo.backbones.base import Backbone
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, check_numbers
 from zoo.history.base import History
-from zoo.languages import language
+from zoo.languages import Language, language
 from zoo.policies.base import Policy
 from zoo.streaming.callback import StreamCallback
 from zoo.streaming.queue import TalkQueue
@@ -164,6 +165,16 @@ class StreamingSystem(lightning.LightningModule):
     def direction(self) -> str:
         """Language direction, such as ``en-de``."""
         return f"{self.source_language.code}-{self.target_language.code}"
+
+    @contextmanager
+    def translating(self, source: Language, target: Language) -> Iterator[None]:
+        """Translate from ``source`` to ``target`` in the ``with`` block, text only."""
+        own = self.source_language, self.target_language
+        self.source_language, self.target_language = source, target
+        try:
+            yield
+        finally:
+            self.source_language, self.target_language = own
 
     @property
     def chunk_samples(self) -> Samples:

@@ -1,6 +1,6 @@
 """A trained backbone as files that anybody can load: weights, tokenizer, configuration, card."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import torch
 import yaml
 
 from zoo.data.corpora import MiniTalks
+from zoo.data.mixture import Direction
 from zoo.errors import ZooError, check_choice
 from zoo.hints import job_command
 from zoo.loading import FOLDER
@@ -51,6 +52,7 @@ def export(
     training_overrides: Sequence[str],
     evaluation_overrides: Sequence[str],
     dtype: str,
+    directions: Collection[Direction] = (),
 ) -> Path:
     """Write weights, tokenizer, ``config.yaml`` and ``README.md``.
 
@@ -63,6 +65,7 @@ def export(
         training_overrides: Overrides of the training.
         evaluation_overrides: Overrides that an evaluation of the export needs.
         dtype: Data type of the weights, a key of ``DTYPES``.
+        directions: Directions of a training on a mixture. Empty: the direction of the system.
 
     Returns:
         The folder.
@@ -89,6 +92,7 @@ def export(
         training_overrides=training_overrides,
         evaluation_overrides=evaluation_overrides,
         dtype=dtype,
+        directions=directions,
     )
     (folder / "README.md").write_text(readme)
     return folder
@@ -119,6 +123,7 @@ def card(
     training_overrides: Sequence[str],
     evaluation_overrides: Sequence[str],
     dtype: str,
+    directions: Collection[Direction] = (),
 ) -> str:
     """Return the model card: size, languages and step of the model, and its two commands.
 
@@ -129,12 +134,15 @@ def card(
         training_overrides: Overrides of the training.
         evaluation_overrides: Overrides that an evaluation repeats.
         dtype: Data type of the weights, a key of ``DTYPES``.
+        directions: Directions of a training on a mixture. Empty: the direction of the system.
     """
+    directions = directions or [(system.source_language, system.target_language)]
+    languages = ", ".join(f"{source.name} to {target.name}" for source, target in directions)
     size = sum(parameter.numel() for parameter in system.backbone.parameters()) / 1e6
     data = BUILT_IN if corpus == MiniTalks.name else f"on {corpus}."
     overrides = system.backbone.evaluation_overrides(evaluation_overrides, FOLDER)
     evaluation = " ".join([job_command("evaluate"), *overrides])
-    return f"""# {system.name}, {system.source_language.name} to {system.target_language.name}
+    return f"""# {system.name}, {languages}
 
 {size:.2f} M parameters, {dtype}. Trained by
 

@@ -21,6 +21,7 @@ from zoo.config import (
 )
 from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
+from zoo.data.mixture import Mixture, by_direction
 from zoo.errors import ZooError, check_choice
 from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
@@ -78,10 +79,11 @@ def train(cfg: Config) -> float | None:
 
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
-    source, target = language(cfg.source_language), language(cfg.target_language)
+    direction = language(cfg.source_language), language(cfg.target_language)
     talks = corpus.talks(settings.train_split, limit=settings.train_talks)
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
-    check_talks([*talks, *dev], source=source, target=target, streamed=False)
+    for (source, target), group in by_direction([*talks, *dev], direction).items():
+        check_talks(group, source=source, target=target, streamed=False)
     if cfg.estimate:
         print_estimate(cfg, talks, settings)
         return None
@@ -144,6 +146,7 @@ def finish(
                 training_overrides=[*search_arguments(), *overrides()],
                 evaluation_overrides=needed,
                 dtype=cfg.export_dtype,
+                directions=corpus.directions if isinstance(corpus, Mixture) else (),
             )
             write_card(run, unfinished)
         start = job_command("evaluate")

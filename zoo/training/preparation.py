@@ -8,10 +8,12 @@ import torch
 
 from zoo import audio
 from zoo.backbones.base import FeatureNormalising
-from zoo.data.sampling import Sampler, Sampling, TalkEncoder
+from zoo.data.mixture import MixedSampler, by_share
+from zoo.data.sampling import Sampler, TalkEncoder
 from zoo.data.talks import Talk
 from zoo.data.views import usable_parts
 from zoo.errors import ZooError
+from zoo.languages import language
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Stage
 from zoo.training.settings import TrainingSettings
@@ -37,10 +39,7 @@ def make_samplers(
     Raises:
         ZooError: A talk lacks labels that the examples of a stage need.
     """
-    return {
-        stage.name: _sampler(system, talks, stage, settings.sampling(stage))
-        for stage in settings.stages()
-    }
+    return {stage.name: _sampler(system, talks, stage, settings) for stage in settings.stages()}
 
 
 def development_samplers(
@@ -60,24 +59,50 @@ def development_samplers(
     samplers: dict[str, Sampler] = {}
     for stage in settings.stages() if dev else ():
         try:
-            samplers[stage.name] = _sampler(
-                system, dev, stage, settings.sampling(stage).for_development()
-            )
+            samplers[stage.name] = _sampler(system, dev, stage, settings, development=True)
         except ZooError as error:
             logger.warning("no development loss in stage %s: %s", stage.name, error)
     return samplers
 
 
 def _sampler(
-    system: StreamingSystem, talks: Sequence[Talk], stage: Stage, sampling: Sampling
+    system: StreamingSystem,
+    talks: Sequence[Talk],
+    stage: Stage,
+    settings: TrainingSettings,
+    *,
+    development: bool = False,
 ) -> Sampler:
-    """Create a sampler of talks for a stage."""
-    return sampling.sampler(
-        talks,
-        target=system.target_language,
-        chunk_seconds=system.chunk_seconds,
-        stretches=stage.stretches,
-    )
+    """Create a sampler of talks for a stage.
+
+    The talks of a mixture have a sampler for each share, with the target language of the share.
+
+    Args:
+        system: System, which has the target language of other talks, and the chunk duration.
+        talks: Talks.
+        stage: Stage whose examples are sampled.
+        settings: Settings of the training.
+        development: Whether the examples are for the development loss.
+    """
+    samplers: list[Sampler] = []
+    hours: list[float] = []
+    for share, part in by_share(talks):
+        sampling = settings.sampling(stage)
+        target = system.target_language
+        if share is not None:
+            sampling, target = sampling.for_share(share), language(share.target_language)
+            hours.append(sum(share.hours.values()))
+        if development:
+            sampling = sampling.for_development()
+        samplers.append(
+            sampling.sampler(
+                part,
+                target=target,
+                chunk_seconds=system.chunk_seconds,
+                stretches=stage.stretches,
+            )
+        )
+    return MixedSampler(samplers, hours) if hours else samplers[0]
 
 
 def prepare(

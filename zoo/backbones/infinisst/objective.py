@@ -63,6 +63,11 @@ class Trajectories(Objective):
                 f"The trajectories objective trains InfiniSST, not {type(backbone).__name__}."
             )
         for talk in talks:
+            if talk.target_language(self.target.code) != self.target.code:
+                raise ZooError(
+                    f"InfiniSST is trained in one direction, to {self.target.name}, but talk "
+                    f"{talk.name!r} of the mixture is translated into another language."
+                )
             for segment in talk.segments:
                 emission_times(segment, self.target.code)  # raises here, not in a data worker
         for sampler in samplers:

@@ -194,7 +194,7 @@ class Wav2Text(EncoderDecoder):
             arguments: Constructor arguments of the backbone; not used.
         """
         tokenizer = train_tokenizer(
-            corpus.translations, vocabulary_size=corpus.size, unit=corpus.target.unit
+            corpus.translations, vocabulary_size=corpus.size, unit=corpus.unit
         )
         tokenizer.save_pretrained(folder)
 

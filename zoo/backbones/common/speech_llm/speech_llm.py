@@ -236,7 +236,7 @@ class SpeechLLM(Backbone):
         train_tokenizer(
             corpus.translations,
             vocabulary_size=corpus.size,
-            unit=corpus.target.unit,
+            unit=corpus.unit,
             special_tokens=special,
         ).save_pretrained(folder)
 

@@ -84,13 +84,15 @@ def train_chat_tokenizer(
     corpus: TokenizerCorpus, template: ChatTemplate
 ) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE on transcripts, translations and the instruction of a chat format."""
-    instruction = template.instruction.format(
-        source=corpus.source.name, target=corpus.target.name, transcript="", translation=""
-    )
-    read = [text for transcript in corpus.transcripts for text in (transcript, instruction)]
+    read: list[str] = []
+    for transcript, (source, target) in zip(corpus.transcripts, corpus.directions, strict=True):
+        instruction = template.instruction.format(
+            source=source.name, target=target.name, transcript="", translation=""
+        )
+        read += [transcript, instruction]
     return train_tokenizer(
         [*corpus.translations, *read],
         vocabulary_size=corpus.size,
-        unit=corpus.target.unit,
+        unit=corpus.unit,
         special_tokens=[*SPECIAL_TOKENS, *template.tokens],
     )
