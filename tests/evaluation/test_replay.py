@@ -200,7 +200,7 @@ MISTAKES = {
     "system.format=csv": (
         "system.format must be one of simuleval, omnisteval, simulstream, not 'csv'."
     ),
-    "target_language=zh": "theirs.log: talk 'ted_2' has",
+    "target_language=zh": "theirs.log, line 1: talk 'ted_2' has",
     "data.segments=none.yaml": "There is no file none.yaml.",
     "data.segments=references.txt": "is not a list of segments with offset, duration and wav.",
     "data.references=null": "data.segments needs data.references",
@@ -213,7 +213,7 @@ MISTAKES = {
     "system.log=twice.log": "twice.log has index 0 twice: two runs were written to one log.",
     "system.log=same.log": "The log of 'replay' has talk 'ted_2' twice",
     "evaluation.rules=nonsense": (
-        "Unknown counting rules 'nonsense'; choose one of: zoo, simuleval, omnisteval,"
+        "Unknown counting rules 'nonsense'; choose one of: zoo, simuleval, fbk_v1,"
     ),
     "backbone.search.beams=4": "backbone",
 }

@@ -324,3 +324,63 @@ def test_values_outside_their_range_are_refused(tmp_path: Path) -> None:
             read_log(log(tmp_path, record), language=DE)
     with pytest.raises(ZooError, match="is not a log in the format 'simulstream'"):
         read_log(log(tmp_path, {"id": 0, "metadata": {}}), language=DE, format="simulstream")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"source_length": 0}, "a source of 0 s; it must be above 0"),
+        ({"source_length": -3000}, "a source of -3 s"),
+        ({"source_length": 1e308}, "a source of 1e[+]305 s; it must be above 0 and finite"),
+        ({"source_length": 3.0}, "2 units in 0.003 s; are its times seconds"),
+        ({"delays": [1000.0, 9000.0]}, "a delay of 9 s, long after the end of its source"),
+        ({"delays": [1000.0, 1e308]}, "a delay of 1e[+]305 s"),
+        ({"delays": [2500.0, 1000.0]}, "delays that go back in time, to 1 s"),
+        ({"delays": [1000.0, 10**400]}, "is not a log in the format|are not a list of numbers"),
+        ({"convention": "mine"}, "the convention 'mine'; it must be one of: queue"),
+        ({"reference": ["eins"]}, r"has \['eins'\] where a text must be"),
+        ({"prediction": "eins zw\ud800ei"}, "has half of a character"),
+        ({"reference": "eins \udfff"}, "has half of a character"),
+        ({"talk": "t\ud800"}, "has half of a character"),
+    ],
+)
+def test_impossible_streams_are_refused(
+    tmp_path: Path, values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ZooError, match=message) as error:
+        read_log(log(tmp_path, {**RECORD, "index": 1}, changed(**values)), language=DE)
+    text = str(error.value)
+    assert "\n" not in text
+    assert "line 2" in text or "format" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"delays": [NaN]}', "line 1, is not JSON: NaN is no number"),
+        ('{"delays": [-Infinity]}', "line 1, is not JSON: -Infinity is no number"),
+        ("[" * 100_000 + "]" * 100_000, "line 1, is nested too deeply"),
+        ("9" * 5000, "line 1, is not JSON"),
+    ],
+)
+def test_what_is_no_json_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "instances.log"
+    path.write_text(text + "\n")
+    with pytest.raises(ZooError, match=message):
+        read_log(path, language=DE)
+
+
+def test_a_mark_of_the_byte_order_is_no_text(tmp_path: Path) -> None:
+    path = log(tmp_path, RECORD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_log(path, language=DE)) == 1
+
+
+@pytest.mark.parametrize("key", ["total_audio_processed", "computation_time"])
+@pytest.mark.parametrize("value", [-1.0, 1e400])
+def test_impossible_chunks_are_refused(tmp_path: Path, key: str, value: float) -> None:
+    metadata = {"id": 9, "metadata": {"wav_name": "a.wav"}}
+    path = log(tmp_path, metadata, {**chunk(1.0, ["eins"]), key: value})
+    path.write_text(path.read_text().replace("Infinity", "1e400"))
+    with pytest.raises(ZooError, match=r"line 2: talk 'a' has .* at least 0 and finite"):
+        read_log(path, language=DE, format="simulstream")

@@ -24,6 +24,9 @@ def test_reference_files(tmp_path: Path) -> None:
             Segment(3.0, 1.0, "", targets={"de": Target("zwei")}),
         ]
     }
+    texts.write_text("eins\n \n", encoding="utf-8")
+    with pytest.raises(ZooError, match=r"r\.txt, line 2, is blank"):
+        read_references(segments, texts, target="de")
     texts.write_text("eins\n", encoding="utf-8")
     with pytest.raises(ZooError, match=r"2 segments but .* 1 lines"):
         read_references(segments, texts, target="de")

@@ -293,3 +293,9 @@ def test_latencies_need_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scores["DocBLEU"].value is None
     assert scores["chrF"].value is not None
     assert scores["StreamLAAL"].value is not None
+
+
+def test_references_of_another_scale_are_refused() -> None:
+    segments = [replace(segment, offset=segment.offset * 1000) for segment in SEGMENTS]
+    with pytest.raises(ZooError, match="but its references end at 5002 s; are its times seconds"):
+        score_talks([TALK], [segments], language=DE)

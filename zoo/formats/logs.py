@@ -6,12 +6,12 @@ from typing import Literal
 
 from zoo.errors import ZooError, check_choice
 from zoo.formats import omnisteval, simuleval, simulstream
-from zoo.formats.text import Record, read_records
+from zoo.formats.text import Line, read_records
 from zoo.languages import Language
 from zoo.types import Instance
 
 LogFormat = Literal["simuleval", "omnisteval", "simulstream"]
-Reader = Callable[[Sequence[Record], Path, Language], list[Instance]]
+Reader = Callable[[Sequence[Line], Path, Language], list[Instance]]
 
 READERS: dict[str, Reader] = {
     "simuleval": simuleval.instances,
@@ -39,7 +39,7 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
     records = read_records(path)
     try:
         instances = READERS[format](records, path, language)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ZooError(f"{path} is not a log in the format {format!r} ({error!r}).") from error
 
     seen: set[int] = set()

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from zoo.errors import ZooError
 from zoo.formats import simuleval
-from zoo.formats.text import Record
+from zoo.formats.text import Line
 from zoo.languages import Language
 from zoo.types import Instance
 
 
-def instances(records: Sequence[Record], path: Path, language: Language) -> list[Instance]:
+def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
     """One instance per segment, named ``<docid>-<segid>``.
 
     Args:
@@ -29,12 +29,14 @@ def instances(records: Sequence[Record], path: Path, language: Language) -> list
     )
 
 
-def _as_simuleval(line: int, record: Record, path: Path) -> Record:
+def _as_simuleval(line: int, record: Line, path: Path) -> Line:
     talk = f"{record.get('docid', 0)}-{record.get('segid', record.get('index', line))}"
     if record.get("prediction") and "emission_cu" not in record:
         raise ZooError(
-            f"{path}: segment {talk} has no 'emission_cu'; "
+            f"{path}, line {record.line}: segment {talk} has no 'emission_cu'; "
             "is this an OmniSTEval instances.resegmented.jsonl?"
         )
     times = {"delays": record.get("emission_cu", []), "elapsed": record.get("emission_ca", [])}
-    return {**record, "talk": talk, **times, "repaired": True}
+    converted = Line({**record, "talk": talk, **times, "repaired": True})
+    converted.line = record.line
+    return converted

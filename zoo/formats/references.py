@@ -50,11 +50,15 @@ def read_references(segments: Path, texts: Path, *, target: str) -> dict[str, li
         Segments by recording name, in the order of the list; their source text is empty.
 
     Raises:
-        ZooError: a missing file, content of another shape, invalid times, or unequal counts.
+        ZooError: a missing file, content of another shape, invalid times, a blank reference, or
+            unequal counts.
     """
     talks: dict[str, list[Segment]] = {}
     spans = read_spans(segments)
-    for span, text in zip(spans, read_texts(texts, spans, segments), strict=True):
+    lines = read_texts(texts, spans, segments)
+    for number, (span, text) in enumerate(zip(spans, lines, strict=True), start=1):
+        if not text:
+            raise ZooError(f"{texts}, line {number}, is blank; each segment needs a reference.")
         segment = Segment(span.offset, span.duration, source="", targets={target: Target(text)})
         talks.setdefault(recording_name(span.wav), []).append(segment)
     return talks

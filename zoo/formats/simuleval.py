@@ -11,8 +11,9 @@ from pathlib import Path
 
 from zoo.errors import ZooError
 from zoo.files import write_text
+from zoo.formats.checks import check_stream
 from zoo.formats.speech import read_speech, speech_record
-from zoo.formats.text import MS, Record, json_lines, milliseconds, recording_name
+from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance, Seconds, StreamEvent
@@ -71,7 +72,7 @@ def _event_record(event: StreamEvent) -> Record:
     return {"chunk": event.chunk} | others | {"at": milliseconds([event.at])[0]}
 
 
-def instances(records: Sequence[Record], path: Path, language: Language) -> list[Instance]:
+def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
     """One instance per line; a line without index has its line number.
 
     Args:
@@ -82,18 +83,17 @@ def instances(records: Sequence[Record], path: Path, language: Language) -> list
     Raises:
         ZooError: a stream lacks a field, or has another number of delays than of units.
     """
-    return [
-        _instance({"index": line, **record}, path, language) for line, record in enumerate(records)
-    ]
+    return [_instance(record, number, path, language) for number, record in enumerate(records)]
 
 
-def _instance(record: Record, path: Path, language: Language) -> Instance:
-    """The stream of one line.
+def _instance(record: Line, number: int, path: Path, language: Language) -> Instance:
+    """The stream of one line; ``number`` is its index if it has none.
 
     Elapsed times that are missing, empty or all 0 count as not measured.
     """
-    talk = _talk(record)
-    where = f"{path}: talk {talk!r}"
+    index = int(record.get("index", number))
+    talk = _talk(record, index)
+    where = f"{path}, line {record.line}: talk {talk!r}"
     for key in REQUIRED:
         if key not in record:
             raise ZooError(f"{where} has no {key!r}; is this a SimulEval instances.log?")
@@ -116,7 +116,7 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
         raise ZooError(f"{where} has events of chunks that it lacks.")
     end = record.get("time_to_recording_end")
     instance = Instance(
-        index=int(record["index"]),
+        index=index,
         talk=talk,
         source_length=float(record["source_length"]) / MS,
         text=record.get("text", record["prediction"].strip()),
@@ -136,10 +136,12 @@ def _instance(record: Record, path: Path, language: Language) -> Instance:
         recording_end=None if end is None else float(end) / MS,
         repaired=record.get("repaired", False),
     )
+    is_segment = instance.repaired
+    check_stream(instance, where, forward=not is_segment, whole=not is_segment)
     return with_convention(instance, "queue")
 
 
-def _talk(record: Record) -> str:
+def _talk(record: Line, index: int) -> str:
     """The key ``talk``, else the recording's name, else (text input) the index."""
     if "talk" in record:
         return str(record["talk"])
@@ -148,10 +150,10 @@ def _talk(record: Record) -> str:
         return recording_name(str(source[0]))
     if isinstance(source, str) and source and " " not in source:
         return recording_name(source)
-    return str(record["index"])
+    return str(index)
 
 
-def _seconds(record: Record, key: str, where: str) -> list[Seconds]:
+def _seconds(record: Line, key: str, where: str) -> list[Seconds]:
     try:
         return [float(time) / MS for time in record.get(key) or ()]
     except (TypeError, ValueError) as error:

@@ -5,10 +5,12 @@ A chunk's line has the emitted and the deleted tokens. Times are seconds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from zoo.errors import ZooError
-from zoo.formats.text import Record, recording_name
+from zoo.formats.checks import check_stream
+from zoo.formats.text import Line, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance
@@ -35,7 +37,7 @@ class Stream:
     chunks: list[ChunkTime] = field(default_factory=list)
 
 
-def instances(records: Sequence[Record], path: Path, language: Language) -> list[Instance]:
+def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
     """One instance per recording, with chunk times.
 
     The delay of a unit is that of the chunk that last changed it.
@@ -62,15 +64,23 @@ def instances(records: Sequence[Record], path: Path, language: Language) -> list
             _advance(streams[record["id"]], record, path, language)
     if not streams:
         raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
-    return [_instance(index, stream, language) for index, stream in enumerate(streams.values())]
+    found = [_instance(index, stream, language) for index, stream in enumerate(streams.values())]
+    for instance in found:
+        check_stream(instance, f"{path}: talk {instance.talk!r}", forward=False)
+    return found
 
 
-def _advance(stream: Stream, record: Record, path: Path, language: Language) -> None:
-    where = f"{path}: talk {stream.talk!r}"
-    arrival = float(record["total_audio_processed"])
+def _advance(stream: Stream, record: Line, path: Path, language: Language) -> None:
+    where = f"{path}, line {record.line}: talk {stream.talk!r}"
+    arrival, compute = (float(record[key]) for key in ("total_audio_processed", "computation_time"))
+    if not (0 <= arrival < inf and 0 <= compute < inf):
+        raise ZooError(
+            f"{where} has {arrival:g} s of audio and {compute:g} s of computation; they must be at "
+            "least 0 and finite."
+        )
     if stream.chunks and arrival < stream.chunks[-1].arrival:
         raise ZooError(f"{where} goes back in time: two runs were written to one log.")
-    stream.chunks.append(ChunkTime(arrival, float(record["computation_time"])))
+    stream.chunks.append(ChunkTime(arrival, compute))
 
     if deleted := record.get("deleted_tokens") or []:
         if stream.tokens[-len(deleted) :] != deleted:

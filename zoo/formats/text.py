@@ -10,6 +10,17 @@ from zoo.types import Seconds
 
 Record = dict[str, Any]  # one JSON object of a log
 
+
+class Line(Record):
+    """One JSON object of a log that was read.
+
+    Attributes:
+        line: Number of its line, from 1.
+    """
+
+    line: int = 0
+
+
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
 MS = 1000.0  # milliseconds per second
 
@@ -19,7 +30,7 @@ def read_text(path: Path) -> str:
     if not path.is_file():
         raise ZooError(f"There is no file {path}.")
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # a mark of the byte order is no text
     except UnicodeDecodeError as error:
         raise ZooError(f"{path} is not a text file in UTF-8.") from error
 
@@ -32,25 +43,36 @@ def read_lines(path: Path) -> list[str]:
     return [line.strip() for line in read_text(path).removesuffix("\n").split("\n")]
 
 
-def read_records(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[Line]:
     """JSON objects of a log, one per line; blank lines are skipped.
 
     Raises ZooError for a missing or empty file and for a line that is not a JSON object.
     """
-    records: list[Record] = []
+    records: list[Line] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            content = json.loads(line, parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             raise ZooError(f"{path}, line {number}, is not JSON: {error.msg}.") from error
-        if not isinstance(record, dict):
+        except ValueError as error:  # a constant, or an integer of thousands of digits
+            raise ZooError(f"{path}, line {number}, is not JSON: {error}.") from error
+        except RecursionError as error:
+            raise ZooError(f"{path}, line {number}, is nested too deeply.") from error
+        if not isinstance(content, dict):
             raise ZooError(f"{path}, line {number}, is not a JSON object.")
+        record = Line(content)
+        record.line = number
         records.append(record)
     if not records:
         raise ZooError(f"{path} is empty.")
     return records
+
+
+def _refuse_constant(name: str) -> None:
+    """Raise ValueError for NaN and infinities, which Python accepts and JSON does not."""
+    raise ValueError(f"{name} is no number")
 
 
 def json_lines(records: Iterable[Record]) -> str:

@@ -7,6 +7,8 @@ from typing import Protocol
 from zoo.errors import ZooError
 from zoo.types import Instance, Seconds
 
+UNLIKE = 100.0  # ratio of two durations that cannot be those of the same talk
+
 
 class HasText(Protocol):
     """A translation with a text."""
@@ -72,7 +74,8 @@ def check_talks(
     """Check that every talk has a reference and occurs once.
 
     Raises:
-        ZooError: A talk has no reference, occurs twice, or has wrong numbers of times.
+        ZooError: A talk has no reference, occurs twice, has wrong numbers of times, or has quite
+            another duration than its references.
     """
     if len(instances) != len(references):
         raise ZooError(
@@ -86,6 +89,12 @@ def check_talks(
         if not any(segment.text.strip() for segment in segments):
             raise ZooError(f"Talk {instance.talk!r} has no reference.")
         check_units(instance)
+        end = max(segment.offset + segment.duration for segment in segments)
+        if not 1 / UNLIKE < instance.source_length / end < UNLIKE:
+            raise ZooError(
+                f"Talk {instance.talk!r} lasts {instance.source_length:g} s, but its references "
+                f"end at {end:g} s; are its times seconds instead of milliseconds?"
+            )
 
 
 def check_units(instance: Instance) -> None:
