@@ -63,7 +63,8 @@ def test_a_training_exports_what_an_evaluation_reads(tmp_path: Path) -> None:
     export = tmp_path / "run" / "export"
     assert f"backbone.checkpoint={export}" in output
     assert re.search(
-        r"step 4: loss [\d.]+, BLEU [\d.]+", (tmp_path / "run" / "train.log").read_text()
+        r"step 4: alone/loss [\d.]+, en-de/BLEU [\d.]+",
+        (tmp_path / "run" / "train.log").read_text(),
     )
     assert {"the", "a"} < set(json.loads((export / "source_words.json").read_text()))
     _check_best(tmp_path / "run")
