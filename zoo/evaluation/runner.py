@@ -11,10 +11,12 @@ from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.rows import report_streams, row_folder, write_files
 from zoo.evaluation.scorer import Scored, Scorer
+from zoo.evaluation.segments import write_segments
 from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
 from zoo.formats.speech import unloaded
 from zoo.languages import Language
 from zoo.languages import language as find_language
+from zoo.metrics.rules import find_rules
 from zoo.report.payload import ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
 from zoo.tracking.launch import is_main_process
@@ -243,6 +245,13 @@ class Evaluator:
             # The report needs no samples of target speech, and an hour of speech has 230 MB.
             without_samples = [unloaded(instance) for instance in instances]
             self.streams += report_streams(place, without_samples, talks, scored.segments)
+            write_segments(
+                (self.folder / row.instances).parent,
+                talks,
+                scored.segments,
+                language=find_language(row.target_language),
+                rules=find_rules(self.settings.rules),
+            )
         write_rows(self.rows, self.folder / "results.json")
         return row
 

@@ -61,6 +61,10 @@ class CorpusQuality:
         counts = [int(count) for count in self.sums]
         return float(self.scorer._compute_score_from_stats(counts).score)
 
+    def sentence(self, hypothesis: str, reference: str) -> float:
+        """Return the score of one segment alone."""
+        return float(self.scorer.sentence_score(hypothesis, [reference]).score)
+
     def signature(self) -> str:
         """Return sacreBLEU's signature, such as ``nrefs:1|case:mixed|eff:no|tok:13a|...``."""
         return str(self.scorer.get_signature())
