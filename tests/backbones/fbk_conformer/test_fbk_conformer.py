@@ -81,6 +81,16 @@ def test_the_encoder_output_of_a_batch_equals_the_restatement(
         torch.testing.assert_close(memory, expected, rtol=0, atol=1e-3)  # float32 features
 
 
+def test_a_converted_network_is_created_without_initial_values(make: Callable[..., Made]) -> None:
+    backbone, _ = make()
+    again = FBKConformer(name=backbone.name, dtype="float64")
+    before = torch.get_rng_state()
+    again.load()
+    assert torch.equal(torch.get_rng_state(), before)
+    for name, tensor in backbone.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[name])
+
+
 @torch.inference_mode()
 def test_greedy_tokens_and_alignment_equal_the_restatement(make: Callable[..., Made]) -> None:
     backbone, plain = make()

@@ -15,7 +15,7 @@ from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
 from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
-from zoo.backbones.common.pretrained.weights import load_weights
+from zoo.backbones.common.pretrained.weights import load_weights, uninitialised
 from zoo.backbones.common.search import SearchConfig
 from zoo.backbones.fbk_conformer.network import END, PADDING, random_network, read_config
 from zoo.streaming.session import Session
@@ -74,7 +74,8 @@ class FBKConformer(EncoderDecoder):
         self.never_first = [END]
         self.spectrogram = Filterbank(config.encoder.bins)
         self.statistics = config.statistics
-        self.encoder, self.decoder = random_network(config)
+        with uninitialised():
+            self.encoder, self.decoder = random_network(config)
         self.to(self.dtype)
         load_weights(self, folder)
 

@@ -155,14 +155,15 @@ class Wav2Text(EncoderDecoder):
         self.tokenizer = load_tokenizer(str(self.folder))
         self.source_words = SourceWords.read(self.folder)
         self.end = self.tokenizer.eos_token_id
-        self.encoder = StreamingEncoder(self.encoder_config)
+        with weights.uninitialised(self.checkpoint is not None):
+            self.encoder = StreamingEncoder(self.encoder_config)
+            self.decoder = self._decoder()
+            self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.width)
+            self.norm = nn.LayerNorm(self.decoder.width)
+            self.transcriber = nn.Linear(self.encoder_config.hidden, len(self.source_words) + 1)
         if self.checkpoint is None and self.encoder_weights is not None:
             hub.check("encoder", self.encoder_weights)
             load_encoder(self.encoder, self.encoder_weights)
-        self.decoder = self._decoder()
-        self.adapter = Adapter(hidden=self.encoder_config.hidden, embedding=self.decoder.width)
-        self.norm = nn.LayerNorm(self.decoder.width)
-        self.transcriber = nn.Linear(self.encoder_config.hidden, len(self.source_words) + 1)
         self.to(self.dtype)
         if self.checkpoint is not None:
             weights.load_weights(self, Path(self.checkpoint))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from zoo.backbones.base import is_restored
 from zoo.backbones.common.pretrained import weights
+from zoo.config import build, compose
 from zoo.errors import ZooError
 
 
@@ -82,6 +83,38 @@ def test_one_tensor_is_read_at_a_time(
     weights.load_weights(read, second)
     assert [parameter.data_ptr() for parameter in read.parameters()] == before
     assert torch.equal(read.decoder.weight, net.decoder.weight.double())
+
+
+def test_networks_without_initial_values_draw_no_random_numbers(
+    pair: tuple[Net, Path, Path],
+) -> None:
+    net, _, second = pair
+    torch.manual_seed(2)
+    before = torch.get_rng_state()
+    with weights.uninitialised():
+        read = nn.ModuleDict({"encoder": nn.Linear(3, 4), "decoder": nn.Linear(4, 2)})
+    assert torch.equal(torch.get_rng_state(), before)
+    weights.load_weights(read, second)
+    assert torch.equal(read["decoder"].weight, net.decoder.weight)
+    with weights.uninitialised(skipped=False):
+        nn.Linear(3, 4)
+    assert not torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "system"),
+    [
+        ("offline_minitalks", "streamatt"),
+        ("infinisst_minitalks", "infinisst"),
+        ("lst_minitalks", "streamatt"),
+    ],
+)
+def test_a_trained_network_is_created_without_initial_values(backbone: str, system: str) -> None:
+    trained = build(compose("evaluate", [f"system={system}", f"backbone={backbone}"]).backbone)
+    before = torch.get_rng_state()
+    trained.load()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(tensor.isfinite().all() for tensor in trained.state_dict().values())
 
 
 def test_a_weight_of_another_shape_is_an_error(pair: tuple[Net, Path, Path]) -> None:

@@ -10,7 +10,8 @@ the encoder of A if it equals that of B.
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.initialization import no_init_weights
 
 from zoo.backbones.base import is_empty, mark_restored
 from zoo.errors import ZooError, shorten_list
@@ -131,6 +133,20 @@ def check_trained(folder: str, *, noun: str, experiment: str, key: str) -> None:
             f"pair with {job_command('train')} experiment={experiment} target_language=..., or "
             f"name another folder with backbone.{key}=..."
         )
+
+
+@contextmanager
+def uninitialised(skipped: bool = True) -> Iterator[None]:
+    """Create networks without initial values, because ``load_weights`` follows.
+
+    Values that are never written take no main memory. A network that is created in float32 and then
+    converted to bfloat16 therefore takes no more memory than its bfloat16 weights.
+
+    Args:
+        skipped: Whether initial values are skipped. False initialises as usual.
+    """
+    with no_init_weights() if skipped else nullcontext():
+        yield
 
 
 @torch.no_grad()

@@ -167,25 +167,28 @@ class SpeechLLM(Backbone):
 
     def _build(self) -> None:
         """Create encoder, adapter and decoder, with initial weights if there is no checkpoint."""
-        self.encoder = StreamingEncoder(
-            self.encoder_config,
-            layer_drop=self.layer_drop,
-            gradient_checkpointing=self.gradient_checkpointing,
-        ).to(self.dtype)
-        if self.checkpoint is None and self.encoder_weights is not None:
+        is_trained = self.checkpoint is not None
+        with weights.uninitialised(is_trained):
+            self.encoder = StreamingEncoder(
+                self.encoder_config,
+                layer_drop=self.layer_drop,
+                gradient_checkpointing=self.gradient_checkpointing,
+            ).to(self.dtype)
+        if not is_trained and self.encoder_weights is not None:
             load_encoder(self.encoder, self.encoder_weights)
         self.decoder = build_decoder(
             self.decoder_source,
             vocabulary=len(self.tokenizer),
             embedding_std=self.embedding_std,
             dtype=self.dtype,
-            empty=self.checkpoint is not None,
+            empty=is_trained,
         )
-        adapter = Adapter(
-            hidden=self.encoder_config.hidden,
-            embedding=self.decoder.config.hidden_size,
-            norm=self.adapter_norm,
-        )
+        with weights.uninitialised(is_trained):
+            adapter = Adapter(
+                hidden=self.encoder_config.hidden,
+                embedding=self.decoder.config.hidden_size,
+                norm=self.adapter_norm,
+            )
         self.adapter = adapter.to(self.dtype)
 
     def _named(self) -> Iterator[tuple[str, str]]:
