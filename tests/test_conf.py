@@ -80,6 +80,7 @@ EXPERIMENTS = {
         f"streamuni_{name}": "evaluate"
         for name in (
             "baselines",
+            "direct",
             "mixtures",
             "recipes",
             "released",

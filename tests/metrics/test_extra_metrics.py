@@ -1,5 +1,6 @@
 """Metrics of the configuration are scored beside the built-in metrics."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_talks_have_extra_latency_of_segments() -> None:
     assert scores["LastUnit"].value == (2.0 + 3.0) / 2  # segments begin at 1.0 and 5.0
     assert scores["LastUnit_CA"].value == (2.25 + 3.25) / 2
     assert "reseg:mwer" in scores["LastUnit"].signature
+
+
+def test_each_talk_has_the_scores_of_a_run_with_this_talk_only() -> None:
+    fewer = replace(
+        TALK,
+        talk="fewer",
+        units=TALK.units[:-1],
+        delays=TALK.delays[:-1],
+        elapsed=TALK.elapsed[:-1],
+        chunk_indices=TALK.chunk_indices[:-1],
+    )
+    both = score_talks([TALK, fewer], [SEGMENTS, SEGMENTS], language=DE, each_talk=True)
+    for talk, scores in zip([TALK, fewer], both.talks, strict=True):
+        assert scores == score_talks([talk], [SEGMENTS], language=DE).scores
+    assert both.talks[0]["chrF"] != both.talks[1]["chrF"]
 
 
 def test_every_scoring_starts_with_unused_metrics() -> None:

@@ -124,16 +124,6 @@ def test_scores_of_omnisteval_segments_are_those_of_its_report() -> None:
         assert ours * (1 if plain else 1000) == pytest.approx(float(value), abs=1e-4, rel=0), name
 
 
-def test_the_scores_of_one_talk_are_those_of_a_run_with_this_talk_only() -> None:
-    instances, references = load(*IWSLT[0], "segments.yaml")
-    german = language("de")
-    talks = score_talks(instances[:3], references[:3], language=german, each_talk=True).talks
-    alone = score_talks(instances[1:2], references[1:2], language=german).scores
-    assert talks[1] == alone
-    assert talks[0]["BLEU"] != alone["BLEU"]
-    assert talks[0].keys() == talks[2].keys()
-
-
 def test_order_of_the_log_does_not_matter() -> None:
     instances, references = load(*IWSLT[0], "segments.yaml")
     forward = score_talks(instances[:2], references[:2], language=language("de")).scores

@@ -11,6 +11,7 @@ from zoo.data.talks import Talk
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.talks import reference_segments
 from zoo.languages import Language
+from zoo.languages import language as find_language
 from zoo.metrics.flags import flags
 from zoo.metrics.longform import ScoredSegment, score_talks
 from zoo.metrics.quality import CorpusQuality
@@ -91,6 +92,13 @@ class Scorer:
         if all(len(segments) == 1 for segments in references):
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
+        if any(instance.events for instance in instances):
+            # imports torch, which recorded logs of other systems do not need
+            from zoo.metrics.transcripts import score_segments
+
+            source = find_language(talks[0].source_language)
+            sources = [source.join(segment.source for segment in talk.segments) for talk in talks]
+            scores |= score_segments(instances, sources, source_language=source)
 
         transcripts: Sequence[str] = ()
         if with_speech and self._speech:

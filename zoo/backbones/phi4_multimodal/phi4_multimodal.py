@@ -43,6 +43,7 @@ class Phi4Multimodal(ChainOfThought):
         lora: Trainable adapter of the decoder. None merges an adapter in ``name`` into the weights.
         gradient_checkpointing: Whether training recomputes activations instead of keeping them.
         template: Strings of the prompt. None uses the published chat format.
+        direct: Whether the model translates without a chain of thought.
         draft: Whether the previous transcript is verified in one pass.
         reuse: Whether a translation reuses the keys and values of its transcript.
         search: Search settings of translations.

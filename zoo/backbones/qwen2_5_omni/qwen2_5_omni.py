@@ -33,6 +33,7 @@ CHATML = Template(  # with the system prompt of Qwen's examples of speech transl
     ),
     audio="<|AUDIO|>",
     instruction=f"<|audio_eos|>{Template().instruction}",
+    direct=f"<|audio_eos|>{Template().direct}",
     end="<|im_end|>",
     assistant="\n<|im_start|>assistant\n",
 )
@@ -78,6 +79,7 @@ class Qwen25Omni(ChainOfThought):
         lora: Trainable adapter of the decoder. None merges an adapter in ``name`` into the weights.
         gradient_checkpointing: Whether training recomputes activations instead of keeping them.
         template: Strings of the prompt. None uses the published chat format.
+        direct: Whether the model translates without a chain of thought.
         draft: Whether the previous transcript is verified in one pass.
         reuse: Whether a translation reuses the keys and values of its transcript.
         search: Search settings of translations.

@@ -11,7 +11,12 @@ from torch import Tensor
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.chain_of_thought.chain_of_thought import ChainOfThought
 from zoo.backbones.common.search import SearchConfig
+from zoo.errors import ZooError
+from zoo.history.keep_all import KeepAll
+from zoo.policies.read_all import ReadAll
+from zoo.policies.transcript_wait_k import TranscriptWaitK
 from zoo.streaming.session import Session
+from zoo.systems.binding import bind
 from zoo.types import Capability, Cut, Request, Task
 
 Make = Callable[..., ChainOfThought]
@@ -28,10 +33,11 @@ def opening(backbone: ChainOfThought, audio: Tensor) -> tuple[Tensor, slice]:
         backbone.spectrogram.compute(backbone.spectrogram.open(), audio, 0)
     ).double()
     speech = backbone.project(backbone.encode([frames])[0][0])
+    instruction = "Translate the audio to German." if backbone.direct else "To German."
     embed, tokenizer = backbone.model.get_input_embeddings(), backbone.tokenizer
     user, after = (
         embed(torch.tensor(tokenizer(text, add_special_tokens=False)["input_ids"]))
-        for text in ("<|user|>", "To German.<|end|><|assistant|>")
+        for text in ("<|user|>", f"{instruction}<|end|><|assistant|>")
     )
     return torch.cat([user, speech, after]), slice(len(user), len(user) + len(speech))
 
@@ -128,6 +134,28 @@ def test_words_are_those_of_a_plain_loop(
             longest = max(longest, len(translation))
     assert longest > 1
     assert len(lengths) > (1 if separated else 0)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("prefix", [[], PREFIX])
+def test_a_direct_translation_has_no_transcript(make: Make, live: Live, prefix: list[int]) -> None:
+    backbone = make(direct=True, max_tokens=9)
+    session = live(backbone, seconds=2.0, prefix=prefix)
+    longest = 0
+    for frames in (8, 16, 25):
+        translation = greedy(backbone, session.audio[: frames * 1280], prefix, separator=[])
+        with passes(backbone) as sizes:
+            assert ask(backbone, session, Request(audio_end=frames)) == translation
+        assert len(sizes) <= len(translation) + 1  # no pass for a transcript
+        longest = max(longest, len(translation))
+    assert longest > 1
+    assert session.backbone_state.transcript is None
+
+
+def test_a_policy_that_needs_transcripts_refuses_a_direct_model(make: Make) -> None:
+    with pytest.raises(ZooError, match=r"TranscriptWaitK needs transcript, which backbone Tiny"):
+        bind(make(direct=True), TranscriptWaitK(k=1), KeepAll(), None)
+    assert bind(make(direct=True), ReadAll(), KeepAll(), None) == {Capability.PREFIX}
 
 
 @torch.inference_mode()

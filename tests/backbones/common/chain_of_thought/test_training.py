@@ -47,6 +47,17 @@ def decoded(backbone: ChainOfThought, ids: Tensor) -> str:
     return str(backbone.tokenizer.decode(ids, skip_special_tokens=False))
 
 
+def test_a_direct_answer_is_the_translation_alone(make: Make) -> None:
+    backbone = make(direct=True)
+    batch = backbone.collator()(PIECES)
+    answers = [decoded(backbone, row[row != -100]) for row in batch.labels]
+    assert [answer.strip() for answer in answers] == ["Xy.<|end|>", "<|end|>", "Zz zz zz.<|end|>"]
+    assert not batch.transcript.any()
+    losses = backbone(batch)
+    torch.testing.assert_close(losses["loss"], losses["translation"])
+    assert "transcript" not in losses
+
+
 @pytest.mark.parametrize("separated", [True, False])
 def test_the_loss_is_on_the_answer(make: Make, separated: bool) -> None:
     backbone = make(separated=separated)

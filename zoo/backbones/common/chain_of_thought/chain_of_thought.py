@@ -24,6 +24,7 @@ from zoo.backbones.common.batches import pick, put
 from zoo.backbones.common.causal.aligned import AlignedBranches
 from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch, Collator, analysed
 from zoo.backbones.common.chain_of_thought.drafted import DraftedBranches
+from zoo.backbones.common.chain_of_thought.losses import answer_losses
 from zoo.backbones.common.chain_of_thought.prompt import Prompt, Template
 from zoo.backbones.common.chain_of_thought.state import ThoughtState, Transcript
 from zoo.backbones.common.encoder_memory import OFFLINE, encoder_memories, forget_memory
@@ -32,12 +33,9 @@ from zoo.backbones.common.partial_text import PartialText
 from zoo.backbones.common.pretrained.loading import end_ids
 from zoo.backbones.common.search import Context, SearchConfig, Stop, search
 from zoo.backbones.common.teacher_forcing import (
-    IGNORED,
     causal_logits,
     enable_checkpointing,
     gradients_if_trained,
-    token_accuracy,
-    token_loss,
 )
 from zoo.backbones.common.text.tokenizer import train_chat_tokenizer
 from zoo.backbones.common.text.unspaced import Vocabularies
@@ -96,6 +94,7 @@ class ChainOfThought(Backbone):
         lora: LoraConfig | None = None,
         gradient_checkpointing: bool = False,
         template: Template | None = None,
+        direct: bool = False,
         draft: bool = True,
         reuse: bool = True,
         search: SearchConfig = SearchConfig(),  # noqa: B008 (frozen)
@@ -118,6 +117,8 @@ class ChainOfThought(Backbone):
                 new adapter is added. None merges an adapter in ``name`` into the weights.
             gradient_checkpointing: Whether training recomputes activations instead of keeping them.
             template: Strings of the prompt. None uses the model's published chat format.
+            direct: Whether the model translates without a chain of thought: its answer has no
+                transcript, which no policy can then request (StreamUni, Table 5).
             draft: Whether the previous transcript is verified in one pass and continued after its
                 accepted prefix. The generated tokens do not depend on this setting.
             reuse: Whether a translation reuses the keys and values of its transcript. The
@@ -152,6 +153,9 @@ class ChainOfThought(Backbone):
         self.lora = lora
         self.gradient_checkpointing = gradient_checkpointing
         self.template = self.chat if template is None else template
+        self.direct = direct
+        if direct:
+            self.exposes = OFFLINE  # type: ignore[misc]  # the binding reads those of the instance
         self.draft = draft
         self.reuse = reuse
         self.search = search
@@ -231,7 +235,7 @@ class ChainOfThought(Backbone):
         if self.gradient_checkpointing:
             enable_checkpointing(self.model)
         self.eval()
-        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template)
+        self.prompt = Prompt(tokenizer=self.tokenizer, template=self.template, direct=self.direct)
         self.ends = end_ids(self.model, self.prompt.end)
         self.never = [self.prompt.audio, *containing(self.tokenizer, self.search.suppress)]
         if set(self.never) & set(self.prompt.separator):
@@ -284,7 +288,8 @@ class ChainOfThought(Backbone):
 
         Returns:
             Scalars: ``loss`` and ``token_accuracy`` over all tokens of the answers, ``transcript``
-            (loss of transcript and separator) and ``translation`` (loss of translation and end).
+            (loss of transcript and separator; absent if ``direct``) and ``translation`` (loss of
+            translation and end).
         """
         hidden, _ = self._encode_batch(batch.features)
         embeddings = self.decoder.get_input_embeddings()(batch.input_ids)
@@ -293,15 +298,7 @@ class ChainOfThought(Backbone):
         embeddings = embeddings.masked_scatter(is_speech, speech)
 
         logits, targets = causal_logits(self.decoder, batch.labels, inputs_embeds=embeddings)
-        losses = token_loss(logits, targets, reduction="none")  # (labelled tokens,)
-        is_labelled = batch.labels[:, 1:] != IGNORED  # (batch, L - 1): no token predicts the first
-        is_transcript = batch.transcript[:, 1:][is_labelled]  # (labelled tokens,)
-        return {
-            "loss": losses.mean(),
-            "transcript": losses[is_transcript].mean(),
-            "translation": losses[~is_transcript].mean(),
-            "token_accuracy": token_accuracy(logits, targets),
-        }
+        return answer_losses(logits, targets, batch)
 
     def encode_training(self, samples: Tensor, multiplier: int) -> tuple[Tensor, Tensor]:
         """Encode audio of equal length for training, without gradients if the encoder is frozen.
@@ -366,6 +363,7 @@ class ChainOfThought(Backbone):
             for index, (session, request) in enumerate(pairs)
             if (request.task is Task.TRANSCRIPTION or request.transcript_ids is None)
             and len(speech[index])
+            and not self.direct
             and not session.backbone_state.current
         ]
         if untranscribed:
@@ -546,6 +544,10 @@ class ChainOfThought(Backbone):
             Embeddings (n, width) to feed, and the cached keys and values before them. The cache is
             None if the whole prompt has to be fed.
         """
+        if self.direct:
+            opening = self._embed_opening(session, speech)
+            return torch.cat([opening, self._embed(text.prefix)]), None
+
         state: ThoughtState = session.backbone_state
         current = state.current
         if request.transcript_ids is None:

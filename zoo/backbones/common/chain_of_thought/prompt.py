@@ -24,6 +24,8 @@ class Template:
         audio: Token that speech embeddings replace. The model never generates this token.
         instruction: String after the speech embeddings; may contain {target}, the name of the
             target language.
+        direct: Instruction without a chain of thought, for ``Prompt(direct=True)``; may contain
+            {target}.
         end: Token at the end of the user's turn and at the end of the answer.
         assistant: String before the answer.
         separator: String between transcript and translation.
@@ -35,6 +37,7 @@ class Template:
         "Transcribe the audio to text, and then translate the audio to {target}. "
         "Use <sep> as a separator between the original transcript and the translation."
     )
+    direct: str = "Translate the audio to {target}."
     end: str = "<|end|>"
     assistant: str = "<|assistant|>"
     separator: str = "<sep>"
@@ -43,16 +46,17 @@ class Template:
         """Check the strings.
 
         Raises:
-            ZooError: If ``separator`` is blank, or if ``instruction`` contains a name in braces
+            ZooError: If ``separator`` is blank, or if an instruction contains a name in braces
                 other than {target}.
         """
         if not self.separator.strip():
             raise ZooError("The template needs a separator between transcript and translation.")
-        if formatted(self.instruction, target="") is None:
-            raise ZooError(
-                "The template's instruction may have {target} in it and no other braces, not "
-                f"{self.instruction!r}."
-            )
+        for instruction in (self.instruction, self.direct):
+            if formatted(instruction, target="") is None:
+                raise ZooError(
+                    "The template's instruction may have {target} in it and no other braces, not "
+                    f"{instruction!r}."
+                )
 
     @property
     def tokens(self) -> list[str]:
@@ -65,24 +69,29 @@ class Prompt(ChatPrompt):
 
     Attributes:
         template: Strings of the prompt.
+        direct: Whether the answer is the translation alone.
         end: Token id of ``template.end``.
         audio: Token id of ``template.audio``.
         separator: Token ids of ``template.separator``. If the tokenizer needs several tokens, a
             space precedes the separator.
     """
 
-    def __init__(self, *, tokenizer: PreTrainedTokenizerBase, template: Template) -> None:
+    def __init__(
+        self, *, tokenizer: PreTrainedTokenizerBase, template: Template, direct: bool = False
+    ) -> None:
         """Encode the strings of the template.
 
         Args:
             tokenizer: Tokenizer of the causal LM.
             template: Strings of the prompt.
+            direct: Whether the answer is the translation alone, without transcript and separator.
 
         Raises:
             ZooError: If ``template.end`` or ``template.audio`` is not a single token.
         """
         super().__init__(tokenizer)
         self.template = template
+        self.direct = direct
         advice = "describe its own prompt there or name another tokenizer"
         self.end = self.single(template.end, advice=advice)
         self.audio = self.single(template.audio, advice=advice)
@@ -106,14 +115,17 @@ class Prompt(ChatPrompt):
             target: Target language of the translation.
         """
         if target.name not in self._instruction_ids:
-            instruction = self.template.instruction.format(target=target.name)
+            template = self.template.direct if self.direct else self.template.instruction
+            instruction = template.format(target=target.name)
             self._instruction_ids[target.name] = self.ids(instruction)
         instruction_ids = self._instruction_ids[target.name]
         speech_ids = [self.audio] * embeddings
         return [*self._user_ids, *speech_ids, *instruction_ids, self.end, *self._assistant_ids]
 
     def transcript(self, text: str) -> list[int]:
-        """Token ids of a transcript and the separator."""
+        """Token ids of a transcript and the separator; none if the answer has no transcript."""
+        if self.direct:
+            return []
         return [*self.ids(text.strip()), *self.separator]
 
     def transcribed(self, generated: list[int]) -> tuple[list[int], int] | None:
@@ -149,8 +161,8 @@ class Prompt(ChatPrompt):
         return [*generated[:begin], *self.ids(before)], begin
 
     def translation(self, text: str) -> list[int]:
-        """Token ids of a translation and the end token; a space precedes the first word."""
+        """Token ids of a translation and the end token; a space follows the separator."""
         text = text.strip()
         if not text:
             return [self.end]
-        return [*self.ids(f" {text}"), self.end]
+        return [*self.ids(text if self.direct else f" {text}"), self.end]

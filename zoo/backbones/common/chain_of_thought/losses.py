@@ -1,0 +1,31 @@
+"""Teacher-forcing losses of the parts of an answer: transcript and translation."""
+
+from torch import Tensor
+
+from zoo.backbones.common.chain_of_thought.data import ChainOfThoughtBatch
+from zoo.backbones.common.teacher_forcing import IGNORED, token_accuracy, token_loss
+
+
+def answer_losses(logits: Tensor, targets: Tensor, batch: ChainOfThoughtBatch) -> dict[str, Tensor]:
+    """Compute the mean losses of all answers of a batch.
+
+    Args:
+        logits: Scores (labelled tokens, vocabulary) of the labelled tokens.
+        targets: Ids (labelled tokens,) at these positions.
+        batch: The batch.
+
+    Returns:
+        Scalars: ``loss`` and ``token_accuracy`` over all tokens, ``translation`` (with the end
+        token) and ``transcript`` (with the separator; absent if no answer has one).
+    """
+    losses = token_loss(logits, targets, reduction="none")  # (labelled tokens,)
+    is_labelled = batch.labels[:, 1:] != IGNORED  # (batch, L - 1): no token predicts the first
+    is_transcript = batch.transcript[:, 1:][is_labelled]  # (labelled tokens,)
+    means = {
+        "loss": losses.mean(),
+        "translation": losses[~is_transcript].mean(),
+        "token_accuracy": token_accuracy(logits, targets),
+    }
+    if bool(is_transcript.any()):
+        means["transcript"] = losses[is_transcript].mean()
+    return means
