@@ -16,7 +16,7 @@ from zoo.languages import Language, language
 from zoo.policies.alignatt import AlignAtt
 from zoo.streaming.session import Session, SpeechRequest
 from zoo.streaming.text import TextStream
-from zoo.synthesizers.simulu import SimulU, fade, without_history
+from zoo.synthesizers.simulu import SimulU, fade, without_oldest
 from zoo.systems.base import StreamingSystem
 from zoo.types import Action, Hypothesis, Samples, SpeechChunk
 
@@ -146,7 +146,7 @@ def test_the_units_discarded_equal_the_papers_formula() -> None:
 
 def test_without_context_only_the_states_of_the_opening_and_the_new_tokens_are_fed() -> None:
     before = request([5, 8], [4, 7], waiting=[9])
-    states = without_history(before).hypothesis.decoder_states
+    states = without_oldest(before, 2).hypothesis.decoder_states
     assert states is not None
     assert states[:, 0].tolist() == [-1, -1, 4, 7, 9]
     [wave] = voiced(Speaker(), context="none").synthesize([before])
@@ -198,17 +198,25 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
         SimulU(**options)
 
 
-def stream(synthesizer: SimulU, words: Sequence[int], *, streams: int = 1) -> list[list[Action]]:
+def stream(
+    synthesizer: SimulU,
+    words: Sequence[int],
+    *,
+    streams: int = 1,
+    backbone: Speaker | None = None,
+    **options: Any,
+) -> list[list[Action]]:
     """Actions per chunk and stream of a system with chunks of half a word."""
     system = StreamingSystem(
         name="simulu",
-        backbone=Speaker(),
+        backbone=backbone or Speaker(),
         policy=AlignAtt(frames=2),
         history=RecentWords(words=2),
         source_language="en",
         target_language="de",
         chunk_seconds=FRAME / 8_000,
         synthesizer=synthesizer,
+        **options,
     )
     system.configure_model()
     sessions = [system.open(f"talk {index}") for index in range(streams)]
@@ -238,3 +246,27 @@ def test_a_talk_is_spoken_once_and_its_end_is_not_lost(
         assert last is not None
         assert last.tolist() == spoken(tokens)[-len(last) :]
         assert last.numel() > 0
+
+
+@pytest.mark.parametrize(("order", "longest"), [("speech_first", 4), ("history_first", 2)])
+def test_speech_has_the_context_of_its_step_order(order: str, longest: int) -> None:
+    """Two words of two tokens are kept; with the history first, the new word is one of them."""
+
+    class Noted(Speaker):
+        kept: ClassVar[list[int]]
+
+        def units_of(self, request: SpeechRequest, close: bool) -> Units:
+            self.kept.append(request.hypothesis.prefix_length)
+            return super().units_of(request, close)
+
+    Noted.kept = []
+    steps = stream(SimulU(), TALK, backbone=Noted(), step_order=order)
+    assert max(Noted.kept) == longest
+    waves = [step[0].speech for step in steps]
+    tokens = [token for word in TALK for token in (2 * word, 2 * word + 1)]
+    assert torch.cat([wave for wave in waves if wave is not None]).tolist() == spoken(tokens)
+
+
+def test_an_unknown_step_order_is_refused() -> None:
+    with pytest.raises(ZooError, match="choose one of: speech_first, history_first"):
+        stream(SimulU(), TALK, step_order="both")

@@ -145,9 +145,11 @@ class SpeechRequest:
         hypothesis: The hypothesis whose first tokens are written.
         tokens: Number of new tokens of the hypothesis to speak, at least 1.
         text: Text that the tokens add to the translation. Empty if they end within a character.
+        dropped: Number of kept tokens, from the first on, that are no context of the speech.
     """
 
     session: Session
     hypothesis: Hypothesis
     tokens: int
     text: str
+    dropped: int = 0

@@ -114,8 +114,13 @@ class SimulU(Synthesizer):
         """
         decoder = self._decoder
         assert decoder is not None, "call load first"
-        if self.context == "none":
-            requests = [without_history(request) for request in requests]
+        requests = [
+            without_oldest(
+                request,
+                request.hypothesis.prefix_length if self.context == "none" else request.dropped,
+            )
+            for request in requests
+        ]
         units = self._generate_units(decoder, requests)
         masks = [self._new_units(*pair) for pair in zip(requests, units, strict=True)]
 
@@ -169,30 +174,35 @@ class SimulU(Synthesizer):
         return fade(samples, round(self.fade_seconds * SAMPLE_RATE))
 
 
-def without_history(request: SpeechRequest) -> SpeechRequest:
-    """Return a request without its kept tokens.
+def without_oldest(request: SpeechRequest, tokens: int) -> SpeechRequest:
+    """Return a request without the first of its kept tokens.
 
-    The decoder states of the opening (start and language) and of the new tokens remain.
+    The decoder states of the opening (start and language) and of all other tokens remain.
+
+    Args:
+        request: the request.
+        tokens: number of kept tokens to leave out.
 
     Raises:
         ValueError: the hypothesis has no decoder states.
     """
+    if not tokens:
+        return request
     hypothesis = request.hypothesis
     if hypothesis.decoder_states is None:
         raise ValueError("The backbone returned a hypothesis without the requested states.")
 
     opening = len(hypothesis.decoder_states) - hypothesis.prefix_length - hypothesis.num_new_tokens
     states = torch.cat(
-        [
-            hypothesis.decoder_states[:opening],
-            hypothesis.decoder_states[opening + hypothesis.prefix_length :],
-        ]
+        [hypothesis.decoder_states[:opening], hypothesis.decoder_states[opening + tokens :]]
     )
-    word_starts = hypothesis.word_starts[hypothesis.prefix_length :]
     return replace(
         request,
         hypothesis=replace(
-            hypothesis, prefix_length=0, word_starts=word_starts, decoder_states=states
+            hypothesis,
+            prefix_length=hypothesis.prefix_length - tokens,
+            word_starts=hypothesis.word_starts[tokens:],
+            decoder_states=states,
         ),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import lightning
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from zoo.backbones.base import Backbone
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, check_numbers
+from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.history.base import History
 from zoo.languages import Language, language
 from zoo.policies.base import Policy
@@ -25,6 +25,7 @@ from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
 from zoo.systems.plan import TrainingPlan
+from zoo.systems.steps import StepOrder, concatenate, record_transcript, tokens_to_drop
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -97,6 +98,9 @@ class StreamingSystem(lightning.LightningModule):
         chunk_seconds: Duration of a base chunk in seconds.
         latency_multiplier: Number of base chunks per step.
         synthesizer: Generates target speech. None: text output only.
+        step_order: Order of the last two parts of a step: ``speech_first`` synthesises new words
+            with all text that was kept before them; ``history_first`` only with the text that the
+            history keeps with them (the order of SimulU's steps 4 and 5).
         knob: The latency setting of the system. None: no latency setting.
 
     Raises:
@@ -115,11 +119,13 @@ class StreamingSystem(lightning.LightningModule):
         chunk_seconds: Seconds,
         latency_multiplier: int = 1,
         synthesizer: Synthesizer | None = None,
+        step_order: StepOrder = "speech_first",
         knob: Knob | None = None,
     ) -> None:
         super().__init__()
         check_numbers(f"System {name!r}", above=0, chunk_seconds=chunk_seconds)
         check_numbers(f"System {name!r}", least=1, latency_multiplier=latency_multiplier)
+        check_choice("system.step_order", step_order, get_args(StepOrder))
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
         self.name = name
         self.source_language = language(source_language)
@@ -132,6 +138,7 @@ class StreamingSystem(lightning.LightningModule):
         self.policy = policy
         self.history = history
         self.synthesizer = synthesizer
+        self.step_order = step_order
         self.chunk_seconds = chunk_seconds
         self.latency_multiplier = latency_multiplier
         if knob and not knob.values:
@@ -442,7 +449,7 @@ class StreamingSystem(lightning.LightningModule):
         cut = self.history.trim(session, hypothesis)
         self._forget(session, cut, reason=type(self.history).__name__)
         events, session.events = session.events, []
-        return replace(_concatenate(actions), events=tuple(events))
+        return replace(concatenate(actions), events=tuple(events))
 
     def _decide_and_write(
         self, session: Session, actions: list[Action]
@@ -486,7 +493,7 @@ class StreamingSystem(lightning.LightningModule):
                 return translation, stop.value
             response = yield request
             if response.transcript is not None and request.transcript_ids is None:
-                _record_transcript(session, request, response.transcript)
+                record_transcript(session, request, response.transcript)
             if request.task is Task.TRANSLATION:
                 translation = response
 
@@ -505,7 +512,10 @@ class StreamingSystem(lightning.LightningModule):
         speech: Tensor | None = None
         if self.synthesizer and tokens:
             # Before the commit: the synthesizer must distinguish new tokens from the prefix.
-            speech = yield SpeechRequest(session, hypothesis, tokens, text)
+            dropped = 0
+            if self.step_order == "history_first":
+                dropped = tokens_to_drop(self.history, session, hypothesis, new_ids)
+            speech = yield SpeechRequest(session, hypothesis, tokens, text, dropped)
 
         self.backbone.commit(session, hypothesis, tokens)
         session.prefix_ids = torch.cat([session.prefix_ids, new_ids.to(session.prefix_ids)])
@@ -536,16 +546,3 @@ def in_samples(
 ) -> tuple[tuple[Samples, Samples], ...]:
     """Convert (begin, end) of segments from seconds to samples."""
     return tuple((round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)) for begin, end in segments)
-
-
-def _record_transcript(session: Session, request: Request, transcript: str) -> None:
-    """Add a transcript of the visible audio to the events of a session."""
-    samples = session.visible_audio(request.audio_end).numel()
-    end = (session.audio_start + samples) / SAMPLE_RATE
-    session.events.append(StreamEvent("transcript", end, text=transcript.strip()))
-
-
-def _concatenate(actions: list[Action]) -> Action:
-    speech = [action.speech for action in actions if action.speech is not None]
-    text = "".join(action.text for action in actions)
-    return Action(text=text, speech=torch.cat(speech) if speech else None)
