@@ -6,6 +6,7 @@ that reduces the output to frames of 160 ms. Streams of different lengths are en
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -58,6 +59,26 @@ def check_adaptor(config: object, name: str) -> None:
         raise ZooError(
             f"{name} has another adaptor than any SeamlessM4T released; its frames must be 160 ms."
         )
+
+
+def keep_exact_positions(encoder: Any) -> None:
+    """Make the positions of a conformer independent of mixed precision.
+
+    Transformers converts its stored positions to the type of the hidden states. Under autocast they
+    would be rounded once, and later float32 computations would use the rounded positions.
+
+    Args:
+        encoder: SeamlessM4TSpeechEncoder of Transformers.
+    """
+    positions = getattr(encoder.encoder, "embed_positions", None)
+    if positions is not None:
+        weight = encoder.inner_layer_norm.weight
+        positions.register_forward_pre_hook(partial(_in_type_of, weight))
+
+
+def _in_type_of(weight: Tensor, _: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Convert the inputs of a module to the type of a weight."""
+    return tuple(tensor.to(weight.dtype) for tensor in inputs)
 
 
 def encode_waves(

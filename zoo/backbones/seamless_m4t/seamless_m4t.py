@@ -31,6 +31,7 @@ from zoo.backbones.seamless_m4t.encoder import (
     SUBSAMPLING,
     check_adaptor,
     encode_waves,
+    keep_exact_positions,
     load_spectrogram,
 )
 from zoo.backbones.seamless_m4t.languages import WrittenLanguages
@@ -79,6 +80,7 @@ class SpeechToTextParts:
         check_tokenizer(self.tokenizer, name, scores=scores, tokens=self.languages.tokens)
         self.end = self.languages.end
         self.encoder = network.speech_encoder
+        keep_exact_positions(self.encoder)
         self.decoder = Decoder(network.text_decoder, network.lm_head)
 
     def opening(self, session: Session, task: Task) -> list[int]:
