@@ -63,6 +63,7 @@ EXPERIMENTS = {
     "demo": "evaluate",
     "infinisst_minitalks": "train",
     "infinisst_minitalks_shared_encoder": "train",
+    **{f"infinisst_paper_stage{stage}": "train" for stage in (1, 2)},
     "lst_minitalks": "train",
     "offline_minitalks": "train",
     "cascade_minitalks": "train",
@@ -106,7 +107,7 @@ GUARDS = (  # values that also hold for backbones whose own differ
     ),
 )
 CONVENTIONS = ("paper", "released")
-SIZES = ("minitalks", "published")
+SIZES = ("minitalks", "published", "llama8b")
 METRICS = ("chrfpp", "ter")  # tests/metrics/test_extra_metrics.py builds them
 SWEEPS = (  # tests/test_sweeps.py runs them
     "hparams_search/optuna.yaml",
@@ -208,9 +209,9 @@ def test_streamatt_plus_is_that_of_infinisst_s_paper() -> None:
 
 
 def test_sizes_have_the_same_keys() -> None:
-    small, published = (compose("evaluate", [f"size={size}"]).size for size in SIZES)
-    assert small.keys() == published.keys()
-    assert small.windows.keys() == published.windows.keys()
+    small, *others = (compose("evaluate", [f"size={size}"]).size for size in SIZES)
+    assert all(other.keys() == small.keys() for other in others)
+    assert all(other.windows.keys() == small.windows.keys() for other in others)
 
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)

@@ -45,9 +45,9 @@ def estimates(
     return list(estimate(build(cfg.system), talks, settings, given)), talks
 
 
-def measured() -> dict[str, float]:
+def measured(*overrides: str) -> dict[str, float]:
     """Return the bytes at the peak of the second step of each stage, measured by the profiler."""
-    cfg, talks, settings = configuration()
+    cfg, talks, settings = configuration(*overrides)
     system = build(cfg.system)
     system.load()
     system.train()
@@ -92,12 +92,23 @@ def peak_of(profiler: Any) -> int:
     return peak
 
 
-def test_the_estimated_memory_is_that_of_training_steps() -> None:
-    found, _ = estimates(Distribution())
-    peaks = measured()
+@pytest.mark.parametrize("recomputed", [False, True])
+def test_the_estimated_memory_is_that_of_training_steps(recomputed: bool) -> None:
+    override = f"backbone.gradient_checkpointing={recomputed}"
+    found, _ = estimates(Distribution(), override)
+    peaks = measured(override)
     assert [stage.stage for stage in found] == ["recognition", "long_segments"]
     for stage in found:
         assert stage.memory.total == pytest.approx(peaks[stage.stage], rel=0.15), stage.stage
+
+
+def test_recomputed_activations_are_not_kept_in_mixed_precision() -> None:
+    (kept, _), _ = estimates(Distribution(precision="bf16-mixed"))
+    (recomputed, _), _ = estimates(
+        Distribution(precision="bf16-mixed"), "backbone.gradient_checkpointing=true"
+    )
+    assert recomputed.memory.rest < 0.7 * kept.memory.rest
+    assert recomputed.operations > 1.2 * kept.operations
 
 
 def test_work_is_counted_over_all_devices() -> None:

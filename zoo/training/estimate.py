@@ -24,7 +24,7 @@ from zoo.training.precision import widen
 from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Schedule
 from zoo.training.settings import TrainingSettings
-from zoo.training.shapes import META, AsOnGPU, ShapesOnly
+from zoo.training.shapes import META, AsOnGPU, ShapesOnly, backward
 from zoo.types import Seconds
 
 SEARCHED = 200  # steps among which the largest batch is searched
@@ -221,14 +221,14 @@ class _Run:
             hooks = [p.register_post_accumulate_grad_hook(_drop_gradient) for p in trained]
             memory.restart()
             with FlopCounterMode(display=False) as counter:
-                objective.losses(self._system.backbone, batch)["loss"].backward()
+                backward(objective.losses(self._system.backbone, batch)["loss"])
             activations = memory.peak - before
             for hook in hooks:
                 hook.remove()
 
             for _ in range(2):  # the second step has optimizer states from its start
                 memory.restart()
-                objective.losses(self._system.backbone, batch)["loss"].backward()
+                backward(objective.losses(self._system.backbone, batch)["loss"])
                 optimizer.step()
                 peak = memory.peak - before
                 optimizer.zero_grad()

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.graph import _engine_run_backward
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -200,3 +201,15 @@ def _attention(
         query, key, value, bias, True, dropout_p, is_causal, scale=scale
     )[0]
     return attended
+
+
+def backward(loss: Tensor) -> None:
+    """Run the backward pass of a scalar, in which modes are active.
+
+    A mode is not active while it runs a function that it has intercepted, as ``Tensor.backward``
+    would be, so activations would be recomputed in another way than they were computed.
+    """
+    ones = (torch.ones_like(loss),)
+    _engine_run_backward(
+        (loss,), ones, False, False, (), allow_unreachable=True, accumulate_grad=True
+    )

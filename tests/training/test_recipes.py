@@ -1,0 +1,151 @@
+"""The paper's recipe of InfiniSST: its numbers, its memory, and both stages one after the other."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import LlamaConfig
+
+import zoo
+from tests.fixtures.streams import white_noise
+from zoo.config import build, compose, plain
+from zoo.streaming.simulate import Source, simulate
+from zoo.training.estimate import distribution, estimate
+from zoo.training.settings import TrainingSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "checkpoints" / "infinisst_minitalks_en-de"
+SIZES = ("minitalks", "llama8b")
+PARTS = {1: ["encoder", "adapter"], 2: ["decoder"]}
+POSITIONS = 12.5 + 3.5  # of the decoder in a second: speech embeddings and text
+MEMORY = (48 - 2) * 1e9  # bytes of an L40S, less a reserve
+
+
+def experiment(stage: int, size: str) -> list[str]:
+    return [f"experiment=infinisst_paper_stage{stage}", f"size={size}"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("stage", [1, 2])
+def test_both_sizes_have_the_method_of_the_paper(stage: int, size: str) -> None:
+    cfg = compose("train", experiment(stage, size))
+    settings: TrainingSettings = build(cfg.training)
+    (only,) = settings.curriculum.stages
+    assert only.trains == PARTS[stage]
+    assert list(only.chunks) == [30]
+    assert list(only.multipliers) == list(range(1, 13))
+    assert (only.schedule, only.hold, settings.weight_decay) == ("cosine", 0.0, 0.0)
+    assert cfg.trainer.gradient_clip_val == 1.0
+
+    folder = f"outputs/infinisst_paper/{cfg.size.infinisst}_en-de"
+    assert cfg.backbone.checkpoint == (None if stage == 1 else f"{folder}/stage1/export")
+    given = distribution(plain(cfg)["trainer"], precision="bf16-mixed")
+    assert (given.method, given.offload) == (("single", False) if stage == 1 else ("fsdp2", True))
+
+
+@pytest.mark.parametrize(
+    ("stage", "positions", "rate", "warmup", "epochs"),
+    [(1, 57_600, 2e-4, 1000, 6), (2, 76_800, 7e-6, 100, 1)],
+)
+def test_the_large_size_has_the_numbers_of_the_paper(
+    stage: int, positions: int, rate: float, warmup: int, epochs: int
+) -> None:
+    cfg = compose("train", experiment(stage, "llama8b"))
+    (only,) = build(cfg.training).curriculum.stages
+    assert only.step_seconds * POSITIONS == positions
+    assert (only.learning_rate, only.warmup_steps, only.passes) == (rate, warmup, epochs)
+    assert cfg.backbone.decoder == "meta-llama/Llama-3.1-8B-Instruct"
+    assert cfg.backbone.gradient_checkpointing
+    assert cfg.backbone.dtype == "bfloat16"  # of the frozen parts
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_eight_gpus_of_48_gb_are_enough(stage: int, tmp_path: Path) -> None:
+    config = LlamaConfig(
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        vocab_size=128256,
+        architectures=["LlamaForCausalLM"],
+    )
+    config.save_pretrained(tmp_path)
+    cfg = compose(
+        "train",
+        [
+            *experiment(stage, "llama8b"),
+            "trainer.devices=8",
+            f"backbone.decoder={tmp_path}",
+            f"backbone.tokenizer={SHIPPED}",
+            "backbone.template=lean",
+            "backbone.encoder_weights=null",
+            "backbone.checkpoint=null",
+        ],
+    )
+    talks = build(cfg.data).talks("train", limit=200)
+    given = distribution(plain(cfg)["trainer"], precision="bf16-mixed")
+    (found,) = estimate(build(cfg.system), talks, build(cfg.training), given)
+    frozen = 2 * 8.03e9  # bytes of the language model in bfloat16
+    lowest = frozen if stage == 1 else 2 * 2e9  # of stage 2 at least embeddings and outputs
+    assert lowest < found.memory.total < MEMORY
+
+
+TINY = (
+    "logger=csv",
+    "threads=1",
+    "device=cpu",
+    "export_dtype=float32",
+    "training.log_every_steps=1",
+    "training.train_talks=3",
+    "training.dev_talks=1",
+    "training.evaluate_last=false",
+    "training.data_workers=0",
+    "trainer.accumulate_grad_batches=2",
+    "backbone.gradient_checkpointing=true",
+    "backbone.encoder.hidden=16",
+    "backbone.encoder.ff=32",
+    "backbone.encoder.layers=2",
+    "backbone.encoder.heads=2",
+    "backbone.encoder.conv_channels=[8,8,8,8,8,8,8]",
+    "backbone.decoder.hidden_size=16",
+    "backbone.decoder.intermediate_size=32",
+    "backbone.decoder.num_hidden_layers=1",
+    "backbone.decoder.num_attention_heads=2",
+    "backbone.decoder.num_key_value_heads=2",
+    "backbone.search.tokens_per_chunk=2",
+)
+
+
+def train(folder: Path, stage: int, name: str) -> Path:
+    """Take two steps of a stage in ``folder``, and return the export."""
+    only = f"training.curriculum.stages.{name}"
+    given = [f"{only}.passes=null", f"{only}.steps=2", f"{only}.step_seconds=60"]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), *experiment(stage, "minitalks"), *TINY, *given],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder / f"outputs/infinisst_paper/infinisst_minitalks_en-de/stage{stage}/export"
+
+
+def test_the_second_stage_starts_from_the_first_and_its_export_streams(tmp_path: Path) -> None:
+    exports = [train(tmp_path, 1, "speech"), train(tmp_path, 2, "translation")]
+    first, second = (load_file(export / "model.safetensors") for export in exports)
+    changed = {name.split(".")[0] for name in first if not second[name].equal(first[name])}
+    assert first.keys() == second.keys()
+    assert changed == {"decoder"}
+
+    system = zoo.load(exports[1])
+    system.load()
+    talk = Source("talk", white_noise(4 * 16_000, 0).split(system.chunk_samples))
+    with torch.inference_mode():
+        (streamed,) = simulate(system, [talk])
+    assert streamed.source_length == 4.0
+    assert [chunk.arrival for chunk in streamed.chunks] == [1.92, 3.84, 4.0]  # m = 2
