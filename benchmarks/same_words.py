@@ -50,6 +50,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 KNOBS = {  # one knob value per system preset: the middle of its curve
     "infinisst": 2,
     "streamatt": 8,
+    "streamatt_plus": 8,
     "streamuni": 3,
     "local_agreement": 0.96,
     "wait_k": 5,

@@ -108,7 +108,7 @@ def test_an_internal_error_is_not_reported_as_a_user_error(start: Launch) -> Non
 def test_hydra_s_own_words_are_one_line(start: Launch, capsys: pytest.CaptureFixture[str]) -> None:
     for given, words in (
         (("system=infinisst,other",), "Ambiguous value for argument 'system=infinisst,other'"),
-        (("~nonsense",), "Unknown key 'nonsense'; choose one of: data, backbone, "),
+        (("~nonsense",), "Unknown key 'nonsense'; choose one of: data, size, backbone, "),
         (("backbone=3",), "Config group override must be a string or a list. Got int"),
         (("+seed=1",), "Could not append to config. An item is already at 'seed'."),
         (("evaluation.talks.x=1",), "Could not override 'evaluation.talks.x'."),
@@ -211,7 +211,7 @@ def test_the_error_for_an_unknown_key_names_the_valid_keys() -> None:
             ["backbone.serch.beams=1"],
             r"Unknown key 'backbone\.serch'; choose one of: backbone\.encoder",
         ),
-        (["training.devices=2"], r"Unknown key 'training'; choose one of: data, backbone, "),
+        (["training.devices=2"], r"Unknown key 'training'; choose one of: data, size, backbone, "),
         (
             ["backbone=qwen_minitalks", "backbone.lora.rnk=1"],
             r"Unknown key 'backbone\.lora\.rnk'; choose one of: backbone\.lora\.rank, ",
@@ -248,7 +248,7 @@ def test_an_unknown_key_at_the_top_needs_no_import_of_torch(tmp_path: Path) -> N
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     first, second = done.stdout.splitlines()
-    assert first.startswith("Unknown key 'sed'; choose one of: data, backbone, ")
+    assert first.startswith("Unknown key 'sed'; choose one of: data, size, backbone, ")
     assert second.startswith("Unknown system 'x'; choose one of: alignatt, ")
 
 

@@ -26,8 +26,8 @@ MISTAKES = {
         "Unknown key 'evaluation.talk'; choose one of: evaluation.split, evaluation.talks,"
     ),
     "nonsense=1": (
-        "Unknown key 'nonsense'; choose one of: data, backbone, policy, history, synthesizer, "
-        "trainer,"
+        "Unknown key 'nonsense'; choose one of: data, size, backbone, policy, history, "
+        "synthesizer, trainer,"
     ),
     "backbone.window.sise=1": (
         "Unknown key 'backbone.window.sise'; choose one of: backbone.window.size,"
@@ -38,7 +38,7 @@ MISTAKES = {
     "system=nonsense": (
         "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,"
     ),
-    "data=nonsense": "Unknown data 'nonsense'; choose one of: aligned, minitalks, mustc",
+    "data=nonsense": "Unknown data 'nonsense'; choose one of: aligned, minitalks, mixture, mustc",
     "experiment=nonsense": (
         "Unknown experiment 'nonsense'; choose one of: benchmark, cascade_minitalks, demo,"
     ),
@@ -91,7 +91,7 @@ MISTAKES = {
     "threads=0": "threads must be a whole number of at least 1, not 0.",
     "threads=many": "threads must be a whole number of at least 1, not 'many'.",
     "seed=4294967296": "seed must be at most 4294967295, not 4294967296.",
-    "+talks=1": "Unknown key 'talks'; choose one of: data, backbone,",
+    "+talks=1": "Unknown key 'talks'; choose one of: data, size, backbone,",
     "system.knob.values=[]": "'infinisst' has no values; name at least one value.",
     "seed=x": "seed must be a whole number of at least 0, not 'x'.",
     "device=nonsense": "Unknown device 'nonsense'; choose one of: auto, cpu",
@@ -102,7 +102,6 @@ MISTAKES = {
     "backbone.checkpoint=/nowhere": (
         "There is no trained InfiniSST in /nowhere (no model.safetensors); train one"
     ),
-    "backbone.tokenizer=/nowhere": "No tokenizer could be loaded from /nowhere",
     "backbone.encoder.hidden=32": "does not fit the network",
     "convention=fast": "Unknown convention 'fast'; choose one of: paper, released.",
     "convention=released": "has no single token '<sp_patch>', which backbone.template needs",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import lightning
 import pytest
 import torch
 from torch.optim import AdamW
@@ -60,6 +61,7 @@ def test_the_optimizer_of_a_training_has_its_settings(tmp_path: Path) -> None:
     )
     training = Training(settings)
     training.setup(system, [], torch.device("cpu"))
+    system.trainer = lightning.Trainer(accelerator="cpu", max_steps=1, logger=False)
     training.prepare(system)
     (group,) = training.optimizers(system)["optimizer"].param_groups
     assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.5, 0.6), 1e-3, 0.2)
