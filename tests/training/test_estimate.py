@@ -11,6 +11,7 @@ from transformers import LlamaConfig
 
 from zoo.config import Config, build, compose, plain
 from zoo.data.talks import Talk
+from zoo.errors import ZooError
 from zoo.training.batches import schedules
 from zoo.training.estimate import Distribution, Parts, StageEstimate, distribution, estimate
 from zoo.training.estimate_job import durations
@@ -225,3 +226,34 @@ def test_plain_configurations_are_enough() -> None:
     found = distribution(plain(cfg)["trainer"], precision="bf16-mixed")
     assert found == Distribution(8, 1, "bf16-mixed", "fsdp2", offload=True)
     assert not torch.cuda.is_initialized()
+
+
+def other(experiment: str, tokenizer: str, stage: str, *rest: str) -> list[StageEstimate]:
+    """Return the estimate of a stage of another experiment, without the ``rest`` of its stages."""
+    cfg = compose(
+        "train",
+        [
+            f"experiment={experiment}",
+            f"backbone.tokenizer={SHIPPED.with_name(tokenizer)}",
+            *(f"{STAGES}{name}.steps=0" for name in rest),
+            f"{STAGES}{stage}.steps=1",
+            f"{STAGES}{stage}.batch_seconds=20",
+        ],
+    )
+    talks = build(cfg.data).talks("train", limit=1)
+    return list(estimate(build(cfg.system), talks, build(cfg.training), Distribution()))
+
+
+@pytest.mark.parametrize("family", ["phi4", "qwen"])
+def test_features_of_speech_llms_are_computed_by_shape(family: str) -> None:
+    experiment = f"streamuni_{family}_minitalks"
+    tokenizer = f"{family}_minitalks_en-de"
+    (one,) = other(experiment, tokenizer, "segments", "recognition", "sentences")
+    assert one.tokens > one.seconds > 0
+    assert one.memory.rest > 0
+
+
+def test_a_step_that_needs_values_is_refused() -> None:
+    with pytest.raises(ZooError, match=r"Stage 'sentences' cannot .*_ctc_loss") as error:
+        other("offline_minitalks", "offline_minitalks_en-de", "sentences", "short", "long", "alone")
+    assert "\n" not in str(error.value)

@@ -13,6 +13,7 @@ from zoo.backbones.base import without_weights
 from zoo.data.sampling import Example
 from zoo.data.talks import Talk
 from zoo.data.views import usable_parts
+from zoo.errors import ZooError
 from zoo.objectives.base import Objective
 from zoo.systems.base import StreamingSystem
 from zoo.trainer import count_ranks
@@ -24,7 +25,7 @@ from zoo.training.precision import widen
 from zoo.training.preparation import make_samplers
 from zoo.training.schedule import Schedule
 from zoo.training.settings import TrainingSettings
-from zoo.training.shapes import META, AsOnGPU, ShapesOnly, backward
+from zoo.training.shapes import META, AsOnGPU, ShapesOnly, backward, by_shape
 from zoo.types import Seconds
 
 SEARCHED = 200  # steps among which the largest batch is searched
@@ -126,7 +127,8 @@ def estimate(
         seed: Seed of the examples.
 
     Raises:
-        ZooError: The talks or the backbone lack data or parts that a stage needs.
+        ZooError: The talks or the backbone lack data or parts that a stage needs, or a step of a
+            stage needs the values of its activations, as a CTC loss does.
     """
     talks = usable_parts(talks)
     samplers = make_samplers(system, talks, settings)
@@ -145,9 +147,18 @@ def estimate(
         system.train()
     for stage in settings.stages():
         objective = settings.objectives[stage.objective]
-        with shapes, without_weights():
-            objective.prepare(talks, system.backbone, [samplers[stage.name]])
-        yield run.stage(stage, objective, by_stage[stage.name])
+        try:
+            with shapes, without_weights():
+                objective.prepare(talks, system.backbone, [samplers[stage.name]])
+            found = run.stage(stage, objective, by_stage[stage.name])
+        except (NotImplementedError, RuntimeError) as error:
+            reason = str(error).splitlines()[0].split(". ")[0].rstrip(".")
+            raise ZooError(
+                f"Stage {stage.name!r} cannot be estimated, because a step needs the values of its "
+                f"activations ({reason}); estimate=true serves stages of language models that "
+                "receive speech."
+            ) from error
+        yield found
 
 
 def _trained(system: StreamingSystem, settings: TrainingSettings) -> Iterator[nn.Parameter]:
@@ -188,7 +199,9 @@ class _Run:
         parts = self._distribution.parts
         some = steps[:: max(1, len(steps) // COUNTED)]
         counted = [schedule.examples(step, step % parts) for step in some]
-        batches = [(objective.tokens(objective.batch(given)), _seconds(given)) for given in counted]
+        batches = [
+            (objective.tokens(self._batch(objective, given)), _seconds(given)) for given in counted
+        ]
         tokens, seconds = (sum(column) / len(batches) for column in zip(*batches, strict=True))
         return StageEstimate(
             stage=stage.name,
@@ -210,14 +223,11 @@ class _Run:
             Floating-point operations of one batch.
         """
         memory = self._shapes.memory
-        batch = objective.batch(examples)
+        batch = self._batch(objective, examples)
         half = self._distribution.precision == "bf16-mixed"
         optimizer = RestingAdamW(trained)
         with self._shapes, AsOnGPU(half=half), META:
-            before = memory.now
-            batch = apply_to_collection(
-                batch, Tensor, lambda one: one.to(META) if one.is_floating_point() else one
-            )
+            before = memory.now - _batch_bytes(batch)
             hooks = [p.register_post_accumulate_grad_hook(_drop_gradient) for p in trained]
             memory.restart()
             with FlopCounterMode(display=False) as counter:
@@ -233,6 +243,11 @@ class _Run:
                 peak = memory.peak - before
                 optimizer.zero_grad()
         return activations, peak, counter.get_total_flops()
+
+    def _batch(self, objective: Objective, examples: Sequence[Example]) -> Any:
+        """Collate examples; features of audio are computed by shape."""
+        with self._shapes, AsOnGPU(half=False), META:
+            return apply_to_collection(objective.batch(examples), Tensor, by_shape)
 
     def _parts(self, trained: Sequence[nn.Parameter], activations: int, peak: int) -> Parts:
         """Return the memory of one device.
@@ -293,8 +308,8 @@ class _Run:
         inside = {parameter for layer in layers for parameter in layer.parameters()}
         outside = [p for p in self._system.parameters() if p not in inside]
         largest = max((_bytes(layer.parameters(), half=half) for layer in layers), default=0)
-        trained = _bytes((p for p in outside if p.requires_grad), half=half)
-        return 3 * largest + _bytes(outside, half=half) + trained
+        trained = _bytes(p for p in outside if p.requires_grad)
+        return 3 * largest + _bytes(outside) + trained
 
 
 def _shared(parts: Parts, devices: int, *, offloaded: Sequence[str]) -> Parts:
@@ -304,6 +319,18 @@ def _shared(parts: Parts, devices: int, *, offloaded: Sequence[str]) -> Parts:
     }
     main = sum(shares[name] for name in offloaded)
     return Parts(**{**shares, **dict.fromkeys(offloaded, 0)}, rest=parts.rest, main=main)
+
+
+def _batch_bytes(batch: Any) -> int:
+    """Return the size of the tensors of a batch that are on the meta device."""
+    sizes: list[int] = []
+
+    def add(one: Tensor) -> Tensor:
+        sizes.append(one.nbytes if one.is_meta else 0)
+        return one
+
+    apply_to_collection(batch, Tensor, add)
+    return sum(sizes)
 
 
 def _drop_gradient(parameter: Tensor) -> None:

@@ -134,7 +134,8 @@ class AsOnGPU(TorchFunctionMode):
     """Runs functions by shape as a GPU does.
 
     Attention has no matrix of weights. Autocast, which does not know the meta device, is repeated
-    here.
+    here. Tensors of numbers without fractions keep their values. If one argument of a function is
+    by shape, its other floating-point arguments become so.
 
     Args:
         half: Whether functions are autocast to bfloat16.
@@ -149,6 +150,12 @@ class AsOnGPU(TorchFunctionMode):
     ) -> Any:
         """Run a function; see ``TorchFunctionMode``."""
         options = dict(kwargs or {})
+        if func in (torch.tensor, torch.as_tensor):
+            made: Tensor = func(*args, **{**options, "device": "cpu"})
+            return made.to(META) if made.is_floating_point() and made.dim() else made
+        given = [value for value in tree_leaves((args, options)) if isinstance(value, Tensor)]
+        if any(one.is_meta for one in given) and not all(one.is_meta for one in given):
+            args, options = tree_map_only(Tensor, by_shape, (args, options))
         if self.half and func in HALF:
             args, options = _cast((args, options), torch.bfloat16)
         elif self.half and func in WHOLE:
@@ -156,6 +163,11 @@ class AsOnGPU(TorchFunctionMode):
         if func is F.scaled_dot_product_attention:
             return _attention(*args, **options)
         return func(*args, **options)
+
+
+def by_shape(tensor: Tensor) -> Tensor:
+    """Return a tensor of numbers with fractions by shape, and any other tensor as it is."""
+    return tensor.to(META) if tensor.is_floating_point() else tensor
 
 
 def _cast(values: Any, dtype: torch.dtype) -> Any:
