@@ -47,6 +47,7 @@ TURNS = ("infinisst", "infinisst_minitalks")
 UNSEARCHED = ("recogniser_minitalks",)  # it writes the best path of its frames
 AT_REAL_SIZE = (
     "infinisst",
+    "infinisst_llama8b",
 )  # the class of infinisst_minitalks; tests/backbones/infinisst/test_by_name.py
 
 Triple = tuple[str, str, str]  # backbone, policy, history
@@ -57,9 +58,17 @@ def choices(noun: str) -> dict[str, type]:
     """Name in the configuration and class of every choice for ``noun``."""
     found = {}
     for file in sorted((CONF / noun).glob("*.yaml")):
-        module, _, name = yaml.safe_load(file.read_text())["_target_"].rpartition(".")
+        module, _, name = target(file).rpartition(".")
         found[file.stem] = getattr(import_module(module), name)
     return found
+
+
+def target(file: Path) -> str:
+    """Class that a file of ``conf`` names itself, or through the file that it extends."""
+    content = yaml.safe_load(file.read_text())
+    if "_target_" in content:
+        return str(content["_target_"])
+    return target(file.with_name(f"{content['defaults'][0]}.yaml"))
 
 
 def verdict(backbone: type[Backbone], policy: type[Policy], history: type[History]) -> str:

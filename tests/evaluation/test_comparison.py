@@ -65,7 +65,7 @@ def test_synthesizers_have_the_size(size: str) -> None:
             "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
         ),
         ("size=published", "size=published chooses the models of a comparison, and there is none"),
-        ("size=huge", "choose one of: minitalks, published"),
+        ("size=huge", "choose one of: llama8b, minitalks, published"),
     ],
 )
 def test_a_table_of_two_sizes_is_refused(
