@@ -43,7 +43,7 @@ OPTIONS = {
     "punctuation": ["history.max_seconds=2", "history.max_tokens=5"],
     "voice_activity": ["history.min_seconds=1", "history.max_seconds=2.5"],
 }
-TURNS = ("infinisst", "infinisst_minitalks")
+TURNS = ("infinisst", "infinisst_llama8b", "infinisst_minitalks")
 UNSEARCHED = ("recogniser_minitalks",)  # it writes the best path of its frames
 AT_REAL_SIZE = (
     "infinisst",
