@@ -17,7 +17,7 @@ from zoo.backbones.common.audio.spectrogram import (
     WINDOW,
     PaddedSpectrogram,
 )
-from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import (
@@ -201,17 +201,20 @@ class Canary(EncoderDecoder):
             self.spectrogram.compute(session.backbone_state.features, wave, session.audio_start)
             for session, wave in zip(sessions, waves, strict=True)
         ]
-        outputs = [weight.new_zeros(0, self.encoder.config.hidden_size) for _ in features]
-        non_empty = [index for index, frames in enumerate(features) if len(frames) >= MIN_FEATURES]
-        if not non_empty:
-            return outputs
+        return encode_non_empty(
+            [frames if len(frames) >= MIN_FEATURES else frames[:0] for frames in features],
+            self._encode,
+            empty=weight.new_zeros(0, self.encoder.config.hidden_size),
+        )
 
-        inputs = [normalised(frames).to(weight) for frames in pick(features, non_empty)]
+    def _encode(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Encode features (n, bins) of several streams as one batch: (frames, width) each."""
+        weight: Tensor = self.decoder.head.weight
+        inputs = [normalised(frames).to(weight) for frames in features]
         padded, mask = pad_batch(inputs)
         hidden = self.encoder(padded, attention_mask=mask).last_hidden_state
         lengths = [-(-len(frames) // SUBSAMPLING) for frames in inputs]  # rounded up
-        put(outputs, non_empty, [row[:length] for row, length in zip(hidden, lengths, strict=True)])
-        return outputs
+        return [row[:length] for row, length in zip(hidden, lengths, strict=True)]
 
 
 def normalised(frames: Tensor) -> Tensor:

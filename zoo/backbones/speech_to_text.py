@@ -4,6 +4,7 @@ The weights are read from the Hugging Face hub or from a folder.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from torch import Tensor
@@ -15,7 +16,7 @@ from transformers import (
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
-from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.encoder_decoder.decoder import Decoder
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import (
@@ -139,14 +140,11 @@ class SpeechToText(EncoderDecoder):
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
-        non_empty = [index for index, frames in enumerate(hidden) if len(frames)]
-        if not non_empty:
-            return hidden
-
-        batch = pick(hidden, non_empty)
-        outputs = run_layers(encoder.layers, encoder.layer_norm, encoder.config, batch)
-        put(hidden, non_empty, outputs)
-        return hidden
+        return encode_non_empty(
+            hidden,
+            partial(run_layers, encoder.layers, encoder.layer_norm, encoder.config),
+            empty=encoder.layer_norm.weight.new_zeros(0, encoder.config.d_model),
+        )
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
         """Apply the convolutions to a wave (n,) and add position embeddings: (frames, width).

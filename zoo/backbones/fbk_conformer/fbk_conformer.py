@@ -12,7 +12,7 @@ from transformers import Speech2TextTokenizer
 
 from zoo.backbones.common.alignment import AlignmentConfig
 from zoo.backbones.common.audio.spectrogram import HOP, Filterbank, standardised
-from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.encoder_decoder.encoder_decoder import EncoderDecoder
 from zoo.backbones.common.pretrained.loading import check_tokenizer, load_part
 from zoo.backbones.common.pretrained.weights import load_weights, uninitialised
@@ -97,10 +97,8 @@ class FBKConformer(EncoderDecoder):
         hidden = [
             self._subsample(session, wave) for session, wave in zip(sessions, waves, strict=True)
         ]
-        non_empty = [index for index, frames in enumerate(hidden) if len(frames)]
-        if non_empty:
-            put(hidden, non_empty, self.encoder(pick(hidden, non_empty)))
-        return hidden
+        weight = self.decoder.head.weight
+        return encode_non_empty(hidden, self.encoder, empty=weight.new_zeros(0, weight.shape[1]))
 
     def _subsample(self, session: Session, wave: Tensor) -> Tensor:
         """Apply the convolutions to a wave (n,): (frames, width).

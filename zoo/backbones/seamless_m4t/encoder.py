@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import SeamlessM4TFeatureExtractor
 
 from zoo.backbones.common.audio.spectrogram import HOP, WINDOW, Filterbank, Spectrogram, stacked
-from zoo.backbones.common.batches import pick, put
+from zoo.backbones.common.batches import encode_non_empty
 from zoo.backbones.common.pretrained.loading import (
     check_extractor,
     load_part,
@@ -105,12 +105,11 @@ def encode_waves(
             features = stacked(frames, STRIDE)  # (F, 2 x bins)
         inputs.append(features.to(weight))
 
-    no_frames = inputs[0].new_zeros(0, encoder.config.hidden_size)
-    memories = [no_frames] * len(inputs)
-    non_empty = [index for index, features in enumerate(inputs) if len(features)]
-    if non_empty:
-        put(memories, non_empty, encode_features(encoder, pick(inputs, non_empty)))
-    return memories
+    return encode_non_empty(
+        inputs,
+        partial(encode_features, encoder),
+        empty=weight.new_zeros(0, encoder.config.hidden_size),
+    )
 
 
 def encode_features(encoder: Any, features: Sequence[Tensor]) -> list[Tensor]:
