@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,5 +79,18 @@ def _sha256(path: Path) -> str:
     blob = path.resolve().name
     if path.is_symlink() and len(blob) == SHA256:
         return blob
+    facts = path.stat()
+    return _digest(path.resolve(), facts.st_size, facts.st_mtime_ns)
+
+
+@cache
+def _digest(path: Path, size: int, modified: int) -> str:
+    """Return the SHA-256 of a file, which is read once for all systems of a comparison.
+
+    Args:
+        path: Absolute path of the file.
+        size: Size in bytes. A file that has changed is read again.
+        modified: Time of modification in nanoseconds.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
