@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
-from transformers import LlamaConfig
 
+from tests.fixtures.llama import write_llama_8b
 from zoo.config import Config, build, compose, plain
 from zoo.data.talks import Talk
 from zoo.errors import ZooError
@@ -137,16 +137,7 @@ def test_passes_and_seconds_of_a_step_determine_the_steps() -> None:
 
 def test_a_network_of_eight_billion_weights_needs_no_weights(tmp_path: Path) -> None:
     """The memory of the language model of the paper, from its config.json alone."""
-    config = LlamaConfig(
-        hidden_size=4096,
-        intermediate_size=14336,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        vocab_size=128256,
-        architectures=["LlamaForCausalLM"],
-    )
-    config.save_pretrained(tmp_path)
+    write_llama_8b(tmp_path)
     overrides = (
         f"backbone.decoder={tmp_path}",
         f"{STAGES}recognition.steps=0",

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import LlamaConfig
 
 import zoo
+from tests.fixtures.llama import write_llama_8b
 from tests.fixtures.streams import white_noise
 from zoo.config import build, compose, plain
 from zoo.streaming.simulate import Source, simulate
@@ -64,16 +64,7 @@ def test_the_large_size_has_the_numbers_of_the_paper(
 
 @pytest.mark.parametrize("stage", [1, 2])
 def test_eight_gpus_of_48_gb_are_enough(stage: int, tmp_path: Path) -> None:
-    config = LlamaConfig(
-        hidden_size=4096,
-        intermediate_size=14336,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=8,
-        vocab_size=128256,
-        architectures=["LlamaForCausalLM"],
-    )
-    config.save_pretrained(tmp_path)
+    write_llama_8b(tmp_path)
     cfg = compose(
         "train",
         [
