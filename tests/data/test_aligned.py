@@ -40,9 +40,15 @@ def test_a_split_is_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alignment", "sentence"),
     [
-        (((0,),), r"Segment 0 of talk 't-1' has 2 words in 'de', but 1 alignments"),
-        (((0,), (2,)), r"Segment 0 of talk 't-1' aligns 'de' to word 2 of 2 \(from 0\)"),
-        (((-1,), ()), "aligns 'de' to word -1 of 2"),
+        (
+            ((0,),),
+            r"line 2: segments\[0\].targets\['de'\] has 2 words, but alignment has 1 entries",
+        ),
+        (
+            ((0,), (2,)),
+            r"line 2: .*alignment\[1\] names source word 2; there are 2, counted from 0",
+        ),
+        (((-1,), ()), r"alignment\[0\] names source word -1"),
     ],
 )
 def test_alignments_to_nothing_are_refused(

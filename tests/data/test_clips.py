@@ -83,6 +83,17 @@ def test_the_seed_decides(cache: Path, mute: list[tuple[str, ...]]) -> None:
     assert drawn(cache, count=200).excerpts == first.excerpts[:200]
 
 
+@pytest.mark.parametrize("name", [utterances.SPEECH, utterances.INDEX])
+def test_damaged_speech_is_made_again(cache: Path, mute: list[tuple[str, ...]], name: str) -> None:
+    drawn(cache, count=20)
+    (file,) = cache.glob(f"utterances-*/{name}")
+    good = file.read_bytes()
+    file.write_bytes(bytes(len(good)))
+    drawn(cache, count=20)
+    assert len(mute) == 40
+    assert file.read_bytes() == good
+
+
 def test_sentences_are_whole_and_sometimes_two(cache: Path, mute: list[tuple[str, ...]]) -> None:
     clips = drawn(cache, fragments=0.0, pairs=0.5)
     lengths = [len(excerpt.target) // len(WORDS) for excerpt in clips.excerpts]

@@ -29,6 +29,7 @@ def talk(folder: Path) -> Talk:
 
 def test_round_trip(tmp_path: Path) -> None:
     talks = [talk(tmp_path), Talk("t-1", tmp_path.parent / "b.wav", 1.0, "en", ())]
+    talks += [Talk("t-2", None, 1.0, "en", ())]  # of a recorded log
     manifest.write(tmp_path / "m.jsonl", talks)
     assert manifest.read(tmp_path / "m.jsonl") == talks
     assert [path.name for path in tmp_path.iterdir()] == ["m.jsonl"]

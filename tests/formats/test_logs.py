@@ -1,8 +1,11 @@
 """Logs of other tools and our own."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from zoo.errors import ZooError
 from zoo.formats.logs import read_log
 from zoo.formats.simuleval import write_log
-from zoo.languages import language
+from zoo.languages import Language, language
 from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance, StreamEvent
 
@@ -208,13 +211,18 @@ def test_events_are_compact_and_a_log_without_them_has_none(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"kind": "cut", "at": 0.0, "chunk": 0}, "has events of chunks that it lacks"),
+        ({"kind": "cut", "at": 0.0, "chunk": 1}, "has events of chunks that it lacks"),
+        ({"kind": "cut", "at": 0.0, "chunk": -1}, "has events of chunks that it lacks"),
+        ({"kind": "gone", "at": 0.0, "chunk": 0}, "has an event 'gone'"),
+        ({"kind": "cut", "at": 0.0, "chunk": 0, "tokens": "1"}, "are no counts"),
+        ({"kind": "cut", "at": 0.0, "chunk": 0, "text": 1}, "has 1 where a text must be"),
         ({"kind": "cut", "at": 0.0, "colour": 1}, "is not a log in the format 'simuleval'"),
     ],
 )
 def test_damaged_events_are_refused(tmp_path: Path, event: Any, message: str) -> None:
+    record = changed(events=[event], chunks=[[3000, 1]], chunk_of=[0, 0])
     with pytest.raises(ZooError, match=message):
-        read_log(log(tmp_path, changed(events=[event])), language=DE)
+        read_log(log(tmp_path, record), language=DE)
 
 
 def test_omnisteval_segments(tmp_path: Path) -> None:
@@ -318,10 +326,11 @@ def test_values_outside_their_range_are_refused(tmp_path: Path) -> None:
         changed(source_length="long"),
         changed(index="first"),
         changed(chunks=[1], chunk_of=[0, 0]),
-        one_chunk,
     ):
-        with pytest.raises(ZooError, match="is not a log in the format 'simuleval'"):
+        with pytest.raises(ZooError, match="line 1, is not a log in the format 'simuleval'"):
             read_log(log(tmp_path, record), language=DE)
+    with pytest.raises(ZooError, match=r"line 1: talk .* has units of chunks that it lacks"):
+        read_log(log(tmp_path, one_chunk), language=DE)
     with pytest.raises(ZooError, match="is not a log in the format 'simulstream'"):
         read_log(log(tmp_path, {"id": 0, "metadata": {}}), language=DE, format="simulstream")
 
@@ -337,6 +346,12 @@ def test_values_outside_their_range_are_refused(tmp_path: Path) -> None:
         ({"delays": [1000.0, 1e308]}, "a delay of 1e[+]305 s"),
         ({"delays": [2500.0, 1000.0]}, "delays that go back in time, to 1 s"),
         ({"delays": [1000.0, 10**400]}, "is not a log in the format|are not a list of numbers"),
+        ({"delays": [1.0, 1.0], "source_length": 9000}, "after 0.001 s .* are its delays seconds"),
+        ({"chunks": [[2000, 1], [1000, 1]], "chunk_of": [0, 1]}, "chunks do not go back in time"),
+        ({"chunks": [[1000, -1]], "chunk_of": [0, 0]}, "computation is at least 0"),
+        ({"chunks": [[1000, 1]], "chunk_of": [0, -1]}, "units of chunks that it lacks"),
+        ({"chunks": [[1000, 1]], "chunk_of": [0]}, "2 units but 1 numbers of chunks"),
+        ({"batched": "no"}, "'no' for 'batched'"),
         ({"convention": "mine"}, "the convention 'mine'; it must be one of: queue"),
         ({"reference": ["eins"]}, r"has \['eins'\] where a text must be"),
         ({"prediction": "eins zw\ud800ei"}, "has half of a character"),
@@ -384,3 +399,71 @@ def test_impossible_chunks_are_refused(tmp_path: Path, key: str, value: float) -
     path.write_text(path.read_text().replace("Infinity", "1e400"))
     with pytest.raises(ZooError, match=r"line 2: talk 'a' has .* at least 0 and finite"):
         read_log(path, language=DE, format="simulstream")
+
+
+def retranslated(chunks: int, marked: bool) -> list[dict[str, Any]]:
+    """Chunks that each take the last token back and emit three, with odd spaces among them."""
+    pieces = ("▁", "a", "▁b", "c▁", "▁▁d") if marked else ("a", "b c", "d ", " e", "f")
+    random = Random(chunks)
+    lines, tokens = [], list[str]()
+    for number in range(chunks):
+        deleted = tokens[-random.randint(1, 3) :] if number % 2 else []
+        tokens = tokens[: len(tokens) - len(deleted)]
+        new = [random.choice(pieces) for _ in range(random.randint(0, 3))]
+        tokens += new
+        lines.append(chunk(float(number), new, deleted))
+    return lines
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("target", [DE, ZH])
+def test_units_of_simulstream_are_those_of_the_whole_text(
+    tmp_path: Path, marked: bool, target: Language
+) -> None:
+    """The tool splits the whole text after every chunk: new units, and a changed last word."""
+    for chunks in range(1, 40):
+        lines = retranslated(chunks, marked)
+        marked_text = any("▁" in token for line in lines for token in line["generated_tokens"])
+        tokens, units, changed = list[str](), list[str](), list[float]()
+        for line in lines:
+            for part in ("deleted_tokens", "generated_tokens"):
+                given = line[part]
+                tokens = tokens[: len(tokens) - len(given)] if part[0] == "d" else tokens + given
+                joined = "".join(tokens).replace("▁", " ").strip()
+                text = joined if marked_text else target.join(tokens)
+                now = list(text) if target is ZH else [word for word in text.split(" ") if word]
+                kept = min(len(units), len(now))
+                at = line["total_audio_processed"]
+                changed = changed[:kept] + [at] * (len(now) - kept)
+                if target is DE and kept and now[kept - 1] != units[kept - 1]:
+                    changed[kept - 1] = at
+                units = now
+        (stream,) = read_log(
+            log(tmp_path, HEAD, *lines, chunk(100.0, [])), language=target, format="simulstream"
+        )
+        assert stream.units == tuple(units)
+        assert stream.delays == tuple(changed)
+
+
+def test_a_simulstream_log_is_read_in_linear_time(tmp_path: Path) -> None:
+    """Lines of Python that run, not seconds, so that the count is the same on every machine."""
+
+    def lines_run(chunks: int) -> int:
+        lines = [chunk(float(number), ["▁ein", "s"]) for number in range(chunks)]
+        path = log(tmp_path, HEAD, *lines)
+        count = 0
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            nonlocal count
+            count += event == "line" and "simulstream" in frame.f_code.co_filename
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            read_log(path, language=DE, format="simulstream")
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert lines_run(400) < 2.2 * lines_run(200)

@@ -1,13 +1,24 @@
-"""The cache folder for corpora, clips and encoded talks, and its locks."""
+"""The cache folder for corpora, clips and encoded talks: locks, checksums and last uses.
+
+Each file ``NAME`` of the cache has its checksum in ``NAME.sha256``, in the format of the program
+``sha256sum``. A file that does not have its checksum is made again. ``python -m zoo.cache`` lists
+and removes what the folder holds.
+"""
 
 import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from zoo.errors import ZooError
+from zoo.files import sha256, write_text
+
+LOCK = ".lock"  # file in a folder of the cache that is locked while a process writes the folder
+CHECKSUM = ".sha256"  # suffix of the file with the checksum
+BLOCK = 1 << 20  # bytes that are compared with zero at once
 
 logger = logging.getLogger(__name__)
 
@@ -15,9 +26,18 @@ logger = logging.getLogger(__name__)
 def cache_root(cache: Path | None = None) -> Path:
     """Return the root of the cache folders.
 
-    It is ``cache``, or else ``$SIMULZOO_CACHE``, or else ``~/.cache/simulzoo``.
+    It is ``cache``, or else ``$SIMULZOO_CACHE``, or else ``~/.cache/simulzoo``. Raises ZooError if
+    none of these exists.
     """
-    return Path(cache or os.environ.get("SIMULZOO_CACHE") or Path.home() / ".cache" / "simulzoo")
+    named = cache or os.environ.get("SIMULZOO_CACHE")
+    if named:
+        return Path(named)
+    try:
+        return Path.home() / ".cache" / "simulzoo"
+    except RuntimeError as error:
+        raise ZooError(
+            "There is no home folder; set SIMULZOO_CACHE to a writable folder."
+        ) from error
 
 
 @contextmanager
@@ -26,18 +46,102 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises ZooError if the folder is not writable.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise ZooError(
-            f"Cannot write to the cache folder {folder} ({error.strerror}); "
-            "set SIMULZOO_CACHE to a writable folder."
-        ) from error
-    with lock:
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = (folder / LOCK).open("w")
+        except OSError as error:
+            raise ZooError(
+                f"Cannot write to the cache folder {folder} ({error.strerror}); "
+                "set SIMULZOO_CACHE to a writable folder."
+            ) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                logger.info("Another process is writing %s; waiting for it.", folder)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if _is_open(folder / LOCK, lock.fileno()):
+                with _unlocked_at_the_end(lock):
+                    yield
+                return
+            # otherwise the folder was removed while this process waited
+
+
+@contextmanager
+def locked_now(folder: Path) -> Iterator[bool]:
+    """Lock an existing folder while the block runs, unless another process has locked it.
+
+    Yields:
+        Whether this process has locked it.
+    """
+    with (folder / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.info("Another process is writing %s; waiting for it.", folder)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield False
+        else:
+            with _unlocked_at_the_end(lock):
+                yield True
+
+
+@contextmanager
+def _unlocked_at_the_end(lock: IO[str]) -> Iterator[None]:
+    """Release a lock after the block, also if a process that was forked has the file open."""
+    try:
         yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _is_open(path: Path, descriptor: int) -> bool:
+    """Return whether a path still is the file that a descriptor has open."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def seal(file: Path) -> None:
+    """Write the checksum of a complete file; the folder is locked."""
+    write_text(_checksum(file), f"{sha256(file)}  {file.name}\n")
+
+
+def is_intact(file: Path) -> bool:
+    """Return whether a file has its checksum, and note that its folder is used."""
+    try:
+        recorded = _checksum(file).read_bytes().decode(errors="replace").split()
+        intact = recorded[:1] == [sha256(file)]
+    except OSError:  # one of both does not exist
+        return False
+    with suppress(OSError):  # a folder that this user may only read
+        os.utime(file.parent)
+    return intact
+
+
+def is_usable(file: Path) -> bool:
+    """Return whether a file need not be made again; the folder is locked.
+
+    A file without a checksum is complete, because files are renamed when they are complete. It is
+    of an older version of the zoo, or its process was killed before it wrote the checksum. It
+    receives its checksum now, unless it is empty or all its bytes are zero.
+    """
+    if is_intact(file):
+        return True
+    if _checksum(file).exists() or not file.is_file() or _is_zero(file):
+        if file.exists():
+            logger.warning("%s is damaged and is made again", file)
+        return False
+    seal(file)
+    return True
+
+
+def _checksum(file: Path) -> Path:
+    """Return the path of the checksum of a file."""
+    return file.with_name(file.name + CHECKSUM)
+
+
+def _is_zero(file: Path) -> bool:
+    """Return whether a file has no byte that is not zero."""
+    with file.open("rb") as content:
+        return not any(map(any, iter(lambda: content.read(BLOCK), b"")))

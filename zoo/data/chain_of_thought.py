@@ -4,7 +4,7 @@ Passes and examples are pure functions of a random generator.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, Self, get_args
@@ -17,6 +17,7 @@ from zoo import audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches
 from zoo.data.talks import Segment, Share, Talk
 from zoo.data.trajectories import emission_times
+from zoo.data.views import decoded_segments
 from zoo.data.word_times import transcript_words
 from zoo.errors import ZooError, check_choice, check_numbers
 from zoo.languages import Language
@@ -132,6 +133,11 @@ class SpeechChainOfThoughtConfig(Sampling):
         """Return the options with the kinds and the hours of a share."""
         return replace(self, mixture=share.hours, hours=share.hours)
 
+    def for_window(self, windows: int) -> Self:
+        """Return the options with the hours of one window."""
+        hours = {kind: hours and hours / windows for kind, hours in self.hours.items()}
+        return replace(self, hours=hours)
+
     def for_development(self) -> Self:
         """Return the options with all sentences for each kind."""
         return replace(self, hours={})
@@ -179,9 +185,8 @@ class SpeechChainsOfThought(Sampler):
         self.chunk_seconds = chunk_seconds
         self.talks = [talk for talk in talks if talk.segments]
         self._kinds = [kind for kind in KINDS if config.mixture.get(kind)]
-        for talk in self.talks:
-            for segment in talk.segments:
-                self._check_segment(segment)
+        for segment in decoded_segments(self.talks):
+            self._check_segment(segment)
 
         self._ranges = self._divide_sentences()
         self._shares: dict[tuple[Kind, int], float] = {}  # by kind and number of sentences
@@ -215,7 +220,7 @@ class SpeechChainsOfThought(Sampler):
             if hours is not None:
                 needed[kind] = hours * 3600 * (1 if kind == "non_streaming" else 2)
 
-        total = sum(segment.duration for talk in self.talks for segment in talk.segments)
+        total = sum(segment.duration for talk in self.talks for segment in talk.outline)
         scale = min(1.0, total / max(sum(needed.values()), CLOSE))
         ranges: dict[Kind, tuple[Seconds, Seconds]] = {}
         start = 0.0
@@ -293,7 +298,8 @@ class SpeechChainsOfThought(Sampler):
         if kind == "non_streaming":
             texts = self._whole(talk, talk.segments[first : last + 1])
         else:
-            texts = self._cut(talk, talk.segments[first:], end, kind)
+            following = (talk.segments[index] for index in range(first, len(talk.segments)))
+            texts = self._cut(talk, following, end, kind)
         return SpeechChainOfThought(talk, start, end, *texts, self.target, kind)
 
     def _whole(self, talk: Talk, segments: Sequence[Segment]) -> tuple[str, str]:
@@ -305,7 +311,7 @@ class SpeechChainsOfThought(Sampler):
         )
 
     def _cut(
-        self, talk: Talk, segments: Sequence[Segment], end: Seconds, kind: Kind
+        self, talk: Talk, segments: Iterable[Segment], end: Seconds, kind: Kind
     ) -> tuple[str, str]:
         """Return the transcript up to ``end``, and the translation of an example of this kind."""
         source = language_of(talk.source_language)
@@ -339,7 +345,7 @@ class SpeechChainsOfThought(Sampler):
         earliest, latest = self._ranges.get(kind, (0.0, np.inf))
         end = 0.0  # position after the talk
         for index, talk in enumerate(self.talks):
-            durations = (segment.duration for segment in talk.segments)
+            durations = (segment.duration for segment in talk.outline)
             *positions, end = accumulate(durations, initial=end)
             for first in range(len(talk.segments) - count + 1):
                 last = first + count - 1
@@ -374,7 +380,7 @@ class SpeechChainsOfThought(Sampler):
             Earliest and latest start, earliest and latest end, in seconds from the start of the
             talk.
         """
-        segments, config = talk.segments, self.config
+        segments, config = talk.outline, self.config
         begin, end = segments[first], segments[last]
         previous_end = segments[first - 1].end if first else 0.0
         latest_start = begin.offset

@@ -1,7 +1,6 @@
-"""Corpora for configuration: each returns the talks of a split.
+"""The interface of corpora, and the corpora in formats of the zoo.
 
-Nothing is read before ``talks`` is called. Readers that load audio are imported there as well: the
-references of a recorded log need no torch.
+``zoo.data.readers`` has those in the layouts of others. Nothing is read before ``talks`` is called.
 """
 
 import logging
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from zoo.data import manifest
-from zoo.data.talks import Segment, Talk, Target
+from zoo.data.talks import LazyTalks, Segment, Talk, Target
 from zoo.errors import ZooError, check_choice
 from zoo.formats.logs import LogFormat, read_log
 from zoo.formats.references import read_references
@@ -55,46 +54,18 @@ class MiniTalks:
 
 
 @dataclass(kw_only=True, eq=False)
-class MustC:
-    """A MuST-C folder in its published layout (Di Gangi et al., 2019).
-
-    Args:
-        root: folder that contains ``en-de``, or ``en-de`` itself; ``talks`` raises ZooError for
-            None.
-        source_language: code of the source language.
-        target_language: code of the target language.
-    """
-
-    name = "mustc"
-
-    root: str | None
-    source_language: str
-    target_language: str
-
-    def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
-        """Return the talks of train, dev, tst-COMMON or tst-HE; see ``Corpus``."""
-        if self.root is None:
-            raise ZooError(
-                "data=mustc needs data.root, the folder of your MuST-C download "
-                "(the one that contains en-de)."
-            )
-        from zoo.data import mustc
-
-        return mustc.read(Path(self.root), split, self.source_language, self.target_language)[
-            :limit
-        ]
-
-
-@dataclass(kw_only=True, eq=False)
 class Aligned:
     """Talks with word alignments in ``<folder>/<split>.jsonl`` (``zoo.data.manifest``).
 
     Args:
-        folder: folder of the manifests; ``talks`` raises ZooError for None and for alignments to
-            words that do not exist.
+        folder: folder of the manifests; ``talks`` raises ZooError for None and for manifests with
+            impossible values.
         unaligned: what to do with segments without word times or without the alignment of a
             translation. ``refuse``: a training ends with an error that names the first one.
             ``skip``: trainings leave out their audio.
+        lazy: whether trainings decode talks when they need them, for corpora of thousands of hours.
+            They read the durations from an index of the manifest, which the first one writes
+            (``zoo.data.manifest_index``). Labels, such as phonemes, are left out.
         name: name of the corpus.
 
     Raises:
@@ -103,6 +74,7 @@ class Aligned:
 
     folder: str | None
     unaligned: Literal["refuse", "skip"] = "refuse"
+    lazy: bool = False
     name: str = "aligned"
 
     def __post_init__(self) -> None:
@@ -110,6 +82,30 @@ class Aligned:
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Return the talks of ``<split>.jsonl``; see ``Corpus``."""
+        path = self._manifest(split)
+        talks = manifest.read(path, limit=limit)
+        return _without_unaligned(talks, path) if self.unaligned == "skip" else talks
+
+    def stored_talks(self, split: str) -> LazyTalks:
+        """Return the usable parts of the talks of a split, which are decoded when they are needed.
+
+        Raises:
+            ZooError: the split is unknown, damaged or without segments.
+        """
+        from zoo.data.lazy_manifest import StoredTalks
+
+        path = self._manifest(split)
+        mark = _marked if self.unaligned == "skip" else _unchanged
+        talks = StoredTalks(path, unaligned=self.unaligned, mark=mark)
+        found = talks.description
+        if found.left_out:
+            logger.warning(
+                "%s: trainings leave out %d of %d segments", path, found.left_out, found.segments
+            )
+        return talks
+
+    def _manifest(self, split: str) -> Path:
+        """Return the path of the manifest of a split. Raises ZooError if there is none."""
         if self.folder is None:
             raise ZooError(
                 "data=aligned needs data.folder, the folder with train.jsonl, dev.jsonl and so on."
@@ -120,25 +116,22 @@ class Aligned:
                 ", ".join(sorted(file.stem for file in Path(self.folder).glob("*.jsonl"))) or "none"
             )
             raise ZooError(f"There is no split {split!r} in {self.folder}; it has: {splits}.")
-        talks = manifest.read(path, limit=limit)
-        for talk in talks:
-            for number, segment in enumerate(talk.segments):
-                _check_alignment(segment, where=f"Segment {number} of talk {talk.name!r}")
-        return _without_unaligned(talks, path) if self.unaligned == "skip" else talks
+        return path
+
+
+def training_talks(corpus: Corpus, split: str, *, limit: int | None = None) -> Sequence[Talk]:
+    """Return the talks of a split for a training; see ``Corpus.talks``.
+
+    Those of a lazy corpus are decoded when they are needed. A limit reads the first talks whole.
+    """
+    if isinstance(corpus, Aligned) and corpus.lazy and limit is None:
+        return corpus.stored_talks(split)
+    return corpus.talks(split, limit=limit)
 
 
 def _without_unaligned(talks: Sequence[Talk], path: Path) -> list[Talk]:
     """Mark the segments without word times or alignment as not usable, and log their number."""
-    marked = [
-        replace(
-            talk,
-            segments=tuple(
-                replace(segment, usable=segment.usable and _is_aligned(segment))
-                for segment in talk.segments
-            ),
-        )
-        for talk in talks
-    ]
+    marked = [_marked(talk) for talk in talks]
     segments = [segment for talk in marked for segment in talk.segments]
     left_out = [segment for segment in segments if not segment.usable]
     if left_out:
@@ -152,32 +145,25 @@ def _without_unaligned(talks: Sequence[Talk], path: Path) -> list[Talk]:
     return marked
 
 
+def _marked(talk: Talk) -> Talk:
+    """Mark the segments of a talk without word times or alignment as not usable."""
+    segments = tuple(
+        replace(segment, usable=segment.usable and _is_aligned(segment))
+        for segment in talk.segments
+    )
+    return replace(talk, segments=segments)
+
+
+def _unchanged(talk: Talk) -> Talk:
+    return talk
+
+
 def _is_aligned(segment: Segment) -> bool:
     """Return whether a segment has word times and the alignment of all its translations."""
     return bool(segment.words) and all(
         bool(target.words) == bool(target.text) and len(target.alignment) == len(target.words)
         for target in segment.targets.values()
     )
-
-
-def _check_alignment(segment: Segment, *, where: str) -> None:
-    """Check the word alignments of a segment; only trainings refuse translations without one.
-
-    Raises:
-        ZooError: An alignment lacks target words or names source words that do not exist.
-    """
-    for code, target in segment.targets.items():
-        if target.alignment and len(target.words) != len(target.alignment):
-            raise ZooError(
-                f"{where} has {len(target.words)} words in {code!r}, "
-                f"but {len(target.alignment)} alignments."
-            )
-        for places in target.alignment:
-            if any(not 0 <= place < len(segment.words) for place in places):
-                raise ZooError(
-                    f"{where} aligns {code!r} to word {max(places)} "
-                    f"of {len(segment.words)} (from 0)."
-                )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -194,6 +180,8 @@ class Recorded:
         target_language: code of the target language.
         name: name of the corpus.
         format: format of the log.
+        sources: path of a text file with the source text of each segment or stream, for COMET and
+            error rates of transcripts.
     """
 
     segments: str | None
@@ -203,6 +191,7 @@ class Recorded:
     target_language: str
     name: str = "recorded"
     format: LogFormat = "simuleval"
+    sources: str | None = None
 
     def talks(self, split: str, *, limit: int | None = None) -> Sequence[Talk]:
         """Return the recordings of the segment list, or the streams of the log.
@@ -218,7 +207,12 @@ class Recorded:
             raise ZooError(
                 "data.segments needs data.references, a text file with one line per segment."
             )
-        found = read_references(Path(segments), Path(self.references), target=self.target_language)
+        found = read_references(
+            Path(segments),
+            Path(self.references),
+            target=self.target_language,
+            sources=None if self.sources is None else Path(self.sources),
+        )
         return [self._talk(name, segments) for name, segments in found.items()]
 
     def _streams(self) -> list[Talk]:
@@ -233,19 +227,28 @@ class Recorded:
         )
         texts = [instance.reference for instance in instances]
         if self.references is not None:
-            texts = read_lines(Path(self.references))
-            if len(texts) != len(instances):
-                raise ZooError(
-                    f"{self.log} has {len(instances)} streams "
-                    f"but {self.references} has {len(texts)} lines."
-                )
+            texts = self._lines(self.references, len(instances))
+        sources = [""] * len(instances)
+        if self.sources is not None:
+            sources = self._lines(self.sources, len(instances))
         return [
             self._talk(
                 one.talk,
-                [Segment(0.0, one.source_length, "", targets={self.target_language: Target(text)})],
+                [
+                    Segment(
+                        0.0, one.source_length, source, targets={self.target_language: Target(text)}
+                    )
+                ],
             )
-            for one, text in zip(instances, texts, strict=True)
+            for one, source, text in zip(instances, sources, texts, strict=True)
         ]
+
+    def _lines(self, path: str, streams: int) -> list[str]:
+        """Read a text file with one line per stream. Raises ZooError for another number."""
+        lines = read_lines(Path(path))
+        if len(lines) != streams:
+            raise ZooError(f"{self.log} has {streams} streams but {path} has {len(lines)} lines.")
+        return lines
 
     def _talk(self, name: str, segments: Sequence[Segment]) -> Talk:
         """Return a talk without audio that ends with its last segment."""

@@ -15,6 +15,7 @@ from zoo import audio
 from zoo.data.sampling import Pass, Sampler, Sampling, Stretches, TalkEncoder, TalkFrames
 from zoo.data.talks import Segment, Talk
 from zoo.data.trajectories import emission_times
+from zoo.data.views import decoded_segments
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language
 from zoo.types import SAMPLE_RATE, Seconds
@@ -144,7 +145,7 @@ class Excerpts(Sampler):
         self.language = language
         self.config = config
         self.talks = [talk for talk in talks if talk.segments]
-        for segment in (segment for talk in self.talks for segment in talk.segments):
+        for segment in decoded_segments(self.talks):
             # raises ZooError for a segment without word times, alignment or translation
             emission_times(segment, language.code)
         if not self.talks:
@@ -167,12 +168,12 @@ class Excerpts(Sampler):
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         """List talk, first and last sentence of the excerpts of one pass; see ``Sampler``."""
         single = list(self._shares)[kind]
-        shortest = min(segment.duration for talk in self.talks for segment in talk.segments)
+        shortest = min(segment.duration for talk in self.talks for segment in talk.outline)
         longest = max(self.config.max_seconds, shortest)
         places: list[tuple[int, int, int]] = []
         seconds: list[Seconds] = []
         for index, talk in enumerate(self.talks):
-            segments = talk.segments
+            segments = talk.outline
             first = 0
             while first < len(segments):
                 last = first
@@ -202,8 +203,9 @@ class Excerpts(Sampler):
     def _excerpt(self, random: np.random.Generator, talk: int, first: int, last: int) -> Excerpt:
         """Draw an excerpt of the segments ``first`` to ``last`` of a talk."""
         whole = self.talks[talk].segments
-        before = whole[first - 1].end if first else 0.0
-        after = whole[last + 1].offset if last + 1 < len(whole) else self.talks[talk].duration
+        outline = self.talks[talk].outline
+        before = outline[first - 1].end if first else 0.0
+        after = outline[last + 1].offset if last + 1 < len(whole) else self.talks[talk].duration
         skipped, start = self._start(random, whole[first], before)
 
         cut = random.random() < self.config.cut_ends

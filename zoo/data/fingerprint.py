@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zoo.data.talks import Segment, Talk, Target
+from zoo.files import sha256
 
 
 def content_hash(talks: Sequence[Talk]) -> str:
@@ -22,7 +23,7 @@ def audio_hash(talk: Talk) -> str:
     The file is hashed, not the samples: the last bit of resampled samples differs between CPU
     models.
     """
-    return hashlib.sha256(talk.file.read_bytes()).hexdigest()
+    return sha256(talk.file)
 
 
 def talk_hash(talk: Talk) -> str:

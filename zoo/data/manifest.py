@@ -1,12 +1,16 @@
-"""Manifests: talks as JSON lines, one talk per line, audio paths relative to the file."""
+"""Manifests: talks as JSON lines, one talk per line, audio paths relative to the file.
+
+``aligned.schema.json`` beside this file describes the fields; all of them are checked on reading.
+"""
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from zoo.data.manifest_checks import check_talk
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.files import write_text
@@ -27,7 +31,8 @@ def read(path: Path, *, limit: int | None = None) -> list[Talk]:
         limit: number of talks from the start of the file; None: all. No other line is read.
 
     Raises:
-        ZooError: the file is missing, damaged or of another version, or ``limit`` is below 1.
+        ZooError: the file is missing, damaged or of another version, a talk has a wrong field or
+            the name of an earlier talk, or ``limit`` is below 1.
     """
     if not path.is_file():
         raise ZooError(
@@ -36,16 +41,30 @@ def read(path: Path, *, limit: int | None = None) -> list[Talk]:
         )
     if limit is not None and limit < 1:
         raise ZooError(f"A corpus needs at least 1 talk, not {limit}.")
-    talks = []
+    talks: dict[str, Talk] = {}
     with path.open("rb") as file:
         for number, line in enumerate(islice(file, limit), start=1):
-            try:
-                talks.append(decode(line.decode(), folder=path.parent))
-            except (ValueError, KeyError, TypeError) as error:
+            talk = decode_line(line, path=path, number=number)
+            if talk.name in talks:
                 raise ZooError(
-                    f"Manifest {path} cannot be read at line {number}: {error!r}."
-                ) from error
-    return talks
+                    f"Manifest {path} cannot be read at line {number}: an earlier talk has the "
+                    f"name {talk.name!r}, too."
+                )
+            talks[talk.name] = talk
+    return list(talks.values())
+
+
+def decode_line(line: bytes, *, path: Path, number: int) -> Talk:
+    """Return the talk of line ``number`` of the manifest ``path``.
+
+    Raises:
+        ZooError: the line is damaged or of another version, or the talk has a wrong field.
+    """
+    try:
+        return decode(line.decode(), folder=path.parent)
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        reason = str(error).rstrip(".")
+        raise ZooError(f"Manifest {path} cannot be read at line {number}: {reason}.") from error
 
 
 def encode(talk: Talk, *, folder: Path) -> str:
@@ -54,7 +73,7 @@ def encode(talk: Talk, *, folder: Path) -> str:
         {
             "version": VERSION,
             "name": talk.name,
-            "audio": Path(os.path.relpath(talk.file, folder)).as_posix(),
+            "audio": None if talk.audio is None else _relative(talk.audio, folder),
             "offset": talk.offset,
             "duration": talk.duration,
             "source_language": talk.source_language,
@@ -69,21 +88,43 @@ def encode(talk: Talk, *, folder: Path) -> str:
 def decode(line: str, *, folder: Path) -> Talk:
     """Return the talk of one line, as written by :func:`encode`.
 
-    Raises ValueError, KeyError or TypeError for another format.
+    Raises ValueError, LookupError, TypeError, ArithmeticError or RecursionError for another format.
     """
     item = json.loads(line)
     if item["version"] != VERSION:
         raise ValueError(f"version {item['version']}, this program reads version {VERSION}")
+    check_talk(item)
+    segments = tuple(_read_segment(segment) for segment in item["segments"])
+    return with_segments(item, segments, folder=folder)
+
+
+def decode_segment(content: bytes) -> Segment:
+    """Return a segment of a manifest that has been checked."""
+    return _read_segment(json.loads(content))
+
+
+def with_segments(item: Mapping[str, Any], segments: Sequence[Segment], *, folder: Path) -> Talk:
+    """Return the talk of a line that has been checked, with other segments.
+
+    Args:
+        item: the line as a JSON object.
+        segments: segments of the talk.
+        folder: folder of the manifest.
+    """
     return Talk(
         name=item["name"],
-        audio=Path(os.path.normpath(folder / item["audio"])),
+        audio=None if item["audio"] is None else Path(os.path.normpath(folder / item["audio"])),
         duration=item["duration"],
         source_language=item["source_language"],
-        segments=tuple(_read_segment(segment) for segment in item["segments"]),
+        segments=segments,
         offset=item["offset"],
         voice=item["voice"],
         labels={name: _read_words(words) for name, words in item["labels"].items()},
     )
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
 
 
 def _words(words: Iterable[Word]) -> list[list[Any]]:

@@ -8,7 +8,7 @@ import torch
 
 from zoo.data.corpora import Corpus
 from zoo.data.sampling import Example, Pass, Sampler, TalkEncoder
-from zoo.data.talks import Share, Talk
+from zoo.data.talks import LazyTalks, Share, Talk
 from zoo.errors import ZooError, check_numbers
 from zoo.languages import Language, language
 
@@ -139,11 +139,13 @@ class MixedSampler(Sampler):
             sampler.encode(encoder, multipliers=multipliers, device=device)
 
 
-def by_share(talks: Sequence[Talk]) -> list[tuple[Share | None, list[Talk]]]:
+def by_share(talks: Sequence[Talk]) -> Sequence[tuple[Share | None, Sequence[Talk]]]:
     """Group talks by their shares of a mixture; talks outside of mixtures are one group.
 
     Without talks there is one empty group.
     """
+    if isinstance(talks, LazyTalks):
+        return [(None, talks)]
     groups: dict[str | None, list[Talk]] = {}
     for talk in talks:
         groups.setdefault(talk.share.name if talk.share else None, []).append(talk)

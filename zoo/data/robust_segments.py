@@ -285,7 +285,7 @@ class RobustSegments:
             lead: Maximum silence before the utterance, in seconds.
         """
         before = 0.0
-        for segment in talk.segments:
+        for segment in talk.outline:
             if segment.offset < start < segment.end:
                 return max(before, segment.offset - lead, 0.0)
             before = segment.end
@@ -298,7 +298,7 @@ class RobustSegments:
         If it is inside an utterance, return the start of the block in which the utterance begins.
         """
         first = int(start / block)
-        for segment in talk.segments:
+        for segment in talk.outline:
             if segment.offset < first * block < segment.end:
                 first = int(segment.offset / block)
                 break
@@ -320,7 +320,9 @@ class RobustSegments:
         """
         end = start + chunks * self.chunk_seconds
         touched = tuple(
-            segment for segment in talk.segments if segment.end > start and segment.offset < end
+            talk.segments[index]
+            for index, segment in enumerate(talk.outline)
+            if segment.end > start and segment.offset < end
         )
         return RobustSegment(talk, start, chunks, self.chunk_seconds, touched, multiplier)
 

@@ -129,6 +129,19 @@ class Sampler(ABC):
         number of examples.
         """
 
+    @property
+    def windows(self) -> int:
+        """Number of windows that a pass is divided into, each planned when its turn comes."""
+        return 1
+
+    def window(self, number: int) -> "Sampler":
+        """Return the sampler of the talks of one window.
+
+        Args:
+            number: Number of the window, counted from 0 over all passes.
+        """
+        return self
+
     @abstractmethod
     def plan(self, kind: int, random: np.random.Generator) -> Pass:
         """List the examples of one pass, at least one.
@@ -181,6 +194,10 @@ class Sampling(ABC):
         By default the share has all examples of its talks, and its hours only determine how often
         they are drawn.
         """
+        return self
+
+    def for_window(self, windows: int) -> Self:
+        """Return the options for each of the windows that a pass is divided into."""
         return self
 
     def for_development(self) -> Self:

@@ -1,6 +1,7 @@
 """Talks, segments and words: the data model that all corpora share."""
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +71,17 @@ class Segment:
         return self.offset + self.duration
 
 
+class LazySegments(Sequence[Segment]):
+    """Segments of a talk that are decoded when they are needed.
+
+    Attributes:
+        outline: for each segment, one with its times only: the first of its ``words`` has no text,
+            and there are no others.
+    """
+
+    outline: Sequence[Segment]
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """A share of a mixture of corpora (``zoo.data.mixture``): its direction and amount of audio.
@@ -107,7 +119,7 @@ class Talk:
     audio: Path | None
     duration: Seconds
     source_language: str
-    segments: tuple[Segment, ...]
+    segments: Sequence[Segment]
     offset: Seconds = 0.0
     voice: str = ""
     labels: dict[str, tuple[Word, ...]] = field(default_factory=dict)
@@ -122,8 +134,37 @@ class Talk:
         return default if self.share is None else self.share.target_language
 
     @property
+    def outline(self) -> Sequence[Segment]:
+        """The segments, of which only the times and those of the first word may be read.
+
+        Reading them decodes no segment.
+        """
+        return self.segments.outline if isinstance(self.segments, LazySegments) else self.segments
+
+    @property
     def file(self) -> Path:
         """The audio file. Raises ZooError for a talk without audio."""
         if self.audio is None:
             raise ZooError(f"Talk {self.name!r} has no audio; data=recorded needs system=replay.")
         return self.audio
+
+
+class LazyTalks(Sequence[Talk]):
+    """Training talks that are decoded when they are needed; all their segments are usable.
+
+    Attributes:
+        content_hash: hash of all talks, as ``zoo.data.fingerprint.content_hash`` computes it.
+        hours: duration of all talks in hours.
+    """
+
+    content_hash: str
+    hours: float
+
+    @abstractmethod
+    def check(self, *, source: str, target: str) -> None:
+        """Raise ZooError if a talk is in another language or a segment lacks a translation.
+
+        Args:
+            source: code of the source language.
+            target: code of the target language.
+        """

@@ -20,6 +20,7 @@ from torch.nn import functional
 from transformers.audio_utils import mel_filter_bank
 
 from zoo.errors import ZooError
+from zoo.files import atomic_file
 from zoo.types import SAMPLE_RATE, Frames, Samples
 
 FRAME: Samples = 320  # samples per unit
@@ -113,7 +114,8 @@ class Codebook:
     def save(self, folder: Path) -> None:
         """Write ``units.safetensors`` into a model's folder."""
         metadata = {"format": "pt", "penalty": repr(self.penalty)}
-        save_file({"centroids": self.centroids.contiguous()}, folder / FILE, metadata=metadata)
+        with atomic_file(folder / FILE) as temporary:
+            save_file({"centroids": self.centroids.contiguous()}, temporary, metadata=metadata)
 
     @classmethod
     def read(cls, folder: Path) -> Self:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zoo.data.cache import cache_root, locked
+from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
 from zoo.data.minitalks.speech import Speaker, in_parallel
 from zoo.data.minitalks.version import version_name
 from zoo.data.talks import Word
@@ -85,7 +85,7 @@ class Utterances:
 def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
     """Read the utterances of ``lines`` from the cache, or synthesise all of them.
 
-    An interrupted synthesis starts again the next time.
+    An interrupted synthesis starts again the next time, and damaged files are made again.
 
     Args:
         lines: texts to synthesise.
@@ -95,10 +95,13 @@ def spoken(lines: Sequence[Line], *, cache: Path | None = None) -> Utterances:
         ZooError: espeak-ng refuses a voice or a text, or the cache cannot be written.
     """
     folder = cache_root(cache) / f"utterances-{_fingerprint(lines)}"
-    if not (folder / INDEX).is_file():
+    files = [folder / INDEX, folder / SPEECH]
+    if not all(map(is_intact, files)):
         with locked(folder):
-            if not (folder / INDEX).is_file():
+            if not all(map(is_usable, files)):
                 _speak(lines, folder)
+                for file in files:
+                    seal(file)
     return Utterances(folder)
 
 

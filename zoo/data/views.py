@@ -1,9 +1,9 @@
 """Views of talks as other talks in the same audio file: sentences, and parts for training."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from zoo.data.talks import Segment, Talk, Word
+from zoo.data.talks import LazySegments, LazyTalks, Segment, Talk, Word
 from zoo.types import Seconds
 
 
@@ -16,57 +16,99 @@ def sentences(talks: Iterable[Talk]) -> list[Talk]:
     ]
 
 
-def usable_parts(talks: Iterable[Talk]) -> list[Talk]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive usable segments of a talk, and the time around them.
+
+    Attributes:
+        first: index of the first segment.
+        last: index after the last segment.
+        begin: start in seconds from the start of the talk.
+        end: end in seconds from the start of the talk.
+    """
+
+    first: int
+    last: int
+    begin: Seconds
+    end: Seconds
+
+
+def usable_parts(talks: Sequence[Talk]) -> Sequence[Talk]:
     """Return the parts of talks between the segments that are not usable, as talks.
 
     A training on the parts neither contains the audio of these segments nor treats it as silence. A
     talk without such segments is returned unchanged. Parts without segments are left out.
     """
-    return [part for talk in talks for part in _parts(talk)]
+    if isinstance(talks, LazyTalks):
+        return talks
+    return [part for talk in talks for part in _usable(talk)]
 
 
-def _parts(talk: Talk) -> Iterator[Talk]:
-    """Yield the usable parts of a talk."""
-    if all(segment.usable for segment in talk.segments):
-        yield talk
-        return
+def decoded_segments(talks: Iterable[Talk]) -> Iterator[Segment]:
+    """Yield the segments of all talks but those that are decoded when they are needed."""
+    for talk in talks:
+        if not isinstance(talk.segments, LazySegments):
+            yield from talk.segments
 
-    kept: list[Segment] = []  # segments of the current part
+
+def is_usable(talk: Talk) -> bool:
+    """Return whether all segments of a talk are usable."""
+    return all(segment.usable for segment in talk.segments)
+
+
+def parts(talk: Talk) -> Iterator[Part]:
+    """Yield the parts of a talk between the segments that are not usable."""
+    segments = talk.segments
+    first = 0  # segment of the current part
     begin = 0.0  # start of the current part
-    for segment in talk.segments:
+    for index, segment in enumerate(segments):
         if segment.usable:
-            kept.append(segment)
             continue
-        if kept:
-            yield _part(talk, kept, begin, segment.offset)
-        kept = []
+        if index > first:
+            yield _bounded(segments, Part(first, index, begin, segment.offset))
+        first = index + 1
         begin = max(begin, segment.end)
-    if kept:
-        yield _part(talk, kept, begin, talk.duration)
+    if len(segments) > first:
+        yield _bounded(segments, Part(first, len(segments), begin, talk.duration))
 
 
-def _part(talk: Talk, segments: Sequence[Segment], begin: Seconds, end: Seconds) -> Talk:
-    """Return the part of a talk from ``begin`` to ``end`` as a talk; its segments stay whole."""
-    begin = min(begin, segments[0].offset)
-    end = max(end, *(segment.end for segment in segments))
-    moved = [
-        replace(
-            segment,
-            offset=round(segment.offset - begin, 3),
-            words=tuple(
-                Word(word.text, round(word.start - begin, 3), round(word.end - begin, 3))
-                for word in segment.words
-            ),
-        )
-        for segment in segments
-    ]
+def part_of(talk: Talk, part: Part) -> Talk:
+    """Return a part of a talk as a talk; its segments stay whole."""
+    begin, end = part.begin, part.end
     return replace(
         talk,
         name=f"{talk.name}-{begin:.2f}s",
         offset=talk.offset + begin,
         duration=end - begin,
-        segments=tuple(moved),
+        segments=tuple(moved(one, begin) for one in talk.segments[part.first : part.last]),
         labels={name: _shifted(words, begin=begin, end=end) for name, words in talk.labels.items()},
+    )
+
+
+def moved(segment: Segment, begin: Seconds) -> Segment:
+    """Return a segment with times from ``begin`` on, rounded to milliseconds."""
+    return replace(
+        segment,
+        offset=round(segment.offset - begin, 3),
+        words=tuple(
+            Word(word.text, round(word.start - begin, 3), round(word.end - begin, 3))
+            for word in segment.words
+        ),
+    )
+
+
+def _usable(talk: Talk) -> list[Talk]:
+    """Return the usable parts of a talk."""
+    return [talk] if is_usable(talk) else [part_of(talk, part) for part in parts(talk)]
+
+
+def _bounded(segments: Sequence[Segment], part: Part) -> Part:
+    """Return a part that contains its segments as a whole."""
+    own = segments[part.first : part.last]
+    return replace(
+        part,
+        begin=min(part.begin, own[0].offset),
+        end=max(part.end, *(segment.end for segment in own)),
     )
 
 

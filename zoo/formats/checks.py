@@ -1,13 +1,34 @@
 """Checks of recorded streams, before anything is scored."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite
+from pathlib import Path
 from typing import get_args
 
 from zoo.errors import ZooError
-from zoo.types import Convention, Instance, Seconds
+from zoo.types import Convention, EventKind, Instance, Seconds
 
 LONGEST: Seconds = 30 * 24 * 3600  # of a stream
 FASTEST = 100.0  # units per second of source; nobody speaks a tenth as fast
+FASTEST_BURST = 1000.0  # units per second of source that was received; a first chunk can have many
+
+
+@contextmanager
+def reading(path: Path, line: int, format: str) -> Iterator[None]:
+    """Turn errors of a field of another shape into a ZooError that names the line.
+
+    Args:
+        path: the log.
+        line: number of the line.
+        format: name of the format that is expected.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ZooError(
+            f"{path}, line {line}, is not a log in the format {format!r} ({error!r})."
+        ) from error
 
 
 def check_stream(instance: Instance, where: str, *, forward: bool, whole: bool = True) -> None:
@@ -21,8 +42,8 @@ def check_stream(instance: Instance, where: str, *, forward: bool, whole: bool =
             have been written long after the segment.
 
     Raises:
-        ZooError: A duration, delay or elapsed time is impossible, a text cannot be written as
-            UTF-8, or the convention is unknown.
+        ZooError: A duration, delay or elapsed time is impossible, a value is no text, or the
+            convention is unknown.
     """
     length = instance.source_length
     if not 0 < length <= LONGEST:
@@ -37,10 +58,16 @@ def check_stream(instance: Instance, where: str, *, forward: bool, whole: bool =
         if wrong is not None:
             raise ZooError(f"{where} has a {name} of {wrong:g} s; it must be a finite number.")
     latest = max(instance.delays, default=0.0)
+    if whole and latest > 0 and len(instance.units) > FASTEST_BURST * latest:
+        raise ZooError(
+            f"{where} has {len(instance.units)} units after {latest:g} s of its source; are its "
+            "delays seconds instead of milliseconds?"
+        )
     if whole and latest > 2 * length:
         raise ZooError(
             f"{where} has a delay of {latest:g} s, long after the end of its source ({length:g} s)."
         )
+    check_chunks(instance, where)
     pairs = zip(instance.delays, instance.delays[1:], strict=False)
     back = next((later for earlier, later in pairs if later < earlier), None)
     if forward and back is not None:
@@ -50,15 +77,52 @@ def check_stream(instance: Instance, where: str, *, forward: bool, whole: bool =
         raise ZooError(
             f"{where} has the convention {instance.convention!r}; it must be one of: {choices}."
         )
+    if not isinstance(instance.batched, bool):
+        raise ZooError(f"{where} has {instance.batched!r} for 'batched', which is true or false.")
     for text in (instance.talk, instance.text, instance.reference, *instance.units):
         check_text(text, where)
 
 
+def check_chunks(instance: Instance, where: str) -> None:
+    """Check the chunks of a recorded stream and what belongs to them.
+
+    Args:
+        instance: The stream.
+        where: File, line and talk, for the messages.
+
+    Raises:
+        ZooError: A time is impossible or goes back, a unit belongs to no chunk, or an event has a
+            field of another type.
+    """
+    arrival = 0.0
+    for chunk in instance.chunks:
+        if not (arrival <= chunk.arrival <= LONGEST and 0 <= chunk.compute <= LONGEST):
+            raise ZooError(
+                f"{where} has a chunk at {chunk.arrival:g} s with {chunk.compute:g} s of "
+                "computation; chunks do not go back in time, and computation is at least 0."
+            )
+        arrival = chunk.arrival
+    number = len(instance.chunks)
+    if number and len(instance.chunk_indices) != len(instance.units):
+        raise ZooError(
+            f"{where} has {len(instance.units)} units but {len(instance.chunk_indices)} numbers of "
+            "chunks."
+        )
+    if any(type(index) is not int or not 0 <= index < number for index in instance.chunk_indices):
+        raise ZooError(f"{where} has units of chunks that it lacks.")
+    for event in instance.events:
+        if type(event.chunk) is not int or not 0 <= event.chunk < number:
+            raise ZooError(f"{where} has events of chunks that it lacks.")
+        if event.kind not in get_args(EventKind) or not isfinite(event.at):
+            raise ZooError(f"{where} has an event {event.kind!r} at {event.at:g} s.")
+        counts = (event.tokens, event.frames)
+        if any(type(count) is not int or count < 0 for count in counts):
+            raise ZooError(f"{where} has an event whose tokens or frames are no counts.")
+        for text in (event.text, event.reason):
+            check_text(text, where)
+
+
 def check_text(text: object, where: str) -> None:
-    """Raise ZooError unless a value is a text that can be written as UTF-8."""
+    """Raise ZooError unless a value is a text."""
     if not isinstance(text, str):
         raise ZooError(f"{where} has {text!r} where a text must be.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ZooError(f"{where} has half of a character ({text[error.start]!a}).") from error

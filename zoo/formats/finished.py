@@ -16,6 +16,8 @@ import torch
 
 from zoo.errors import ZooError
 from zoo.files import atomic_file
+from zoo.formats.checks import check_stream
+from zoo.parsing import parse_json
 from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 
 PATTERN = "rank*.jsonl"
@@ -64,8 +66,15 @@ class FinishedStreams:
         for path in sorted(self.folder.glob(PATTERN)):
             for line in _complete_lines(path):
                 try:
-                    instance = self._instance(json.loads(line))
-                except (OSError, ValueError, TypeError, KeyError) as error:
+                    instance = self._instance(parse_json(line))
+                except (
+                    OSError,
+                    ValueError,
+                    TypeError,
+                    LookupError,
+                    AttributeError,
+                    ArithmeticError,
+                ) as error:
                     raise ZooError(
                         f"{path} is damaged ({error}); remove {self.folder} and resume again."
                     ) from error
@@ -86,7 +95,12 @@ class FinishedStreams:
         speech = tuple(
             SpeechOutput(samples=wave, **piece) for wave, piece in zip(waves, pieces, strict=False)
         )
-        return Instance(**plain, chunks=chunks, speech=speech, events=events)
+        instance = Instance(**plain, chunks=chunks, speech=speech, events=events)
+        if type(instance.index) is not int:
+            raise ValueError(f"index {instance.index!r}")
+        # what a network writes may be as strange as it likes, but not of another type
+        check_stream(instance, f"stream {instance.index}", forward=False, whole=False)
+        return instance
 
     def _samples(self, index: int) -> Path:
         return self.folder / f"{index:05d}.npy"

@@ -37,10 +37,7 @@ def read_log(path: Path, *, language: Language, format: LogFormat = "simuleval")
     """
     check_choice("log format", format, READERS)
     records = read_records(path)
-    try:
-        instances = READERS[format](records, path, language)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ZooError(f"{path} is not a log in the format {format!r} ({error!r}).") from error
+    instances = READERS[format](records, path, language)
 
     seen: set[int] = set()
     for instance in instances:

@@ -24,9 +24,8 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
     Raises:
         ZooError: a segment has words but no emission times.
     """
-    return simuleval.instances(
-        [_as_simuleval(line, record, path) for line, record in enumerate(records)], path, language
-    )
+    converted = [_as_simuleval(line, record, path) for line, record in enumerate(records)]
+    return simuleval.instances(converted, path, language, format="omnisteval")
 
 
 def _as_simuleval(line: int, record: Line, path: Path) -> Line:

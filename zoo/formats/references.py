@@ -1,9 +1,11 @@
-"""Reads segment lists with reference texts.
+"""Segment lists with reference texts.
 
 A YAML list names the segments; a text file has one line per segment.
 MuST-C, FBK's StreamLAAL, mWERSegmenter and OmniSTEval use this layout.
 """
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -11,14 +13,12 @@ from typing import Any
 
 import yaml
 
-from zoo.data.talks import Segment, Target
+from zoo.data.talks import Segment, Talk, Target
 from zoo.errors import ZooError
+from zoo.files import write_text
 from zoo.formats.text import read_lines, read_text, recording_name
+from zoo.parsing import Loader, check_depth
 from zoo.types import Seconds
-
-_Loader = getattr(
-    yaml, "CSafeLoader", yaml.SafeLoader
-)  # ten times faster where libyaml is built in
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,40 @@ class Span:
         offset: seconds from the start of the recording.
         duration: seconds.
         speaker: speaker id, or "".
+        line: line of the YAML file on which the entry begins.
     """
 
     wav: str
     offset: Seconds
     duration: Seconds
     speaker: str
+    line: int
 
 
-def read_references(segments: Path, texts: Path, *, target: str) -> dict[str, list[Segment]]:
+def write_spans(path: Path, talks: Sequence[Talk]) -> None:
+    """Write the YAML list of the reference segments of talks, as ``read_spans`` reads it."""
+    lines = [
+        f"- {{wav: {json.dumps(f'{talk.name}.wav')}, offset: {segment.offset!r}, "
+        f"duration: {segment.duration!r}}}\n"
+        for talk in talks
+        for segment in talk.segments
+    ]
+    write_text(path, "".join(lines))
+
+
+def read_references(
+    segments: Path, texts: Path, *, target: str, sources: Path | None = None
+) -> dict[str, list[Segment]]:
     """Segments of every recording with their reference translations.
 
     Args:
         segments: YAML list with ``offset`` and ``duration`` (seconds) and ``wav`` of each segment.
         texts: file with the reference of segment i on line i.
         target: code of the references' language.
+        sources: file with the source text of segment i on line i; None: source texts are empty.
 
     Returns:
-        Segments by recording name, in the order of the list; their source text is empty.
+        Segments by recording name, in the order of the list.
 
     Raises:
         ZooError: a missing file, content of another shape, invalid times, a blank reference, or
@@ -56,10 +72,12 @@ def read_references(segments: Path, texts: Path, *, target: str) -> dict[str, li
     talks: dict[str, list[Segment]] = {}
     spans = read_spans(segments)
     lines = read_texts(texts, spans, segments)
-    for number, (span, text) in enumerate(zip(spans, lines, strict=True), start=1):
+    source_lines = [""] * len(spans) if sources is None else read_texts(sources, spans, segments)
+    parts = zip(spans, lines, source_lines, strict=True)
+    for number, (span, text, source) in enumerate(parts, start=1):
         if not text:
             raise ZooError(f"{texts}, line {number}, is blank; each segment needs a reference.")
-        segment = Segment(span.offset, span.duration, source="", targets={target: Target(text)})
+        segment = Segment(span.offset, span.duration, source, targets={target: Target(text)})
         talks.setdefault(recording_name(span.wav), []).append(segment)
     return talks
 
@@ -80,7 +98,11 @@ def read_texts(path: Path, spans: list[Span], segments: Path) -> list[str]:
     """
     lines = read_lines(path)
     if len(lines) != len(spans):
-        raise ZooError(f"{segments} has {len(spans)} segments but {path} has {len(lines)} lines.")
+        first = min(len(lines), len(spans)) + 1
+        raise ZooError(
+            f"{segments} has {len(spans)} segments but {path} has {len(lines)} lines; "
+            f"number {first} is in one of them only."
+        )
     return lines
 
 
@@ -89,28 +111,55 @@ def read_spans(path: Path) -> list[Span]:
 
     Raises ZooError for another shape and for times that are not valid.
     """
+    entries, lines = _entries(path)
+    if not isinstance(entries, list) or not entries:
+        raise ZooError(f"{path} is not a list of segments with offset, duration and wav.")
+    for entry, line in zip(entries, lines, strict=True):
+        if not isinstance(entry, dict) or not {"offset", "duration", "wav"} <= set(entry):
+            raise ZooError(
+                f"{path} is not a list of segments with offset, duration and wav (line {line})."
+            )
+    return [
+        _span(path, number, entry, line)
+        for number, (entry, line) in enumerate(zip(entries, lines, strict=True), 1)
+    ]
+
+
+def _entries(path: Path) -> tuple[Any, list[int]]:
+    """Return the content of a YAML file, and the line of each item if it is a list."""
+    text = read_text(path)
     try:
-        entries = yaml.load(read_text(path), Loader=_Loader)
+        check_depth(text)
+        loader = Loader(text)
+        node = loader.get_single_node()
+        lines = (
+            [item.start_mark.line + 1 for item in node.value]
+            if isinstance(node, yaml.SequenceNode)
+            else []
+        )
+        return None if node is None else loader.construct_document(node), lines
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         where = f", line {place.line + 1}," if place else ""
         problem = getattr(error, "problem", None) or "unreadable"
         raise ZooError(f"{path}{where} is not YAML ({problem}).") from error
-    if not isinstance(entries, list) or not all(
-        isinstance(entry, dict) and {"offset", "duration", "wav"} <= set(entry) for entry in entries
-    ):
-        raise ZooError(f"{path} is not a list of segments with offset, duration and wav.")
-    return [_span(path, number, entry) for number, entry in enumerate(entries, 1)]
 
 
-def _span(path: Path, number: int, entry: dict[str, Any]) -> Span:
-    try:
-        offset, duration = float(entry["offset"]), float(entry["duration"])
-    except (TypeError, ValueError):
-        offset = duration = nan
+def _span(path: Path, number: int, entry: dict[str, Any], line: int) -> Span:
+    offset, duration = _seconds(entry["offset"]), _seconds(entry["duration"])
     if not (0 <= offset < inf and 0 < duration < inf):
         raise ZooError(
-            f"{path}: segment {number} has offset {entry['offset']!r} and duration "
+            f"{path}, line {line}: segment {number} has offset {entry['offset']!r} and duration "
             f"{entry['duration']!r}; they must be seconds, at least 0 and above 0."
         )
-    return Span(str(entry["wav"]), offset, duration, str(entry.get("speaker_id", "")))
+    return Span(str(entry["wav"]), offset, duration, str(entry.get("speaker_id", "")), line)
+
+
+def _seconds(value: object) -> Seconds:
+    """Return a number of seconds; NaN for a value that is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return nan
+    try:
+        return float(value)
+    except ValueError:
+        return nan

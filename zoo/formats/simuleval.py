@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zoo.errors import ZooError
 from zoo.files import write_text
-from zoo.formats.checks import check_stream
+from zoo.formats.checks import check_stream, reading
 from zoo.formats.speech import read_speech, speech_record
 from zoo.formats.text import MS, Line, Record, json_lines, milliseconds, recording_name
 from zoo.languages import Language
@@ -29,6 +29,17 @@ def write_log(path: Path, instances: Iterable[Instance]) -> None:
     lengths of its pieces.
     """
     write_text(path, json_lines(map(_record, instances)))
+
+
+def write_config(folder: Path, *, speech: bool) -> None:
+    """Write ``config.yaml``, which ``simuleval --score-only`` reads beside a log.
+
+    Args:
+        folder: Folder of the log.
+        speech: Whether the log is one of speech output.
+    """
+    target = "speech" if speech else "text"
+    write_text(folder / "config.yaml", f"source_type: speech\ntarget_type: {target}\n")
 
 
 def _record(instance: Instance) -> Record:
@@ -72,18 +83,26 @@ def _event_record(event: StreamEvent) -> Record:
     return {"chunk": event.chunk} | others | {"at": milliseconds([event.at])[0]}
 
 
-def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
+def instances(
+    records: Sequence[Line], path: Path, language: Language, *, format: str = "simuleval"
+) -> list[Instance]:
     """One instance per line; a line without index has its line number.
 
     Args:
         records: lines of the file.
         path: the file, for messages and for speech files beside it.
         language: target language.
+        format: format of the file, for messages.
 
     Raises:
-        ZooError: a stream lacks a field, or has another number of delays than of units.
+        ZooError: a stream lacks a field, has a field of another type, or has another number of
+            delays than of units.
     """
-    return [_instance(record, number, path, language) for number, record in enumerate(records)]
+    found: list[Instance] = []
+    for number, record in enumerate(records):
+        with reading(path, record.line, format):
+            found.append(_instance(record, number, path, language))
+    return found
 
 
 def _instance(record: Line, number: int, path: Path, language: Language) -> Instance:
@@ -112,8 +131,6 @@ def _instance(record: Line, number: int, path: Path, language: Language) -> Inst
     events = tuple(
         StreamEvent(**{**event, "at": event["at"] / MS}) for event in record.get("events", ())
     )
-    if any(event.chunk >= len(record.get("chunks", ())) for event in events):
-        raise ZooError(f"{where} has events of chunks that it lacks.")
     end = record.get("time_to_recording_end")
     instance = Instance(
         index=index,

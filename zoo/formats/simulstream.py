@@ -1,40 +1,170 @@
-"""Reads simulstream's JSONL: the metadata of each client, then one line per chunk of audio.
+"""simulstream's JSONL: the metadata of each client, then one line per chunk of audio.
 
 A chunk's line has the emitted and the deleted tokens. Times are seconds.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 
+import yaml
+
 from zoo.errors import ZooError
-from zoo.formats.checks import check_stream
-from zoo.formats.text import Line, recording_name
+from zoo.files import write_text
+from zoo.formats.checks import LONGEST, check_stream, reading
+from zoo.formats.text import Line, Record, json_lines, recording_name
 from zoo.languages import Language
 from zoo.streaming.elapsed import with_convention
 from zoo.types import ChunkTime, Instance
 
 SPACE_MARK = "\u2581"  # SentencePiece
+# The entries of a processor's configuration that simulstream's scorers read: the text is the tokens
+# joined, with spaces for the marks.
+SCORING = {"detokenizer_type": "simuleval", "latency_unit": "spm"}
+
+
+def marked_tokens(text: str) -> list[str]:
+    """Split a piece of output into tokens; a mark in place of white space begins a token."""
+    return re.findall(
+        rf"{SPACE_MARK}[^{SPACE_MARK}]*|[^{SPACE_MARK}]+", re.sub(r"\s+", SPACE_MARK, text)
+    )
+
+
+def write_log(path: Path, instances: Sequence[Instance]) -> None:
+    """Write a log, and beside it ``simulstream.yaml``, the configuration for the scorers.
+
+    A stream without chunk times is written only if it has no compute, such as an oracle; otherwise
+    no file is written.
+    """
+    if all(instance.chunks or instance.elapsed == instance.delays for instance in instances):
+        records = (record for instance in instances for record in _records(instance))
+        write_text(path, json_lines(records))
+        write_text(path.with_name("simulstream.yaml"), yaml.safe_dump(SCORING))
+
+
+def _records(instance: Instance) -> Iterator[Record]:
+    """Yield the lines of one stream: its metadata, then one per chunk."""
+    yield {"id": instance.index, "metadata": {"wav_name": f"{instance.talk}.wav"}}
+    chunks, chunk_of = instance.chunks, instance.chunk_indices
+    if not chunks:  # an oracle: a chunk ends where it writes
+        ends = sorted({*instance.delays, instance.source_length})
+        chunks = tuple(ChunkTime(end, 0.0) for end in ends)
+        chunk_of = tuple(ends.index(delay) for delay in instance.delays)
+
+    tokens: list[list[str]] = [[] for _ in chunks]
+    position = 0
+    for unit, chunk in zip(instance.units, chunk_of, strict=True):
+        end = instance.text.index(unit, position) + len(unit)
+        tokens[chunk] += marked_tokens(instance.text[position:end])
+        position = end
+    for time, emitted in zip(chunks, tokens, strict=True):
+        yield {
+            "id": instance.index,
+            "total_audio_processed": time.arrival,
+            "computation_time": time.compute,
+            "generated_tokens": emitted,
+            "deleted_tokens": [],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Output of a client before a token.
+
+    Attributes:
+        number: number of units.
+        last: text of the last unit, which the token may continue; empty without units.
+        pending: white space at the end, which belongs to the text if more text follows.
+    """
+
+    number: int
+    last: str
+    pending: str
 
 
 @dataclass(slots=True)
 class Stream:
-    """Output of one client so far.
+    """Output of one client so far. A token is split into units once, however long the stream is.
 
     Attributes:
         talk: name of its recording.
+        language: target language.
+        marked: whether tokens are SentencePiece's.
         tokens: emitted and not deleted.
+        before: per token, the state before it.
         units: words (or characters) of ``tokens``.
+        pending: white space at the end of SentencePiece's tokens.
         changed_at: per unit, index of the chunk that last changed it.
         chunks: times of the chunks.
     """
 
     talk: str
+    language: Language
+    marked: bool
     tokens: list[str] = field(default_factory=list)
+    before: list[State] = field(default_factory=list)
     units: list[str] = field(default_factory=list)
+    pending: str = ""
     changed_at: list[int] = field(default_factory=list)
     chunks: list[ChunkTime] = field(default_factory=list)
+
+    def delete(self, number: int) -> None:
+        """Delete the last ``number`` tokens, at least one."""
+        first = len(self.tokens) - number
+        state = self.before[first]
+        old = self.units[state.number - 1 : state.number] if state.number else []
+        del self.tokens[first:], self.before[first:], self.units[state.number :]
+        self.units[-1:] = [state.last] if self.units else []
+        self.pending = state.pending
+        self._assign(state.number, old)
+
+    def append(self, tokens: Sequence[str]) -> None:
+        """Append emitted tokens."""
+        number, old = len(self.units), self.units[-1:]
+        for token in tokens:
+            last = self.units[-1] if self.units else ""
+            self.before.append(State(len(self.units), last, self.pending))
+            self._split(token)
+            self.tokens.append(token)
+        self._assign(number, old)
+
+    def _split(self, token: str) -> None:
+        """Continue the last unit by a token, and add further units."""
+        if self.marked:
+            text = self.pending + token.replace(SPACE_MARK, " ")
+            body = text.rstrip()
+            self.pending = text[len(body) :] if self.units or body else ""
+            body = body if self.units else body.lstrip()
+        else:
+            body = self.language.separator * bool(self.tokens) + token
+        if self.language.unit == "char":
+            self.units += body
+            return
+        first, *others = body.split(" ")
+        if first:
+            self.units[-1:] = [(self.units[-1] if self.units else "") + first]
+        self.units += [word for word in others if word]
+
+    def _assign(self, number: int, old: Sequence[str]) -> None:
+        """Assign new units, and a last word that changed, to the current chunk.
+
+        Args:
+            number: number of units that were there before and still are.
+            old: the last of them, as it was; empty without any.
+        """
+        chunk = len(self.chunks) - 1
+        del self.changed_at[number:]
+        self.changed_at += [chunk] * (len(self.units) - number)
+        if self.language.unit == "word" and old and self.units[number - 1] != old[0]:
+            self.changed_at[number - 1] = chunk
+
+    @property
+    def text(self) -> str:
+        """Text of all tokens."""
+        if self.marked:
+            return "".join(self.tokens).replace(SPACE_MARK, " ").strip()
+        return self.language.join(self.tokens)
 
 
 def instances(records: Sequence[Line], path: Path, language: Language) -> list[Instance]:
@@ -51,29 +181,63 @@ def instances(records: Sequence[Line], path: Path, language: Language) -> list[I
         ZooError: a recording occurs twice or goes back in time (the tool appends to its log), or
             tokens are deleted that were not emitted.
     """
-    streams: dict[object, Stream] = {}
+    clients: dict[object, list[Line]] = {}
+    talks: dict[str, list[Line]] = {}
     for record in records:
-        if "metadata" in record:
-            talk = recording_name(str(record["metadata"]["wav_name"]))
-            if record["id"] in streams or talk in {stream.talk for stream in streams.values()}:
-                raise ZooError(f"{path} has talk {talk!r} twice: two runs were written to one log.")
-            streams[record["id"]] = Stream(talk)
-        elif "id" in record:
-            if record["id"] not in streams:
-                raise ZooError(f"{path} has output of client {record['id']!r} before its metadata.")
-            _advance(streams[record["id"]], record, path, language)
-    if not streams:
+        where = f"{path}, line {record.line},"
+        with reading(path, record.line, "simulstream"):
+            if "metadata" in record:
+                talk = recording_name(record["metadata"]["wav_name"])
+                if record["id"] in clients or talk in talks:
+                    raise ZooError(
+                        f"{where} has talk {talk!r} twice: two runs were written to one log."
+                    )
+                clients[record["id"]] = talks[talk] = [record]
+            elif "id" in record:
+                if record["id"] not in clients:
+                    raise ZooError(
+                        f"{where} has output of client {record['id']!r} before its metadata."
+                    )
+                clients[record["id"]].append(record)
+    if not talks:
         raise ZooError(f"{path} has no line with metadata; is this a simulstream log?")
-    found = [_instance(index, stream, language) for index, stream in enumerate(streams.values())]
-    for instance in found:
-        check_stream(instance, f"{path}: talk {instance.talk!r}", forward=False)
+
+    found: list[Instance] = []
+    for index, (talk, lines) in enumerate(talks.items()):
+        instance = _instance(index, _stream(talk, lines[1:], path, language), language)
+        check_stream(instance, f"{path}, line {lines[-1].line}: talk {talk!r}", forward=False)
+        found.append(instance)
     return found
 
 
-def _advance(stream: Stream, record: Line, path: Path, language: Language) -> None:
+def _stream(talk: str, records: Sequence[Line], path: Path, language: Language) -> Stream:
+    """Return the output of a client after its last chunk.
+
+    Its tokens are SentencePiece's if any of them has the mark, otherwise words or characters.
+    """
+    for record in records:
+        for key in ("generated_tokens", "deleted_tokens"):
+            tokens = record.get(key) or []
+            if not isinstance(tokens, list) or not all(isinstance(one, str) for one in tokens):
+                raise ZooError(
+                    f"{path}, line {record.line}: talk {talk!r} has {key!r} that are not a list of "
+                    "texts."
+                )
+    marked = any(
+        SPACE_MARK in one for record in records for one in record.get("generated_tokens") or []
+    )
+    stream = Stream(talk, language, marked)
+    for record in records:
+        with reading(path, record.line, "simulstream"):
+            _advance(stream, record, path)
+    return stream
+
+
+def _advance(stream: Stream, record: Line, path: Path) -> None:
+    """Add a chunk to a stream."""
     where = f"{path}, line {record.line}: talk {stream.talk!r}"
     arrival, compute = (float(record[key]) for key in ("total_audio_processed", "computation_time"))
-    if not (0 <= arrival < inf and 0 <= compute < inf):
+    if not (0 <= arrival <= LONGEST and 0 <= compute <= LONGEST):
         raise ZooError(
             f"{where} has {arrival:g} s of audio and {compute:g} s of computation; they must be at "
             "least 0 and finite."
@@ -85,36 +249,8 @@ def _advance(stream: Stream, record: Line, path: Path, language: Language) -> No
     if deleted := record.get("deleted_tokens") or []:
         if stream.tokens[-len(deleted) :] != deleted:
             raise ZooError(f"{where} deletes tokens at {arrival:g} s that it did not emit.")
-        del stream.tokens[-len(deleted) :]
-        _update_units(stream, language)
-    stream.tokens.extend(record.get("generated_tokens") or [])
-    _update_units(stream, language)
-
-
-def _update_units(stream: Stream, language: Language) -> None:
-    """Derive the units from the tokens.
-
-    New units, and a last word that changed, belong to the current chunk.
-    """
-    units = _units(_text(stream.tokens, language), language)
-    chunk = len(stream.chunks) - 1
-    kept = min(len(units), len(stream.units))
-    changed_at = stream.changed_at[:kept] + [chunk] * (len(units) - kept)
-    if language.unit == "word" and kept and units[kept - 1] != stream.units[kept - 1]:
-        changed_at[kept - 1] = chunk
-    stream.units, stream.changed_at = units, changed_at
-
-
-def _text(tokens: Sequence[str], language: Language) -> str:
-    """Tokens joined by SentencePiece's mark if any token has one, else by the language's rule."""
-    if any(SPACE_MARK in token for token in tokens):
-        return "".join(tokens).replace(SPACE_MARK, " ").strip()
-    return language.join(tokens)
-
-
-def _units(text: str, language: Language) -> list[str]:
-    """Words, or all characters: simulstream counts spaces between characters."""
-    return list(text) if language.unit == "char" else [word for word in text.split(" ") if word]
+        stream.delete(len(deleted))
+    stream.append(record.get("generated_tokens") or [])
 
 
 def _instance(index: int, stream: Stream, language: Language) -> Instance:
@@ -122,7 +258,7 @@ def _instance(index: int, stream: Stream, language: Language) -> Instance:
         index=index,
         talk=stream.talk,
         source_length=stream.chunks[-1].arrival if stream.chunks else 0.0,
-        text=_text(stream.tokens, language),
+        text=stream.text,
         units=tuple(stream.units),
         delays=tuple(stream.chunks[chunk].arrival for chunk in stream.changed_at),
         elapsed=(),

@@ -1,6 +1,7 @@
 """Text files, JSON lines, recording names and milliseconds, as several formats have them."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,27 @@ class Line(Record):
 
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".mp4")
+SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)  # two of them are one character in JSON
 MS = 1000.0  # milliseconds per second
 
 
 def read_text(path: Path) -> str:
-    """Content of a UTF-8 file. Raises ZooError for a missing file and for other content."""
+    """Content of a UTF-8 file, without a mark of the byte order; each line ends with a line feed.
+
+    Raises ZooError for a missing file and for other content.
+    """
     if not path.is_file():
         raise ZooError(f"There is no file {path}.")
+    content = path.read_bytes()
     try:
-        return path.read_text(encoding="utf-8-sig")  # a mark of the byte order is no text
+        text = content.decode("utf-8-sig")  # a mark of the byte order is no text
     except UnicodeDecodeError as error:
-        raise ZooError(f"{path} is not a text file in UTF-8.") from error
+        line = content[: error.start].count(b"\n") + 1
+        raise ZooError(f"{path} is not a text file in UTF-8 (line {line}).") from error
+    if "\0" in text:  # ASCII in UTF-16
+        line = text[: text.index("\0")].count("\n") + 1
+        raise ZooError(f"{path} is not a text file in UTF-8 (line {line} has a zero byte).")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_lines(path: Path) -> list[str]:
@@ -62,12 +73,24 @@ def read_records(path: Path) -> list[Line]:
             raise ZooError(f"{path}, line {number}, is nested too deeply.") from error
         if not isinstance(content, dict):
             raise ZooError(f"{path}, line {number}, is not a JSON object.")
+        _check_characters(path, number, line, content)
         record = Line(content)
         record.line = number
         records.append(record)
     if not records:
         raise ZooError(f"{path} is empty.")
     return records
+
+
+def _check_characters(path: Path, number: int, line: str, content: Record) -> None:
+    """Raise ZooError for an escape of half a character, which no file in UTF-8 can hold."""
+    if not SURROGATE.search(line):
+        return
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"{error.object[error.start]!a}"
+        raise ZooError(f"{path}, line {number}, has half of a character ({half}).") from error
 
 
 def _refuse_constant(name: str) -> None:

@@ -85,6 +85,38 @@ def test_half_written_talk_is_made_again(cache: Path, talks: list[Talk]) -> None
     assert talks[1].audio.read_bytes() == good
 
 
+@pytest.mark.parametrize("damage", ["missing", "empty", "zeroed", "end lost", "one bit"])
+@pytest.mark.parametrize("suffix", [".wav", ".jsonl"])
+def test_a_damaged_file_is_made_again(
+    cache: Path, talks: list[Talk], suffix: str, damage: str
+) -> None:
+    file = talks[0].file.with_suffix(suffix)
+    good = file.read_bytes()
+    file.unlink()
+    if damage != "missing":
+        contents = {"empty": b"", "zeroed": bytes(len(good)), "end lost": good[:-1]}
+        contents["one bit"] = good[:-20] + bytes([good[-20] ^ 1]) + good[-19:]
+        file.write_bytes(contents[damage])
+    other = talks[1].file.stat().st_mtime_ns
+    assert build("tst", cache=cache, talks=2) == talks
+    assert file.read_bytes() == good
+    assert talks[1].file.stat().st_mtime_ns == other
+
+
+def test_a_damaged_talk_of_a_complete_split_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SPLITS, "dev", Split(2, 6, 12))
+    monkeypatch.setattr(frozen, "FROZEN", tmp_path / "none.json")
+    whole = build("dev", cache=tmp_path)
+    complete = corpus_folder(tmp_path) / "dev" / "manifest.jsonl"
+    for file in (whole[1].file, complete):
+        good = file.read_bytes()
+        file.write_bytes(bytes(len(good)))
+        assert build("dev", cache=tmp_path) == whole
+        assert file.read_bytes() == good
+
+
 def test_limit_takes_a_prefix_and_a_whole_split_gets_one_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

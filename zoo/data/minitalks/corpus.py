@@ -14,7 +14,7 @@ import torch
 
 from zoo import audio
 from zoo.data import manifest
-from zoo.data.cache import cache_root, locked
+from zoo.data.cache import cache_root, is_intact, is_usable, locked, seal
 from zoo.data.minitalks import frozen
 from zoo.data.minitalks.recording import SPLITS, TalkPlan, plans, record
 from zoo.data.minitalks.speech import Speaker, in_parallel
@@ -30,7 +30,8 @@ MAX_WORKERS = 8
 def build(split: str, *, cache: Path | None = None, talks: int | None = None) -> list[Talk]:
     """Return the talks of a split; synthesise those that are not in the cache.
 
-    An interrupted build resumes with the next talk. Two processes may build at the same time.
+    An interrupted build resumes with the next talk. A talk whose files are missing or damaged is
+    synthesised again. Several processes may build at the same time.
 
     Args:
         split: ``tst``, ``dev`` or ``train``.
@@ -56,19 +57,20 @@ def corpus_folder(cache: Path | None = None) -> Path:
 
 def _build(split: str, *, folder: Path, talks: int | None) -> list[Talk]:
     complete = folder / "manifest.jsonl"  # exists once the whole split has been synthesised
-    if complete.is_file():
-        return manifest.read(complete, limit=talks)
+    if is_intact(complete):
+        found = manifest.read(complete, limit=talks)
+        if all(is_intact(talk.file) for talk in found):
+            return found
 
     with locked(folder):
         talk_plans = plans(split, talks=talks)
-        missing = [
-            plan for plan in talk_plans if not all(path.is_file() for path in _paths(plan, folder))
-        ]
+        missing = [plan for plan in talk_plans if not all(map(is_usable, _paths(plan, folder)))]
         if missing:
             _synthesise(missing, folder)
         result = [manifest.read(_paths(plan, folder)[1])[0] for plan in talk_plans]
         if len(result) == SPLITS[split].talks:
             manifest.write(complete, result)
+            seal(complete)
     return result
 
 
@@ -92,6 +94,8 @@ def _synthesise_talk(folder: Path, speaker: Speaker, plan: TalkPlan) -> None:
     with atomic_file(audio_path) as temporary:
         audio.write(temporary, torch.from_numpy(samples))
     manifest.write(manifest_path, [talk])
+    for path in (audio_path, manifest_path):
+        seal(path)
 
 
 def main() -> None:

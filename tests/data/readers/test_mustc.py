@@ -1,0 +1,122 @@
+"""MuST-C's layout on a small folder, with everything that may be wrong with it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from zoo import audio
+from zoo.data.chain_of_thought import SpeechChainOfThoughtConfig
+from zoo.data.readers.mustc import MustC
+from zoo.data.talks import Segment, Target
+from zoo.errors import ZooError
+from zoo.languages import language
+
+YAML = """\
+- {duration: 1.5, offset: 0.25, rW: 4, uW: 0, speaker_id: spk.1, wav: ted_1.wav}
+- {duration: 1.000000, offset: 4.0, rW: 2, uW: 0, speaker_id: spk.2, wav: ted_2.wav}
+- {duration: 1.2, offset: 3.9, rW: 3, uW: 0, speaker_id: spk.1, wav: ted_1.wav}
+- {duration: 2, offset: 1.75, rW: 3, uW: 0, speaker_id: spk.1, wav: ted_1.wav}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "en-de" / "data" / "tst-COMMON"
+    (folder / "txt").mkdir(parents=True)
+    (folder / "wav").mkdir()
+    (folder / "txt" / "tst-COMMON.yaml").write_text(YAML)
+    (folder / "txt" / "tst-COMMON.en").write_text("One  two.\nOther talk.\nLast.\n\u2028Three.\n")
+    (folder / "txt" / "tst-COMMON.de").write_text("Eins zwei.\nAndere Rede.\nLetzter.\nDrei.\n")
+    for name in ("ted_1", "ted_2"):
+        audio.write(folder / "wav" / f"{name}.wav", torch.zeros(5 * 16_000))
+    return tmp_path
+
+
+def read(root: Path, split: str = "tst-COMMON", target: str = "de") -> list:
+    return MustC(root=str(root), source_language="en", target_language=target).talks(split)
+
+
+def test_talks_and_segments(root: Path) -> None:
+    one, two = read(root)
+    assert (one.name, one.duration, one.voice, one.source_language) == ("ted_1", 5.0, "spk.1", "en")
+    assert one.audio == root / "en-de" / "data" / "tst-COMMON" / "wav" / "ted_1.wav"
+    assert one.segments[:2] == (
+        Segment(0.25, 1.5, "One two.", targets={"de": Target("Eins zwei.")}),
+        Segment(1.75, 2.0, "Three.", targets={"de": Target("Drei.")}),
+    )
+    assert one.segments[2].end == 5.0  # 0.1 s of overhang are cut
+    assert [segment.source for segment in two.segments] == ["Other talk."]
+
+
+def test_its_segments_train_non_streaming_chains_of_thought(root: Path) -> None:
+    config = SpeechChainOfThoughtConfig(mixture={"non_streaming": 1.0})
+    sampler = config.sampler(read(root), target=language("de"), chunk_seconds=0.64)
+    random = np.random.default_rng(0)
+    examples = sampler.examples(0, sampler.plan(0, random).places, random)
+    assert {(example.transcript, example.translation) for example in examples} == {
+        ("One two.", "Eins zwei."),
+        ("Three.", "Drei."),
+        ("Last.", "Letzter."),
+        ("Other talk.", "Andere Rede."),
+    }
+    for example in examples:
+        assert len(example.samples()) == round(example.seconds * 16_000)
+
+
+def test_folder_of_the_pair_is_accepted(root: Path) -> None:
+    assert read(root / "en-de") == read(root)
+
+
+def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def apply(root: Path) -> None:
+        path = root / "en-de" / "data" / "tst-COMMON" / "txt" / f"tst-COMMON.{name}"
+        path.write_text(change(path.read_text()))
+
+    return apply
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda root: (root / "en-de" / "data" / "tst-COMMON" / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (remove("txt/tst-COMMON.yaml"), "There is no file .*tst-COMMON.yaml"),
+        (remove("txt/tst-COMMON.de"), "There is no file .*tst-COMMON.de"),
+        (remove("wav/ted_2.wav"), "ted_2.wav does not exist"),
+        (
+            edit("de", lambda text: text + "Mehr.\n"),
+            "tst-COMMON.yaml has 4 segments but .*tst-COMMON.de has 5 lines",
+        ),
+        (
+            edit("yaml", lambda text: text.replace("offset: 4.0", "offset: 4.6")),
+            r"from 4.60 to 5.60 s does not lie",
+        ),
+        (
+            edit("yaml", lambda text: text.replace("offset: 4.0", "offset: -1")),
+            "segment 2 has offset -1",
+        ),
+        (edit("yaml", lambda text: text.replace("offset", "start")), "not a list of segments"),
+        (edit("yaml", lambda _: "hello"), "not a list of segments"),
+        (edit("yaml", lambda _: "- {"), "is not YAML"),
+        (edit("yaml", lambda _: ""), "not a list of segments"),
+    ],
+)
+def test_damage_is_named(root: Path, damage: Callable[[Path], None], what: str) -> None:
+    damage(root)
+    with pytest.raises(ZooError, match=what) as caught:
+        read(root)
+    assert "\n" not in str(caught.value).strip()
+
+
+def test_missing_folders_are_named(root: Path) -> None:
+    with pytest.raises(ZooError, match="no split 'dev'; it has: tst-COMMON"):
+        read(root, split="dev")
+    with pytest.raises(ZooError, match="no folder en-es/data"):
+        read(root, target="es")
+    with pytest.raises(ZooError, match="no folder en-de/data"):
+        read(root / "nowhere")

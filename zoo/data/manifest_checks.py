@@ -1,0 +1,179 @@
+"""Checks of the lines of a manifest, before talks are made of them.
+
+``aligned.schema.json`` describes the fields. The checks are written out, because a corpus has
+millions of words and a validator of schemas takes several times as long.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
+
+from zoo.types import Seconds
+
+TALK = (
+    "version",
+    "name",
+    "audio",
+    "offset",
+    "duration",
+    "source_language",
+    "voice",
+    "segments",
+    "labels",
+)
+SEGMENT = ("offset", "duration", "source", "words", "targets")
+TARGET = ("text", "words", "alignment", "needs")
+SLACK: Seconds = 0.01  # by which a time may lie after the end of the talk, because it was rounded
+
+
+def check_talk(item: Any) -> None:
+    """Check one talk as JSON describes it.
+
+    Args:
+        item: value of one line, of the version that this program reads.
+
+    Raises:
+        ValueError: a field is missing, unknown, of another type or impossible; times are out of
+            order; or an alignment names a word that does not exist.
+    """
+    _check_keys(item, TALK, "the talk")
+    for key in ("name", "source_language"):
+        _check_text(item[key], key, empty=False)
+    _check_text(item["voice"], "voice")
+    if item["audio"] is not None:
+        _check_text(item["audio"], "audio", empty=False)
+    _check_number(item["offset"], "offset")
+    _check_number(item["duration"], "duration", above=0)
+
+    end = item["duration"] + SLACK
+    start = 0.0
+    for place, segment in enumerate(_list(item["segments"], "segments")):
+        where = f"segments[{place}]"
+        _check_segment(segment, where, end=end)
+        if segment["offset"] < start:
+            raise ValueError(
+                f"{where} starts at {segment['offset']:g} s, before the segment before it "
+                f"({start:g} s)"
+            )
+        start = segment["offset"]
+    for name, words in _mapping(item["labels"], "labels").items():
+        _check_words(words, f"labels[{name!r}]", end=end)
+
+
+def _check_segment(segment: Any, where: str, *, end: Seconds) -> None:
+    """Check a segment.
+
+    Args:
+        segment: the segment.
+        where: its place in the talk.
+        end: latest time of the talk.
+    """
+    _check_keys(segment, SEGMENT, where, optional="usable")
+    _check_number(segment["offset"], f"{where}.offset")
+    _check_number(segment["duration"], f"{where}.duration", above=0)
+    if segment["offset"] + segment["duration"] > end:
+        raise ValueError(
+            f"{where} ends at {segment['offset'] + segment['duration']:g} s, after the end of the "
+            "talk"
+        )
+    _check_text(segment["source"], f"{where}.source")
+    _check_words(segment["words"], f"{where}.words", end=end)
+    if type(segment.get("usable", True)) is not bool:
+        raise ValueError(f"{where}.usable is {segment['usable']!r}, not true or false")
+    for code, target in _mapping(segment["targets"], f"{where}.targets").items():
+        _check_target(target, f"{where}.targets[{code!r}]", sources=len(segment["words"]))
+
+
+def _check_target(target: Any, where: str, *, sources: int) -> None:
+    """Check a translation.
+
+    Args:
+        target: the translation.
+        where: its place in the talk.
+        sources: number of source words.
+    """
+    _check_keys(target, TARGET, where)
+    _check_text(target["text"], f"{where}.text")
+    for place, word in enumerate(_list(target["words"], f"{where}.words")):
+        _check_text(word, f"{where}.words[{place}]")
+    for key in ("alignment", "needs"):
+        indices = _list(target[key], f"{where}.{key}")
+        if indices and len(indices) != len(target["words"]):
+            raise ValueError(
+                f"{where} has {len(target['words'])} words, but {key} has {len(indices)} entries"
+            )
+        for place, places in enumerate(indices):
+            for index in _list(places, f"{where}.{key}[{place}]"):
+                if type(index) is not int or not 0 <= index < sources:
+                    raise ValueError(
+                        f"{where}.{key}[{place}] names source word {index!r}; there are {sources}, "
+                        "counted from 0"
+                    )
+
+
+def _check_words(words: Any, where: str, *, end: Seconds) -> None:
+    """Check words with times.
+
+    Args:
+        words: the words.
+        where: their place in the talk.
+        end: latest time of the talk.
+    """
+    before: Seconds = 0.0
+    for place, word in enumerate(_list(words, where)):
+        if type(word) is not list or len(word) != 3 or type(word[0]) is not str:
+            raise ValueError(f"{where}[{place}] is {word!r}, not [text, start, end]")
+        _, start, stop = word
+        if not (_is_number(start) and _is_number(stop) and 0 <= start <= stop <= end):
+            raise ValueError(
+                f"{where}[{place}] lasts from {start!r} to {stop!r}; the times must be seconds in "
+                "the talk, in order"
+            )
+        if start < before:
+            raise ValueError(
+                f"{where}[{place}] starts at {start:g} s, before the word before it ({before:g} s)"
+            )
+        before = start
+
+
+def _check_keys(
+    value: Any, required: Sequence[str], where: str, *, optional: str | None = None
+) -> None:
+    """Raise ValueError unless a value has all required keys and no others but ``optional``."""
+    found = _mapping(value, where).keys() - {optional}
+    if missing := sorted(set(required) - found):
+        raise ValueError(f"{where} lacks {', '.join(missing)}")
+    if unknown := sorted(found - set(required)):
+        raise ValueError(f"{where} has the unknown field {unknown[0]!r}")
+
+
+def _check_text(value: Any, where: str, *, empty: bool = True) -> None:
+    """Raise ValueError unless a value is a text; ``empty``: whether it may be empty."""
+    if type(value) is not str or not (value or empty):
+        raise ValueError(f"{where} is {value!r}, not {'a' if empty else 'a non-empty'} text")
+
+
+def _check_number(value: Any, where: str, *, above: float = -inf) -> None:
+    """Raise ValueError unless a value is a finite number of at least 0 and above another one."""
+    if not (_is_number(value) and above < value and 0 <= value < inf):
+        wanted = "above 0" if above == 0 else "of at least 0"
+        raise ValueError(f"{where} is {value!r}, not a finite number {wanted}")
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number (true and false are none)."""
+    return type(value) is float or type(value) is int
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    """Return a value that is a JSON object; else raise ValueError."""
+    if type(value) is not dict:
+        raise ValueError(f"{where} is {value!r:.60}, not an object with fields")
+    return value
+
+
+def _list(value: Any, where: str) -> Sequence[Any]:
+    """Return a value that is a JSON array; else raise ValueError."""
+    if type(value) is not list:
+        raise ValueError(f"{where} is {value!r:.60}, not a list")
+    return value

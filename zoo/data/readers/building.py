@@ -1,0 +1,185 @@
+"""Makes talks of the recordings that a corpus lists, and refuses what does not fit.
+
+Nothing is corrected silently: a segment is either used as it is listed, or an error names its file
+and line. The one exception is a segment that ends after its audio by no more than the rounding
+of the corpus.
+"""
+
+import logging
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+
+from zoo import audio
+from zoo.data.readers.entries import Entry, Recording, one_spaced
+from zoo.data.talks import Segment, Talk, Target
+from zoo.errors import ZooError
+from zoo.types import Seconds
+
+logger = logging.getLogger(__name__)
+
+# Seconds by which a segment may end after its audio, because the corpus has rounded times. Such a
+# segment is cut at the end of its audio.
+OVERHANG: Seconds = 0.5
+SAME: Seconds = 1e-3  # times that differ by less are equal
+
+
+def build_talks(
+    recordings: Sequence[Recording],
+    *,
+    source: str,
+    target: str,
+    limit: int | None = None,
+    overhang: Seconds = OVERHANG,
+) -> list[Talk]:
+    """Return the talks of recordings, in their order, segments in order of time.
+
+    Args:
+        recordings: what the corpus lists.
+        source: code of the source language.
+        target: code of the language of the translations.
+        limit: number of talks from the start; None: all. Only their audio files are opened.
+        overhang: seconds by which a segment may end after its audio.
+
+    Raises:
+        ZooError: two recordings have one name, only some segments have a translation, an audio
+            file is missing or damaged, or the times of a segment do not fit.
+    """
+    _check_names(recordings)
+    _check_translations(recordings)
+    lengths: dict[Path, Seconds] = {}
+    return [
+        _talk(one, source=source, target=target, overhang=overhang, lengths=lengths)
+        for one in recordings[:limit]
+    ]
+
+
+def _check_names(recordings: Sequence[Recording]) -> None:
+    """Raise ZooError if two recordings have one name; logs and reports name them alike."""
+    first: dict[str, Recording] = {}
+    for one in recordings:
+        other = first.get(one.name)
+        if other is not None:
+            raise ZooError(
+                f"{one.where}: two recordings have the name {one.name!r}, {other.audio} and "
+                f"{one.audio}; rename one of them."
+            )
+        first[one.name] = one
+
+
+def _check_translations(recordings: Sequence[Recording]) -> None:
+    """Raise ZooError if only some segments have a translation."""
+    entries = [entry for one in recordings for entry in one.entries]
+    with_target = next((entry for entry in entries if entry.target is not None), None)
+    without = next((entry for entry in entries if entry.target is None), None)
+    if with_target and without:
+        raise ZooError(
+            f"{without.where} has no translation, but {with_target.where} has one; "
+            "either all segments have a translation or none."
+        )
+
+
+def _talk(
+    one: Recording,
+    *,
+    source: str,
+    target: str,
+    overhang: Seconds,
+    lengths: dict[Path, Seconds],
+) -> Talk:
+    """Return the talk of a recording; arguments as ``build_talks``.
+
+    Args:
+        one: the recording.
+        source: code of the source language.
+        target: code of the language of the translations.
+        overhang: seconds by which a segment may end after its audio.
+        lengths: duration of each audio file that was opened.
+    """
+    length = _length(one, overhang=overhang, lengths=lengths)
+    segments = []
+    for entry in one.entries:
+        targets = {} if entry.target is None else {target: Target(one_spaced(entry.target))}
+        offset, duration = _span(entry, one, length=length, overhang=overhang)
+        segments.append(Segment(offset, duration, one_spaced(entry.source), targets=targets))
+    pairs = sorted(zip(segments, one.entries, strict=True), key=lambda pair: pair[0].offset)
+    _check_overlaps(pairs, one)
+    return Talk(
+        one.name,
+        one.audio,
+        length,
+        source,
+        tuple(segment for segment, _ in pairs),
+        offset=one.offset,
+        voice=pairs[0][1].speaker,
+    )
+
+
+def _length(one: Recording, *, overhang: Seconds, lengths: dict[Path, Seconds]) -> Seconds:
+    """Return the duration of a recording. Raises ZooError if its audio file does not contain it."""
+    if not one.audio.is_file():
+        raise ZooError(f"{one.where}: audio file {one.audio} does not exist.")
+    if one.audio not in lengths:
+        try:
+            lengths[one.audio] = audio.duration(one.audio)
+        except ZooError as error:
+            raise ZooError(f"{one.where}: {error}") from error
+    file = lengths[one.audio]
+    wanted = file - one.offset if one.duration is None else one.duration
+    if not (0 <= one.offset < file and 0 < wanted <= file - one.offset + overhang):
+        raise ZooError(
+            f"{one.where}: the recording from {one.offset:.2f} to {one.offset + wanted:.2f} s does "
+            f"not lie in {one.audio}, which lasts {file:.2f} s."
+        )
+    return min(wanted, file - one.offset)
+
+
+def _span(
+    entry: Entry, one: Recording, *, length: Seconds, overhang: Seconds
+) -> tuple[Seconds, Seconds]:
+    """Return offset and duration of a segment. Raises ZooError if it does not lie in its audio."""
+    duration = length - entry.offset if entry.duration is None else entry.duration
+    end = entry.offset + duration
+    if not isfinite(end) or duration <= 0:
+        raise ZooError(
+            f"{entry.where}: a segment lasts from {entry.offset:.2f} to {end:.2f} s; "
+            "it must end after its start."
+        )
+    if not (0 <= entry.offset < length and end <= length + overhang):
+        raise ZooError(
+            f"{entry.where}: the segment from {entry.offset:.2f} to {end:.2f} s does not lie in "
+            f"{one.audio}, which lasts {length:.2f} s."
+        )
+    return entry.offset, min(duration, length - entry.offset)
+
+
+def _check_overlaps(pairs: Sequence[tuple[Segment, Entry]], one: Recording) -> None:
+    """Check segments in order of their start.
+
+    Speakers interrupt each other and corpora round times, so segments may overlap in part; a
+    warning names the first two. A segment inside another one is an error of the corpus.
+
+    Raises:
+        ZooError: a segment lies in another one.
+    """
+    overlaps = []
+    for (before, first), (after, second) in pairwise(pairs):
+        if after.offset >= before.end - SAME:
+            continue
+        if after.end <= before.end + SAME or after.offset <= before.offset + SAME:
+            raise ZooError(
+                f"{second.where}: the segment from {after.offset:.2f} to {after.end:.2f} s and the "
+                f"one from {before.offset:.2f} to {before.end:.2f} s ({first.where}) overlap, and "
+                "one lies in the other."
+            )
+        overlaps.append((first, second))
+    if overlaps:
+        first, second = overlaps[0]
+        logger.warning(
+            "%s: %d segments overlap the one before, first %s and %s",
+            one.audio,
+            len(overlaps),
+            first.where,
+            second.where,
+        )

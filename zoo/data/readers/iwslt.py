@@ -1,0 +1,58 @@
+"""Test sets with a YAML list of segments, as the IWSLT campaigns publish them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from zoo.data.readers.building import build_talks
+from zoo.data.readers.entries import by_audio, required
+from zoo.data.readers.spans import read_entries
+from zoo.data.talks import Talk
+
+
+@dataclass(kw_only=True, eq=False)
+class IWSLT:
+    """Recordings, a YAML list of their segments, and texts with one line per segment.
+
+    Args:
+        segments: YAML list with ``offset``, ``duration`` (seconds) and ``wav`` of each segment;
+            ``talks`` raises ZooError for None.
+        audio: folder of the recordings; None: the folder of ``segments``.
+        transcripts: text file with one line per segment; None: no transcripts.
+        references: text file with one line per segment; None: scores that need references are left
+            out.
+        source_language: code of the source language.
+        target_language: code of the target language.
+        name: name of the corpus.
+    """
+
+    segments: str | None
+    source_language: str
+    target_language: str
+    audio: str | None = None
+    transcripts: str | None = None
+    references: str | None = None
+    name: str = "iwslt"
+
+    def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
+        """Return the recordings in the order of the list; the split only names the rows of results.
+
+        See ``zoo.data.corpora.Corpus``.
+        """
+        segments = required(
+            self.segments,
+            corpus="iwslt",
+            key="segments",
+            what="a YAML list of segments with offset, duration and wav",
+        )
+        entries = read_entries(
+            segments,
+            audio=segments.parent if self.audio is None else Path(self.audio),
+            transcripts=None if self.transcripts is None else Path(self.transcripts),
+            translations=None if self.references is None else Path(self.references),
+        )
+        return build_talks(
+            by_audio(entries),
+            source=self.source_language,
+            target=self.target_language,
+            limit=limit,
+        )

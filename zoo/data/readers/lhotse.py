@@ -1,0 +1,166 @@
+"""Cut manifests of lhotse: JSON lines, plain or compressed with gzip (Żelasko et al., 2021).
+
+The manifests are read here, without the library: an evaluation needs only the recording of a cut
+and the times and texts of its supervisions.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zoo.data.readers.building import OVERHANG, build_talks
+from zoo.data.readers.entries import Entry, Recording, at, required
+from zoo.data.talks import Talk
+from zoo.errors import ZooError
+from zoo.types import Seconds
+
+SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
+@dataclass(kw_only=True, eq=False)
+class Lhotse:
+    """Cuts of recordings, with supervisions as segments.
+
+    Args:
+        cuts: manifest of cuts, or a folder with ``<split>.jsonl(.gz)`` or
+            ``cuts_<split>.jsonl(.gz)``; ``talks`` raises ZooError for None.
+        source_language: code of the source language.
+        target_language: code of the target language.
+        translation: field of the translations in ``custom`` of each supervision, with a string or
+            a mapping from language codes to strings; None: scores that need references are left
+            out.
+        name: name of the corpus.
+    """
+
+    cuts: str | None
+    source_language: str
+    target_language: str
+    translation: str | None = "translation"
+    name: str = "lhotse"
+
+    def talks(self, split: str, *, limit: int | None = None) -> list[Talk]:
+        """Return the cuts in the order of the manifest; see ``zoo.data.corpora.Corpus``.
+
+        Relative paths of recordings start at the folder of the manifest, or at the current folder
+        as in lhotse.
+        """
+        what = "a manifest of cuts, or the folder of the manifests of the splits"
+        path = _manifest(required(self.cuts, corpus="lhotse", key="cuts", what=what), split)
+        recordings: list[Recording] = []
+        for number, line in enumerate(_lines(path), start=1):
+            if limit is not None and len(recordings) == limit:
+                break
+            if line.strip():
+                recordings.append(self._recording(line, path, at(path, number)))
+        if not recordings:
+            raise ZooError(f"{path} is empty.")
+        return build_talks(recordings, source=self.source_language, target=self.target_language)
+
+    def _recording(self, line: str, path: Path, where: str) -> Recording:
+        """Return the recording of a line. Raises ZooError for another content."""
+        cut = _cut(line, where)
+        file = _file(cut, path.parent, where)
+        try:
+            start, duration = float(cut["start"]), float(cut["duration"])
+            entries = [
+                self._entry(item, where=f"{where}, supervision {place}")
+                for place, item in enumerate(cut.get("supervisions") or [], start=1)
+            ]
+            name = str(cut["id"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ZooError(f"{where} is a cut without id, start or duration.") from error
+        return Recording(where, file, name, entries or [Entry(where)], start, duration)
+
+    def _entry(self, item: Mapping[str, Any], *, where: str) -> Entry:
+        """Return the segment of a supervision; its times start at the start of the cut."""
+        try:
+            start, duration = float(item["start"]), float(item["duration"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ZooError(f"{where} has no start or duration in seconds.") from error
+        # A cut may begin shortly after the start of a supervision, as it may end before its end.
+        early: Seconds = min(0.0, start)
+        if -OVERHANG <= early < 0:
+            start, duration = 0.0, duration + early
+        speaker = str(item.get("speaker") or "")
+        return Entry(
+            where, start, duration, item.get("text") or "", self._target(item, where), speaker
+        )
+
+    def _target(self, item: Mapping[str, Any], where: str) -> str | None:
+        """Return the translation of a supervision. Raises ZooError if it is no text."""
+        if self.translation is None:
+            return None
+        found = (item.get("custom") or {}).get(self.translation)
+        if isinstance(found, Mapping):
+            found = found.get(self.target_language)
+        if found is not None and not isinstance(found, str):
+            raise ZooError(f"{where} has a {self.translation!r} that is no text.")
+        return found
+
+
+def _manifest(path: Path, split: str) -> Path:
+    """Return the manifest of a split. Raises ZooError if there is none."""
+    if not path.is_dir():
+        if not path.is_file():
+            raise ZooError(f"There is no file {path}.")
+        return path
+    candidates = [
+        path / f"{prefix}{split}{suffix}" for suffix in SUFFIXES for prefix in ("", "cuts_")
+    ]
+    found = [one for one in candidates if one.is_file()]
+    if len(found) != 1:
+        names = ", ".join(one.name for one in found or candidates)
+        problem = "has several manifests" if found else "has no manifest"
+        raise ZooError(f"{path} {problem} of split {split!r}: {names}.")
+    return found[0]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a manifest. Raises ZooError for content that is not text in UTF-8."""
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ZooError(f"{at(path, number)} is not text in UTF-8.") from error
+    except (EOFError, OSError) as error:
+        raise ZooError(f"{at(path, number + 1)} cannot be read ({error}).") from error
+
+
+def _cut(line: str, where: str) -> dict[str, Any]:
+    """Return the cut of a line. Raises ZooError for another content, and for mixed cuts."""
+    try:
+        cut = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ZooError(f"{where} is not JSON ({error}).") from error
+    if not isinstance(cut, dict):
+        raise ZooError(f"{where} is not a cut of lhotse.")
+    kind = cut.get("type", "MonoCut")
+    if kind not in ("MonoCut", "MultiCut"):
+        raise ZooError(
+            f"{where} is a {kind}; only cuts of one recording (MonoCut, MultiCut) can be streamed."
+        )
+    return cut
+
+
+def _file(cut: Mapping[str, Any], folder: Path, where: str) -> Path:
+    """Return the audio file of a cut.
+
+    Raises:
+        ZooError: the cut has no recording in one file, or its recording is changed when it is
+            loaded (speed, volume), which a file does not show.
+    """
+    recording = cut.get("recording")
+    if not isinstance(recording, dict) or not isinstance(recording.get("sources"), list):
+        raise ZooError(f"{where} is a cut without a recording.")
+    if recording.get("transforms"):
+        raise ZooError(f"{where} has transforms of its recording; save the audio first.")
+    sources = recording["sources"]
+    if len(sources) != 1 or not isinstance(sources[0], dict) or sources[0].get("type") != "file":
+        raise ZooError(f"{where} has a recording that is not one audio file.")
+    path = Path(str(sources[0].get("source", "")))
+    return folder / path if (folder / path).is_file() else path

@@ -1,0 +1,35 @@
+"""Checks of the seed and of the number of CPU threads, without the slow import of torch."""
+
+import os
+
+from zoo.errors import ZooError
+
+LARGEST_SEED = 2**32 - 1  # largest seed that NumPy accepts
+
+
+def check_machine(*, seed: object, threads: object) -> None:
+    """Check the seed and the number of CPU threads of a configuration.
+
+    Args:
+        seed: Seed of all random numbers.
+        threads: Number of threads; None leaves the number to torch.
+
+    Raises:
+        ZooError: The seed or the number of threads is wrong.
+    """
+    if _whole("seed", seed, least=0) > LARGEST_SEED:
+        raise ZooError(f"seed must be at most {LARGEST_SEED}, not {seed}.")
+    cores = os.cpu_count() or 1
+    # torch crashes if the system refuses to start that many threads
+    if threads is not None and _whole("threads", threads, least=1) > cores:
+        raise ZooError(
+            f"threads must be at most {cores}, the CPU cores of this machine, not {threads}; null "
+            "leaves the number to torch."
+        )
+
+
+def _whole(key: str, value: object, *, least: int) -> int:
+    """Return a whole number. Raises ZooError for another value or one below ``least``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ZooError(f"{key} must be a whole number of at least {least}, not {value!r}.")
+    return value
