@@ -1,0 +1,1 @@
+"""Times of the words of a transcript in audio."""

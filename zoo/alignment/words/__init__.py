@@ -1,0 +1,1 @@
+"""Source words of each word of a translation."""

@@ -1,0 +1,60 @@
+"""The interface of word aligners, and their common result."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import torch  # files need none
+
+Pair = tuple[Sequence[str], Sequence[str]]  # words of the source and of the target
+Point = tuple[int, int]  # place of a source word and of a target word that translates it
+Links = tuple[tuple[int, ...], ...]  # for each target word, its source words in their order
+
+
+@runtime_checkable
+class WordAligner(Protocol):
+    """An aligner of the words of translated segments; its constructor reads no files.
+
+    Attributes:
+        whole_corpus: whether ``align`` needs all pairs of a corpus in one call, in their order.
+    """
+
+    whole_corpus: bool
+
+    def check(self) -> None:
+        """Check, before long work starts, that models, packages and files are there.
+
+        Raises:
+            ZooError: something is missing.
+        """
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """Load the weights, if there are any; a second call only moves them.
+
+        Args:
+            device: device of the network; None: the CPU.
+
+        Raises:
+            ZooError: something is missing, damaged or does not fit.
+        """
+
+    def align(self, pairs: Sequence[Pair]) -> list[Links]:
+        """Align pairs of segments.
+
+        Args:
+            pairs: words of the source and of the target of each segment.
+
+        Returns:
+            Links of each pair; a pair with an empty side has none.
+
+        Raises:
+            ZooError: the aligner fails, or a file does not fit the pairs.
+        """
+
+
+def links(points: Iterable[Point], *, targets: int) -> Links:
+    """Return the source words of each of ``targets`` target words."""
+    sources: list[set[int]] = [set() for _ in range(targets)]
+    for source, target in points:
+        sources[target].add(source)
+    return tuple(tuple(sorted(found)) for found in sources)

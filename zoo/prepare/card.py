@@ -1,0 +1,210 @@
+"""The card of a prepared split: a page with statistics and samples, and its numbers as JSON."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from zoo.data.talks import Segment
+from zoo.data.trajectories import chunked_words
+from zoo.data.views import sentences
+from zoo.evaluation.trajectories import CHUNK
+from zoo.files import write_text
+from zoo.languages import language
+from zoo.prepare.items import Item
+from zoo.prepare.statistics import BINS, statistics
+from zoo.prepare.steps.trajectories import LAG, is_aligned
+from zoo.report.sounds import excerpt
+from zoo.types import Seconds
+
+SAMPLES = 6  # segments that trainings use
+LONGEST: Seconds = 30.0  # of the audio of a sample
+WIDTH, HEIGHT = 300, 90  # of a plot, in units of its SVG
+
+
+def write_card(
+    folder: Path, split: str, items: Sequence[Item], facts: Mapping[str, str], steps: Sequence[str]
+) -> dict[str, Any]:
+    """Write ``<split>.card.html`` and ``<split>.card.json``.
+
+    Args:
+        folder: folder of the prepared corpus.
+        split: name of the split.
+        items: items after the last step.
+        facts: settings by name.
+        steps: names of the steps.
+
+    Returns:
+        The statistics.
+
+    Raises:
+        ZooError: audio cannot be read.
+    """
+    found = statistics(split, items, steps)
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    write_text(folder / f"{split}.card.json", f"{text}\n")
+
+    assets = files("zoo.prepare") / "assets"
+    style = (files("zoo.report") / "assets" / "page.css").read_text(encoding="utf-8")
+    page = Template((assets / "card.html").read_text(encoding="utf-8")).substitute(
+        title=escape(f"{folder.resolve().name}, {split}"),
+        style=style + (assets / "card.css").read_text(encoding="utf-8"),
+        lede=escape(_lede(found)),
+        numbers="\n".join(_numbers(found)),
+        plots="\n".join(map(_plot, found["quantities"])),
+        reasons=_reasons(found, items),
+        samples="\n".join(_samples(items)) or '<p class="empty">No segment has a trajectory.</p>',
+        facts="\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()),
+    )
+    write_text(folder / f"{split}.card.html", page)
+    return found
+
+
+def _lede(found: Mapping[str, Any]) -> str:
+    """Return what the split is, in one sentence."""
+    source = language(found["source_language"]).name
+    *others, last = [language(code).name for code in found["target_languages"]] or [""]
+    targets = f"{', '.join(others)} and {last}" if others else last
+    into = f" with translations into {targets}" if targets else ""
+    return (
+        f"{found['usable_segments']} of {found['segments']} segments of {found['talks']} talks in "
+        f"{source}{into} can be used by trainings."
+    )
+
+
+def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the headline numbers."""
+    numbers = {
+        "hours of talks": f"{found['hours']:.2f}",
+        "hours of usable segments": f"{found['usable_hours']:.2f}",
+    }
+    for one in found["quantities"]:
+        if one["name"].startswith(LAG):
+            code = one["name"].removeprefix(LAG)
+            direction = f"{found['source_language']}-{code}"
+            numbers[f"LAAL of the trajectories {direction}"] = f"{1000 * one['mean']:.0f} ms"
+    if found["left_out_talks"]:
+        numbers["talks left out"] = str(len(found["left_out_talks"]))
+    for name, value in numbers.items():
+        yield f"<li><b>{escape(value)}</b><span>{escape(name)}</span></li>"
+
+
+def _plot(one: Mapping[str, Any]) -> str:
+    """Return a histogram with its numbers."""
+    top = max(one["counts"])
+    step = WIDTH / BINS
+    end = one["start"] + BINS * one["width"]
+    bars = "".join(
+        f'<rect x="{place * step + 0.5:.1f}" y="{HEIGHT - HEIGHT * count / top:.1f}" '
+        f'width="{step - 1:.1f}" height="{HEIGHT * count / top:.1f}">'
+        f"<title>{one['start'] + place * one['width']:.2f} to "
+        f"{one['start'] + (place + 1) * one['width']:.2f}: {count}</title></rect>"
+        for place, count in enumerate(one["counts"])
+        if count
+    )
+    name, unit = escape(one["name"]), escape(one["unit"])
+    return (
+        f"<figure><figcaption>{name} <small>{unit}</small></figcaption>"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 18}" role="img" aria-label="Histogram: {name}">'
+        f'{bars}<line class="axis" x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/>'
+        f'<text class="tick" x="0" y="{HEIGHT + 15}">{one["start"]:.2f}</text>'
+        f'<text class="tick" x="{WIDTH}" y="{HEIGHT + 15}" text-anchor="end">{end:.2f}</text></svg>'
+        f"<p>mean {one['mean']:.2f}, median {one['median']:.2f}, 90 % below {one['p90']:.2f}, "
+        f"{one['minimum']:.2f} to {one['maximum']:.2f}, n = {one['count']}</p></figure>"
+    )
+
+
+def _reasons(found: Mapping[str, Any], items: Sequence[Item]) -> str:
+    """Return the tables of reasons, with an example of each, and of talks that are left out."""
+    if not found["reasons"] and not found["left_out_talks"]:
+        return '<p class="empty">All segments can be used.</p>'
+    rows = [
+        f'<tr><td>{escape(reason)}</td><td class="number">{one["segments"]}</td>'
+        f'<td class="number">{one["minutes"]:.1f}</td>'
+        f'<td class="number">{100 * one["segments"] / found["segments"]:.1f} %</td>'
+        f"<td>{_example(items, reason)}</td></tr>"
+        for reason, one in found["reasons"].items()
+    ]
+    table = (
+        '<div class="scroll"><table class="list"><tr><th>reason</th>'
+        '<th class="number">segments</th><th class="number">minutes</th>'
+        '<th class="number">share</th><th>first one</th></tr>'
+        f"{''.join(rows)}</table></div>"
+    )
+    talks = "".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(problem)}</td></tr>"
+        for name, problem in found["left_out_talks"].items()
+    )
+    left_out = f'<h3>Talks that are left out</h3><table class="list">{talks}</table>'
+    return (table if rows else "") + (left_out if talks else "")
+
+
+def _example(items: Sequence[Item], reason: str) -> str:
+    """Return the first segment with a reason."""
+    item, place = next(
+        (item, place)
+        for item in items
+        for place, note in enumerate(item.notes)
+        if note.reason == reason
+    )
+    segment, detail = item.talk.segments[place], item.notes[place].detail
+    texts = [segment.source, *(target.text for target in segment.targets.values())]
+    lines = "<br>".join(escape(text) for text in texts)
+    return (
+        f"{lines}<br><small>{escape(item.talk.name)}, {segment.offset:.1f} s"
+        f"{escape(f': {detail}' if detail and detail != segment.source else '')}</small><br>"
+        f"{_player(item, segment)}"
+    )
+
+
+def _player(item: Item, segment: Segment) -> str:
+    """Return a player of the beginning of a segment."""
+    start = item.talk.offset + segment.offset
+    sound = excerpt(item.talk.file, start, min(segment.duration, LONGEST))
+    return f'<audio controls preload="none" src="data:{sound.type};base64,{sound.text}"></audio>'
+
+
+def _samples(items: Sequence[Item]) -> Iterator[str]:
+    """Yield segments of talks in equal distances, each with its trajectories."""
+    places = [
+        (item, place)
+        for item in items
+        for place, segment in enumerate(item.talk.segments)
+        if item.usable[place] and is_aligned(segment) and segment.duration <= LONGEST
+    ]
+    chosen = [places[round(i * len(places) / SAMPLES)] for i in range(min(SAMPLES, len(places)))]
+    for item, place in chosen:
+        segment = item.talk.segments[place]
+        scores = ", ".join(
+            f"{name} {value:.2f}" for name, value in item.notes[place].scores.items()
+        )
+        yield (
+            f'<div class="sample">{_player(item, segment)}'
+            f'<div class="scroll"><table class="list">{"".join(_turns(item, place))}</table></div>'
+            f"<p>{escape(item.talk.name)}, {segment.offset:.1f} s; {escape(scores)}</p></div>"
+        )
+
+
+def _turns(item: Item, place: int) -> Iterator[str]:
+    """Yield the rows of a table: time, source words and the words that are written."""
+    sentence = sentences([item.talk])[place]
+    [segment] = sentence.segments
+    chunks = math.ceil(sentence.duration / CHUNK)
+    targets = {
+        code: chunked_words([segment], code, start=0.0, chunks=chunks, chunk_seconds=CHUNK)
+        for code in segment.targets
+    }
+    names = [language(code).name for code in (sentence.source_language, *targets)]
+    yield f"<tr><th>s</th>{''.join(f'<th>{name}</th>' for name in names)}</tr>"
+    spoken = language(sentence.source_language)
+    for chunk in range(chunks):
+        begin, end = chunk * CHUNK, (chunk + 1) * CHUNK
+        words = [word.text for word in segment.words if begin < word.end <= end]
+        texts = [spoken.join(words)]
+        texts += [language(code).join(turns[chunk]) for code, turns in targets.items()]
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        yield f"<tr><td>{min(end, sentence.duration):.2f}</td>{cells}</tr>"

@@ -1,0 +1,88 @@
+"""A talk in preparation, and its form on disk."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from zoo.data import manifest
+from zoo.data.talks import Segment, Talk
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the steps have found out about a segment.
+
+    Attributes:
+        reason: why trainings cannot use the segment, such as "word times"; empty if they can.
+        detail: explanation of the reason; may be empty.
+        scores: numbers by name, such as the score of an aligner.
+        recognised: what a recogniser has made of the audio; empty without one.
+    """
+
+    reason: str = ""
+    detail: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    recognised: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A talk in preparation.
+
+    Attributes:
+        talk: the talk, as the steps so far have made it.
+        notes: notes of each segment.
+        problem: why the whole talk is left out; empty if it is not.
+    """
+
+    talk: Talk
+    notes: tuple[Notes, ...]
+    problem: str = ""
+
+    @property
+    def usable(self) -> tuple[bool, ...]:
+        """Whether trainings can use each segment."""
+        return tuple(not note.reason for note in self.notes)
+
+    def with_segments(
+        self, segments: Mapping[int, Segment], notes: Mapping[int, Notes] | None = None
+    ) -> "Item":
+        """Return the item with other segments and notes at some places."""
+        changed = tuple(
+            segments.get(place, segment) for place, segment in enumerate(self.talk.segments)
+        )
+        found = tuple((notes or {}).get(place, note) for place, note in enumerate(self.notes))
+        return replace(self, talk=replace(self.talk, segments=changed), notes=found)
+
+    def finished(self) -> Talk:
+        """Return the talk; segments with a reason are not usable."""
+        pairs = zip(self.talk.segments, self.usable, strict=True)
+        segments = tuple(replace(segment, usable=usable) for segment, usable in pairs)
+        return replace(self.talk, segments=segments)
+
+
+def new_item(talk: Talk) -> Item:
+    """Return an item of a talk as the corpus has it."""
+    notes = (Notes() if one.usable else Notes("corpus") for one in talk.segments)
+    return Item(talk, tuple(notes))
+
+
+def encode(item: Item, *, folder: Path) -> str:
+    """Return an item as one line without its end; the audio path is relative to ``folder``."""
+    value = {
+        "talk": json.loads(manifest.encode(item.talk, folder=folder)),
+        "notes": [
+            [note.reason, note.detail, dict(note.scores), note.recognised] for note in item.notes
+        ],
+        "problem": item.problem,
+    }
+    return json.dumps(value, ensure_ascii=False)
+
+
+def decode(line: str, *, folder: Path) -> Item:
+    """Return the item of a line that ``encode`` has written. Another line raises ValueError."""
+    value: dict[str, Any] = json.loads(line)
+    talk = manifest.decode(json.dumps(value["talk"]), folder=folder)
+    return Item(talk, tuple(Notes(*note) for note in value["notes"]), value["problem"])

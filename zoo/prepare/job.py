@@ -1,0 +1,247 @@
+"""The job of ``python -m zoo.prepare``: from a configuration to training data."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zoo import __version__
+from zoo.config import Config, build, is_multirun, machine, overrides, plain, run_folder
+from zoo.data.cache import locked
+from zoo.data.corpora import Aligned, Corpus
+from zoo.data.talks import Talk
+from zoo.errors import ZooError, shorten_list
+from zoo.machine import check_machine
+from zoo.prepare.card import write_card
+from zoo.prepare.items import Item
+from zoo.prepare.output import write_split
+from zoo.prepare.pipeline import Pipeline, Stage
+from zoo.prepare.settings import PrepareSettings, check_steps
+from zoo.prepare.steps.alignment import Alignment
+from zoo.prepare.steps.audio import Audio
+from zoo.prepare.steps.base import Step
+from zoo.prepare.steps.estimation import Estimation
+from zoo.prepare.steps.filters import Filtering
+from zoo.prepare.steps.recognition import Recognition
+from zoo.prepare.steps.trajectories import Trajectories
+from zoo.prepare.steps.words import Words
+from zoo.prepare.store import WORK, Store, parts_of
+from zoo.tracking import media
+from zoo.tracking.run import open_run
+from zoo.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    import torch
+
+logger = logging.getLogger(__name__)
+
+
+def prepare(cfg: Config) -> None:
+    """Prepare the splits of a configuration.
+
+    Raises:
+        ZooError: bad input.
+    """
+    settings: PrepareSettings = build(cfg.prepare)
+    if settings.folder is None:
+        raise ZooError("A preparation needs prepare.folder, the folder that it writes to.")
+    check_steps(cfg.steps)
+    check_machine(seed=cfg.seed, threads=cfg.threads)
+    folder = Path(settings.folder)
+    corpus: Corpus = build(cfg.data)
+    read = corpus.folder if isinstance(corpus, Aligned) else None
+    if read is not None and folder.resolve() == Path(read).resolve():
+        raise ZooError(f"prepare.folder is {folder}, as data.folder; choose another folder.")
+    stages = {split: stages_of(cfg, folder / "audio" / split) for split in settings.splits}
+    for stage in stages[settings.splits[0]]:
+        stage.step.check()
+    talks = {
+        split: checked(corpus.talks(split, limit=settings.talks), split, settings.targets)
+        for split in settings.splits
+    }
+
+    device = machine(cfg)
+    cards: dict[str, dict[str, Any]] = {}
+    for split, found in talks.items():
+        items = prepare_split(split, found, stages[split], settings, folder, device)
+        if items is None:
+            continue
+        print(f"{folder / f'{split}.jsonl'}: {summary(items)}")
+        if "card" in cfg.steps:
+            names = [stage.step.name for stage in stages[split]]
+            cards[split] = write_card(folder, split, items, facts_of(cfg), names)
+            print(f"{folder / f'{split}.card.html'}: statistics and samples")
+    if cards:
+        log_cards(cfg, folder, cards)
+
+
+def facts_of(cfg: Config) -> dict[str, str]:
+    """Return the parts of a configuration on which the result depends, by name."""
+    parts = {"words": "word_times", "alignment": "word_alignment", "recognition": "recogniser"}
+    names = ("data", *(parts.get(step, step) for step in cfg.steps))
+    return {
+        name.replace("_", " "): ", ".join(
+            f"{key.strip('_')}={value}" for key, value in _part(cfg, cfg[name]).items()
+        )
+        for name in names
+        if name in cfg
+    }
+
+
+def log_cards(cfg: Config, folder: Path, cards: Mapping[str, Mapping[str, Any]]) -> None:
+    """Log manifests and cards to W&B, if it is enabled, as an artifact for each split.
+
+    Args:
+        cfg: configuration.
+        folder: folder of the prepared corpus.
+        cards: statistics of each split.
+    """
+    run = open_run(run_folder(), kind="prepare", multirun=is_multirun())
+    config = {**plain(cfg), "version": __version__}
+    with Tracker(run, config=config, overrides=overrides(), settings=build(cfg.logger)) as tracker:
+        for split, found in cards.items():
+            page = folder / f"{split}.card.html"
+            tracker.log_dataset(
+                f"{folder.resolve().name}-{split}",
+                [folder / f"{split}.{end}" for end in ("jsonl", "segments.tsv", "card.json")]
+                + [page],
+                metadata={key: value for key, value in found.items() if key != "quantities"},
+            )
+            tracker.log_media(f"{split}/card", partial(media.page, page))
+
+
+def stages_of(cfg: Config, audio_folder: Path) -> list[Stage]:
+    """Return the chosen steps in their order, without weights.
+
+    Args:
+        cfg: configuration.
+        audio_folder: folder of copies of the audio of a split.
+    """
+    makers: dict[str, tuple[Any, Any]] = {
+        "audio": (cfg.audio, lambda settings: Audio(settings, audio_folder)),
+        "words": (cfg.word_times, Words),
+        "alignment": (cfg.word_alignment, Alignment),
+        "trajectories": (None, lambda _: Trajectories()),
+        "recognition": (cfg.recogniser, Recognition),
+        "estimation": (cfg.estimation, Estimation),
+        "filters": (cfg.filters, Filtering),
+    }
+    found = []
+    for name, (node, make) in makers.items():
+        if name in cfg.steps:
+            step: Step = make(None if node is None else build(node))
+            refuses = name == "audio" and cfg.audio.damaged == "refuse"
+            found.append(Stage(step, {} if node is None else _part(cfg, node), refuses))
+    if not found:
+        raise ZooError(f"A card needs another step: {', '.join(makers)}.")
+    return found
+
+
+def _part(cfg: Config, node: Config) -> Mapping[str, Any]:
+    """Return the values of a part of the configuration."""
+    values: Mapping[str, Any] = plain(cfg)[str(node._key())]
+    return values
+
+
+def checked(talks: Sequence[Talk], split: str, targets: Sequence[str] | None) -> list[Talk]:
+    """Return the talks of a split with some of their translations.
+
+    Args:
+        talks: talks of the corpus.
+        split: name of the split.
+        targets: codes of the languages of the translations; None: all.
+
+    Raises:
+        ZooError: there is no talk, two talks have one name, or a segment lacks a translation.
+    """
+    if not talks:
+        raise ZooError(f"The split {split!r} has no talks.")
+    names = set()
+    for talk in talks:
+        if talk.name in names:
+            raise ZooError(f"Two talks of the split {split!r} have the name {talk.name!r}.")
+        names.add(talk.name)
+    return list(talks) if targets is None else [_into(talk, targets) for talk in talks]
+
+
+def _into(talk: Talk, targets: Sequence[str]) -> Talk:
+    """Return a talk with translations into some languages. Raises ZooError if one is missing."""
+    segments = []
+    for number, segment in enumerate(talk.segments):
+        for code in targets:
+            if code not in segment.targets:
+                raise ZooError(
+                    f"Segment {number} of talk {talk.name!r} has no translation into {code!r}; it "
+                    f"has: {', '.join(segment.targets) or 'none'} (prepare.targets)."
+                )
+        segments.append(replace(segment, targets={code: segment.targets[code] for code in targets}))
+    return replace(talk, segments=tuple(segments))
+
+
+def prepare_split(
+    split: str,
+    talks: Sequence[Talk],
+    stages: Sequence[Stage],
+    settings: PrepareSettings,
+    folder: Path,
+    device: "torch.device | None",
+) -> list[Item] | None:
+    """Prepare a split, or the shard of this job.
+
+    Args:
+        split: name of the split.
+        talks: its talks.
+        stages: the steps.
+        settings: what is prepared.
+        folder: folder of the result.
+        device: device of the networks.
+
+    Returns:
+        The items; None if other shards have still work to do.
+
+    Raises:
+        ZooError: a step cannot do its work.
+    """
+    pipeline = Pipeline(
+        Store(folder, split),
+        stages,
+        parts_of(talks, settings.part_seconds),
+        workers=settings.workers,
+        device=device,
+        title=f"Preparing {split}",
+    )
+    shard, shards = settings.shard_numbers()
+    if shards > 1:
+        pipeline.run(shard, shards)
+    if (missing := pipeline.missing()) and (shards > 1 or settings.merge):
+        still = f"{len(missing)} of {len(pipeline.parts)} parts of the split {split!r}"
+        if settings.merge:
+            raise ZooError(
+                f"The shards have not prepared {still} with these settings; start the missing "
+                "ones, or leave out prepare.merge to do their work here."
+            )
+        logger.info("The last shard to end writes the result; others prepare %s.", still)
+        return None
+    with locked(folder / WORK / split):
+        pipeline.run()
+        return write_split(folder, split, pipeline.items())
+
+
+def summary(items: Sequence[Item]) -> str:
+    """Return what was prepared, in one line."""
+    talks = [item for item in items if not item.problem]
+    usable = [
+        segment.duration
+        for item in talks
+        for segment, usable in zip(item.talk.segments, item.usable, strict=True)
+        if usable
+    ]
+    segments = sum(len(item.talk.segments) for item in talks)
+    left_out = [item.talk.name for item in items if item.problem]
+    lost = f"; left out: {shorten_list(left_out)}" if left_out else ""
+    return (
+        f"{len(talks)} talks, {len(usable)} of {segments} segments usable "
+        f"({sum(usable) / 3600:.2f} h){lost}"
+    )

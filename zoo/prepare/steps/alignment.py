@@ -1,0 +1,107 @@
+"""Word alignment of transcripts and translations, by an aligner or by the corpus itself."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zoo.alignment.words.base import Pair, WordAligner
+from zoo.data.talks import Segment, Target
+from zoo.languages import language
+from zoo.prepare.items import Item, Notes
+
+if TYPE_CHECKING:
+    import torch
+
+REASON = "word alignment"
+Place = tuple[int, int, str]  # of a translation: item, segment, code of its language
+
+
+class GivenAlignment:
+    """The word alignments of the corpus."""
+
+
+class Alignment:
+    """Gives each translation its units and their source words.
+
+    The aligner gets all segments in the order of the corpus, one language of the translations after
+    the other. Segments without word times keep what they have.
+
+    Args:
+        aligner: aligner of words, or the alignments of the corpus.
+    """
+
+    name = "alignment"
+
+    def __init__(self, aligner: WordAligner | GivenAlignment) -> None:
+        self.aligner = None if isinstance(aligner, GivenAlignment) else aligner
+        self.whole_corpus = self.aligner is not None and self.aligner.whole_corpus
+
+    def check(self) -> None:
+        """See ``Step``."""
+        if self.aligner is not None:
+            self.aligner.check()
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """See ``Step``."""
+        if self.aligner is not None:
+            self.aligner.load(device)
+
+    def __call__(self, items: Sequence[Item]) -> list[Item]:
+        """See ``Step``."""
+        targets: dict[Place, Target] = {}
+        if self.aligner is not None:
+            segments = (segment for item in items for segment in item.talk.segments)
+            for code in dict.fromkeys(code for segment in segments for code in segment.targets):
+                targets |= self._aligned(self.aligner, items, code)
+        return [_with_targets(item, number, targets) for number, item in enumerate(items)]
+
+    def _aligned(
+        self, aligner: WordAligner, items: Sequence[Item], code: str
+    ) -> dict[Place, Target]:
+        """Return the aligned translations into one language."""
+        places: list[Place] = []
+        pairs: list[Pair] = []
+        for number, item in enumerate(items):
+            for place, segment in enumerate(item.talk.segments):
+                if code in segment.targets:
+                    places.append((number, place, code))
+                    pairs.append(_pair(segment, item.talk.source_language, code))
+        found = aligner.align(pairs)
+        return {
+            (number, place, code): Target(
+                items[number].talk.segments[place].targets[code].text, tuple(pair[1]), links
+            )
+            for (number, place, _), pair, links in zip(places, pairs, found, strict=True)
+        }
+
+
+def _pair(segment: Segment, source: str, code: str) -> Pair:
+    """Return the words of a segment and the units of its translation into the language ``code``.
+
+    Without word times they are the words of its transcript in the language ``source``.
+    """
+    words = [word.text for word in segment.words] or language(source).units(segment.source)
+    return words, language(code).units(segment.targets[code].text)
+
+
+def _with_targets(item: Item, number: int, targets: dict[Place, Target]) -> Item:
+    """Return an item with aligned translations; those that have no alignment get a reason."""
+    segments: dict[int, Segment] = {}
+    notes: dict[int, Notes] = {}
+    for place, segment in enumerate(item.talk.segments):
+        if not (item.usable[place] and segment.words):
+            continue
+        found = {
+            code: targets.get((number, place, code), target)
+            for code, target in segment.targets.items()
+        }
+        segments[place] = replace(segment, targets=found)
+        lost = [
+            code
+            for code, target in found.items()
+            if target.text.strip() and (not any(target.alignment) or not target.words)
+        ]
+        if lost:
+            detail = f"no word of the translation into {lost[0]!r} is aligned"
+            notes[place] = replace(item.notes[place], reason=REASON, detail=detail)
+    return item.with_segments(segments, notes)

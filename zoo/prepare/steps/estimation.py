@@ -1,0 +1,107 @@
+"""Estimation: the quality of translations by a COMET model without references (CometKiwi)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from zoo.data.cache import cache_root
+from zoo.errors import ZooError
+from zoo.metrics.comet.scorer import Comet, Text
+from zoo.prepare.items import Item, Notes
+from zoo.prepare.steps.recognition import WER
+from zoo.progress import tracked
+
+if TYPE_CHECKING:
+    import torch
+
+ESTIMATE = "estimate "  # name of a score, with the code of the target language after it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EstimationSettings:
+    """The model of the estimation.
+
+    Attributes:
+        model: hub id or folder of a COMET model without references.
+        python: Python of the environment of unbabel-comet; None: that of ``make comet``.
+    """
+
+    model: str = "Unbabel/wmt23-cometkiwi-da-xxl"
+    python: str | None = None
+
+
+class Estimation:
+    """Scores the translations of usable segments, all in one process.
+
+    The source is the text of the recogniser where the step ``recognition`` has made one (InfiniSST,
+    appendix A.1), else the transcript. Texts are scored once: scores are kept in the cache folder.
+
+    Args:
+        settings: the model.
+    """
+
+    name = "estimation"
+    whole_corpus = True  # the model takes longer to load than to score a part
+
+    def __init__(self, settings: EstimationSettings) -> None:
+        self.settings = settings
+        self._comet: Comet | None = None
+
+    def check(self) -> None:
+        """See ``Step``."""
+        if self._comet is None:
+            self._comet = self._available()
+        for model in self._comet.models:
+            if model.reference:
+                raise ZooError(
+                    f"{model.name} reads references; an estimation needs a model without, such as "
+                    "Unbabel/wmt22-cometkiwi-da."
+                )
+
+    def _available(self) -> Comet:
+        """Find the model and its environment. Raises ZooError if one is missing."""
+        own = self.settings
+        try:
+            return Comet.available([own.model], python=own.python, cache=cache_root() / "comet")
+        except ZooError as error:  # which names the key of evaluations
+            sentence = str(error).replace("evaluation.comet_python", "estimation.python")
+            raise ZooError(sentence) from error
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """See ``Step``; the weights are loaded in a process of their own."""
+        self.check()
+
+    def __call__(self, items: Sequence[Item]) -> list[Item]:
+        """See ``Step``."""
+        assert self._comet is not None
+        places = [
+            (number, place, code)
+            for number, item in enumerate(items)
+            for place, segment in enumerate(item.talk.segments)
+            for code in segment.targets
+            if item.usable[place]
+        ]
+        texts = [_text(items[number], place, code) for number, place, code in places]
+        [scores] = self._comet.score(texts, partial(_shown, self.name)).values()
+        changed: dict[int, dict[int, Notes]] = {}
+        for (number, place, code), score in zip(places, scores, strict=True):
+            notes = changed.setdefault(number, {})
+            note = notes.get(place, items[number].notes[place])
+            added = {**note.scores, f"{ESTIMATE}{code}": round(score, 4)}
+            notes[place] = replace(note, scores=added)
+        return [
+            item.with_segments({}, changed.get(number, {})) for number, item in enumerate(items)
+        ]
+
+
+def _text(item: Item, place: int, code: str) -> Text:
+    """Return the texts of a translation into the language ``code``."""
+    segment, note = item.talk.segments[place], item.notes[place]
+    source = note.recognised if WER in note.scores else segment.source
+    return Text(source, segment.targets[code].text, "")
+
+
+def _shown(title: str, lines: Iterable[dict[str, Any]], total: int) -> Iterable[dict[str, Any]]:
+    """Return scored lines with a progress bar."""
+    return tracked(lines, total=total, title=title)

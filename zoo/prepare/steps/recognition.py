@@ -1,0 +1,72 @@
+"""Recognition: what a recogniser makes of a segment, and how far it is from the transcript."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zoo import audio
+from zoo.languages import language
+from zoo.metrics.asr import Normaliser
+from zoo.metrics.quality import ErrorRate
+from zoo.prepare.items import Item, Notes
+from zoo.recognisers.base import Recogniser
+
+if TYPE_CHECKING:
+    import torch
+
+WER = "WER"
+
+
+class Recognition:
+    """Transcribes the usable segments and measures the WER in percent, CER in Chinese and the like.
+
+    Both texts are normalised as in Whisper's evaluation.
+
+    Args:
+        recogniser: recogniser of the source language.
+    """
+
+    name = "recognition"
+    whole_corpus = False
+
+    def __init__(self, recogniser: Recogniser) -> None:
+        self.recogniser = recogniser
+
+    def check(self) -> None:
+        """See ``Step``."""
+        self.recogniser.unavailable_reason()
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """See ``Step``."""
+        self.recogniser.load(device)
+
+    def __call__(self, items: Sequence[Item]) -> list[Item]:
+        """See ``Step``."""
+        return [self._one(item) for item in items]
+
+    def _one(self, item: Item) -> Item:
+        """Return an item with transcripts and error rates."""
+        spoken = language(item.talk.source_language)
+        normaliser = Normaliser.of(spoken)
+        references = {
+            place: words
+            for place, segment in enumerate(item.talk.segments)
+            if item.usable[place] and (words := normaliser.words(segment.source, spoken))
+        }
+        waves = [
+            audio.load(
+                item.talk.file,
+                start=item.talk.offset + segment.offset,
+                duration=segment.duration,
+            )
+            for segment in (item.talk.segments[place] for place in references)
+        ]
+        notes: dict[int, Notes] = {}
+        found = self.recogniser.transcribe(waves) if waves else []
+        for (place, reference), text in zip(references.items(), found, strict=True):
+            rate = ErrorRate()
+            rate.update(normaliser.words(text, spoken), reference)
+            note = item.notes[place]
+            scores = {**note.scores, WER: round(rate.compute(), 2)}
+            notes[place] = replace(note, scores=scores, recognised=text)
+        return item.with_segments({}, notes)

@@ -1,0 +1,110 @@
+"""Word times, from an aligner or from the corpus itself."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zoo.alignment.times.base import TimedWords, WordTimer
+from zoo.data.talks import Segment, Talk, Word
+from zoo.data.word_times import transcript_words
+from zoo.languages import language
+from zoo.prepare.items import Item, Notes
+
+if TYPE_CHECKING:
+    import torch
+
+REASON, SCORE = "word times", "aligner score"
+
+
+class GivenTimes:
+    """The words of the corpus, such as the output of another aligner, mapped onto the transcript.
+
+    ``zoo.data.word_times`` describes the mapping.
+    """
+
+    def check(self) -> None:
+        """See ``WordTimer``; nothing can be missing."""
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """See ``WordTimer``; there are no weights."""
+
+    def times(self, talk: Talk, segments: Sequence[Segment]) -> list[TimedWords]:
+        """See ``WordTimer``."""
+        spoken = language(talk.source_language)
+        return [
+            TimedWords(tuple(transcript_words(segment, spoken)))
+            if segment.words
+            else TimedWords(problem="the corpus has no word times")
+            for segment in segments
+        ]
+
+
+class Words:
+    """Gives the segments the times of their words.
+
+    Segments without letters or digits, and those that trainings cannot use anyway, keep what they
+    have.
+
+    Args:
+        timer: aligner of transcripts and audio.
+    """
+
+    name = "words"
+    whole_corpus = False
+
+    def __init__(self, timer: WordTimer) -> None:
+        self.timer = timer
+
+    def check(self) -> None:
+        """See ``Step``."""
+        self.timer.check()
+
+    def load(self, device: "torch.device | None" = None) -> None:
+        """See ``Step``."""
+        self.timer.load(device)
+
+    def __call__(self, items: Sequence[Item]) -> list[Item]:
+        """See ``Step``."""
+        return [self._one(item) for item in items]
+
+    def _one(self, item: Item) -> Item:
+        """Return an item with word times."""
+        places = [
+            place
+            for place, (segment, usable) in enumerate(
+                zip(item.talk.segments, item.usable, strict=True)
+            )
+            if usable and any(map(str.isalnum, segment.source))
+        ]
+        chosen = [item.talk.segments[place] for place in places]
+        segments: dict[int, Segment] = {}
+        notes: dict[int, Notes] = {}
+        for place, found in zip(places, self.timer.times(item.talk, chosen), strict=True):
+            segment, note = item.talk.segments[place], item.notes[place]
+            if found.problem or not found.words:
+                note = replace(note, reason=REASON, detail=found.problem)
+            if found.score is not None:
+                note = replace(note, scores={**note.scores, SCORE: round(found.score, 4)})
+            segments[place] = _with_words(segment, found)
+            notes[place] = note
+        return item.with_segments(segments, notes)
+
+
+def _with_words(segment: Segment, found: TimedWords) -> Segment:
+    """Return a segment with words; alignments to other words than these are dropped.
+
+    Case and punctuation do not make another word.
+    """
+    old, new = ([_letters(word) for word in words] for words in (segment.words, found.words))
+    if old == new:
+        return replace(segment, words=found.words)
+    targets = {
+        code: replace(target, words=(), alignment=(), needs=())
+        for code, target in segment.targets.items()
+    }
+    return replace(segment, words=found.words, targets=targets)
+
+
+def _letters(word: Word) -> str:
+    """Return the letters and digits of a word, case-folded."""
+    return "".join(filter(str.isalnum, word.text.casefold()))
