@@ -1,0 +1,109 @@
+"""Which files become talks, under which names, and which are refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from zoo.errors import ZooError
+from zoo.translate.inputs import find_talks
+
+RATE = 44_100
+# Copies its input, which the tests write as WAV, and fails for an input named "bad.m4a".
+FFMPEG = """#!/bin/sh
+for last; do :; done
+input="$5"
+case "$input" in *bad.m4a) echo "no stream of sound" >&2; echo "Error" >&2; exit 1;; esac
+tail -c +5 "$input" > "$last"
+"""
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Path:
+    (tmp_path / "copies").mkdir()
+    return tmp_path / "copies"
+
+
+def write(path: Path, seconds: float = 0.5, **options: str) -> Path:
+    path.parent.mkdir(exist_ok=True, parents=True)
+    stereo = np.full((round(seconds * RATE), 2), 0.25, np.float32)
+    soundfile.write(path, stereo, RATE, **options)
+    return path
+
+
+def hidden(path: Path) -> Path:
+    """A file that libsndfile does not read: a WAV behind four other bytes."""
+    wav = write(path.with_suffix(".tmp.wav"))
+    path.write_bytes(b"none" + wav.read_bytes())
+    wav.unlink()
+    return path
+
+
+def ffmpeg(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    (folder / "ffmpeg").write_text(FFMPEG)
+    (folder / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+def names(paths: list[Path], copies: Path) -> list[str]:
+    talks = find_talks([str(path) for path in paths], source_language="en", folder=copies)
+    return [talk.name for talk in talks]
+
+
+def test_files_and_the_audio_of_folders_become_talks(tmp_path: Path, copies: Path) -> None:
+    for name in ("in it/b.WAV", "in it/a.flac", "in it/deeper/c.mp3", "in it/.hidden.wav"):
+        write(tmp_path / name)
+    (tmp_path / "in it" / "notes.txt").write_text("no audio")
+    single = write(tmp_path / "no-suffix", format="WAV", subtype="PCM_U8")
+    assert names([single, tmp_path / "in it"], copies) == ["no-suffix", "a", "b", "c"]
+
+
+def test_files_of_one_name_are_numbered_and_a_file_is_taken_once(
+    tmp_path: Path, copies: Path
+) -> None:
+    files = [write(tmp_path / name) for name in ("a/talk.wav", "b/talk.wav", "b/talk.flac")]
+    assert names([*files, files[0]], copies) == ["talk", "talk-2", "talk-3"]
+
+
+def test_the_duration_is_that_of_the_samples(tmp_path: Path, copies: Path) -> None:
+    (talk,) = find_talks([str(write(tmp_path / "a.wav", 0.1))], source_language="en", folder=copies)
+    assert (talk.duration, talk.source_language) == (pytest.approx(0.1), "en")
+    assert [(segment.offset, segment.targets) for segment in talk.segments] == [(0.0, {})]
+
+
+def test_what_is_no_audio_is_refused(
+    tmp_path: Path, copies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")  # no ffmpeg
+    (tmp_path / "text.wav").write_text("no audio")
+    (tmp_path / "empty.wav").touch()
+    for path, words in (
+        (tmp_path / "text.wav", "in a format that needs ffmpeg, which is not installed"),
+        (tmp_path / "empty.wav", "empty.wav is empty"),
+        (write(tmp_path / "none.wav", 0), "has no samples"),
+        (copies, "has no audio file"),
+        (tmp_path / "missing.wav", "There is no file or folder"),
+    ):
+        with pytest.raises(ZooError, match=words):
+            names([path], copies)
+
+
+def test_ffmpeg_decodes_what_libsndfile_does_not_read(
+    tmp_path: Path, copies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ffmpeg(tmp_path / "bin", monkeypatch)
+    files = [hidden(tmp_path / "a b.m4a"), hidden(tmp_path / "c.mp4")]
+    talks = find_talks([str(path) for path in files], source_language="en", folder=copies)
+    assert [talk.name for talk in talks] == ["a b", "c"]
+    assert [talk.duration for talk in talks] == [pytest.approx(0.5)] * 2
+    assert len({talk.file for talk in talks}) == 2
+
+
+def test_the_reason_of_ffmpeg_is_stated(
+    tmp_path: Path, copies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ffmpeg(tmp_path / "bin", monkeypatch)
+    with pytest.raises(ZooError, match=r"bad.m4a .*\(ffmpeg: no stream of sound\)"):
+        names([hidden(tmp_path / "bad.m4a")], copies)

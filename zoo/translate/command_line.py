@@ -1,0 +1,73 @@
+"""The command line of a translation: files, folders and overrides in any order."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from zoo.errors import ZooError
+
+MICROPHONE = "--microphone"
+# options of Hydra whose next argument is their value
+WITH_VALUE = {
+    "--cfg",
+    "-c",
+    "--package",
+    "-p",
+    "--config-dir",
+    "-cd",
+    "--config-name",
+    "-cn",
+    "--config-path",
+    "-cp",
+    "--info",
+    "-i",
+}
+OVERRIDE = re.compile(r"[+~]{0,2}[\w.@/$-]+=|~[\w.@/]+$", re.ASCII)
+
+
+def to_overrides(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with which Hydra composes a translation.
+
+    An argument that names an existing file or folder is an input, also with spaces or "=" in it.
+    Any other argument with a key and "=" is an override. All arguments after "--" are inputs.
+
+    Args:
+        arguments: command line without the name of the program.
+
+    Raises:
+        ZooError: an argument is neither an option, nor an override, nor an existing file or folder.
+    """
+    given: list[str] = []
+    inputs: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument == "--":
+            inputs += [_existing(path) for path in remaining]
+        elif argument == MICROPHONE:
+            given.append("microphone=true")
+        elif argument.startswith("-"):
+            given.append(argument)
+            if argument in WITH_VALUE:
+                given += [value for value in [next(remaining, None)] if value is not None]
+        elif not Path(argument).exists() and OVERRIDE.match(argument):
+            given.append(argument)
+        else:
+            inputs.append(_existing(argument))
+    return [*given, f"inputs=[{','.join(map(quoted, inputs))}]"] if inputs else given
+
+
+def quoted(text: str) -> str:
+    """Return a text as a quoted value of an override, which Hydra restores unchanged."""
+    text = re.sub(r"(\\*)[$][{]", r"\1\1\\${", text)  # no link of OmegaConf
+    text = re.sub(r"(\\*)'", r"\1\1\\'", text)
+    text = re.sub(r"(\\+)$", r"\1\1", text)
+    return f"'{text}'"
+
+
+def _existing(path: str) -> str:
+    """Return a path. Raises ZooError if there is no such file or folder."""
+    if not Path(path).exists():
+        raise ZooError(
+            f"There is no file or folder {path!r}; give audio files, folders and key=value."
+        )
+    return path

@@ -1,0 +1,85 @@
+"""Audio files and folders of a translation as talks without references."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from zoo import audio
+from zoo.data.talks import Segment, Talk
+from zoo.errors import ZooError
+from zoo.ffmpeg import readable
+from zoo.types import SAMPLE_RATE, Seconds
+
+# Files that are translated if a folder is given; a file that is named may have any suffix.
+AUDIO = (
+    *(".aac", ".aif", ".aifc", ".aiff", ".amr", ".au", ".caf", ".flac", ".m4a", ".mp3", ".oga"),
+    *(".ogg", ".opus", ".snd", ".sph", ".w64", ".wav", ".wma"),
+)
+FILMS = (".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm")
+SUFFIXES = (*AUDIO, *FILMS)
+
+
+def find_talks(paths: Sequence[str], *, source_language: str, folder: Path) -> list[Talk]:
+    """Return a talk for each audio file, and read each file once to find damage.
+
+    Args:
+        paths: audio files, and folders, whose files and subfolders are searched for audio.
+        source_language: code of the language that is spoken.
+        folder: existing folder for copies of files that ffmpeg decodes.
+
+    Raises:
+        ZooError: ``paths`` is no list of texts, there is no file, or a file cannot be read or has
+            no samples.
+    """
+    if not isinstance(paths, Sequence) or any(not isinstance(name, str) for name in paths):
+        raise ZooError(f"inputs must be a list of files and folders, not {paths}.")
+    files = list(dict.fromkeys(path for name in paths for path in _files(Path(name))))
+    talks = []
+    for path, name in zip(files, _names(files), strict=True):
+        file = readable(path, folder)
+        samples = audio.load(file)  # raises ZooError for audio that cannot be read
+        seconds = samples.numel() / SAMPLE_RATE
+        talks.append(unreferenced(name, file, seconds, source_language))
+    return talks
+
+
+def unreferenced(name: str, file: Path | None, duration: Seconds, source_language: str) -> Talk:
+    """Return a talk without references; it is one segment.
+
+    Args:
+        name: name of the talk.
+        file: audio file, if there is one.
+        duration: duration in seconds.
+        source_language: code of the language that is spoken.
+    """
+    return Talk(name, file, duration, source_language, (Segment(0.0, duration, ""),))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """Yield the audio files of a folder in order, or the file itself."""
+    if not path.is_dir():
+        if not path.exists():
+            raise ZooError(f"There is no file or folder {str(path)!r}.")
+        yield path
+        return
+    found = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix.lower() in SUFFIXES
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    ]
+    if not found:
+        raise ZooError(f"Folder {path} has no audio file ({' '.join(SUFFIXES)}).")
+    yield from found
+
+
+def _names(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the name of each file without its suffix; files of one name are numbered."""
+    taken: set[str] = set()
+    for file in files:
+        name, number = file.stem, 1
+        while name in taken:
+            number += 1
+            name = f"{file.stem}-{number}"
+        taken.add(name)
+        yield name

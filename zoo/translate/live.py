@@ -1,0 +1,88 @@
+"""Sources that arrive in real time, and the end of a source by Ctrl-C."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Literal
+
+from zoo.errors import ZooError
+from zoo.types import SAMPLE_RATE, Seconds, SpeechChunk
+
+Speed = float | Literal["max"]
+PATIENCE: Seconds = 0.05  # longest sleep after which Ctrl-C is noticed
+
+
+class Stop:
+    """Whether the user has ended the sources by Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    @contextmanager
+    def on_interrupt(self) -> Iterator[None]:
+        """Note the first Ctrl-C in the block; the second one raises KeyboardInterrupt."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread receives signals
+            return
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self.requested = True
+            signal.signal(signal.SIGINT, before)
+
+        before = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def check_speed(speed: object) -> Speed:
+    """Return a speed. Raises ZooError unless it is a number above 0 or ``max``."""
+    if speed == "max":
+        return "max"
+    if isinstance(speed, int | float) and not isinstance(speed, bool) and 0 < speed < float("inf"):
+        return float(speed)
+    raise ZooError(f"speed must be a number above 0 or max, not {speed!r}.")
+
+
+def arriving(
+    chunks: Iterable[SpeechChunk],
+    *,
+    speed: Speed,
+    stop: Stop,
+    clock: Callable[[], Seconds] = time.monotonic,
+    sleep: Callable[[Seconds], None] = time.sleep,
+) -> Iterator[SpeechChunk]:
+    """Yield each chunk once its last sample has arrived.
+
+    A source that the user stops ends with the samples that have arrived.
+
+    Args:
+        chunks: chunks of a source, the last of which is final. The clock of the source starts when
+            the first one is there.
+        speed: seconds of the source per second, or ``max``: all samples have arrived.
+        stop: whether the user has ended the source.
+        clock: returns the time in seconds.
+        sleep: waits for a number of seconds.
+    """
+    start: Seconds | None = None
+    received = 0
+    for chunk in chunks:
+        start = clock() if start is None else start
+        if speed != "max":
+            due = start + (received + chunk.samples.numel()) / SAMPLE_RATE / speed
+            while (remaining := due - clock()) > 0 and not stop.requested:
+                sleep(min(remaining, PATIENCE))
+        if stop.requested:
+            arrived = chunk.samples.numel()
+            if speed != "max":
+                arrived = round((clock() - start) * speed * SAMPLE_RATE) - received
+            # a network cannot encode less than a sample
+            yield SpeechChunk(chunk.samples[: max(arrived, 1)], final=True)
+            return
+        received += chunk.samples.numel()
+        yield chunk

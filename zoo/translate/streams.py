@@ -1,0 +1,120 @@
+"""Streams files and a microphone through a system, shows the words and keeps what was written."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from zoo import audio
+from zoo.data.talks import Talk
+from zoo.streaming.simulate import Source, Stream, mark_final, simulate, to_instance
+from zoo.streaming.sources import source
+from zoo.systems.base import StreamingSystem
+from zoo.translate.display import Display
+from zoo.translate.inputs import unreferenced
+from zoo.translate.live import Speed, Stop, arriving
+from zoo.translate.microphone import Capture, Microphone
+from zoo.translate.output import Output
+from zoo.types import Instance
+
+MICROPHONE = "microphone"  # name of the talk of a microphone
+
+
+class Translation:
+    """Translates sources one after the other.
+
+    Ctrl-C ends the current source; the system completes its translation of what it has received. A
+    second Ctrl-C ends at once and keeps the words that were emitted.
+
+    Args:
+        system: system with weights.
+        output: receives each stream that has ended.
+        display: shows each word when it is emitted.
+
+    Attributes:
+        stop: whether Ctrl-C has ended a source; no further source is opened then.
+    """
+
+    def __init__(self, system: StreamingSystem, output: Output, display: Display) -> None:
+        self.stop = Stop()
+        self._system = system
+        self._output = output
+        self._display = display
+        self._stream: Stream | None = None  # the live stream
+
+    def of_files(self, talks: Sequence[Talk], speed: Speed) -> None:
+        """Translate talks.
+
+        Args:
+            talks: talks with audio.
+            speed: see ``arriving``.
+        """
+
+        def opened() -> Iterator[Source]:
+            for index, talk in enumerate(talks):
+                if self.stop.requested:
+                    return
+                self._display.begin(talk.name, talk.duration)
+                yield self._source(talk, index, speed)
+
+        self._run(opened(), lambda instance: talks[instance.index])
+
+    def of_microphone(self, microphone: Microphone) -> None:
+        """Translate a microphone until Ctrl-C, and keep its recording."""
+        capture = Capture(microphone, size=self._system.chunk_samples, stop=self.stop)
+        path = self._output.folder / f"{MICROPHONE}.wav"
+        language = self._system.source_language.code
+
+        def recorded(instance: Instance) -> Talk:
+            audio.write(path, torch.cat(capture.recorded))
+            return unreferenced(MICROPHONE, path, instance.source_length, language)
+
+        self._display.begin(f"{MICROPHONE}, until Ctrl-C")
+        self._run([Source(MICROPHONE, capture)], recorded)
+        if capture.lost:
+            self._display.note(f"The sound card has lost samples {capture.lost} times.")
+
+    def _source(self, talk: Talk, index: int, speed: Speed) -> Source:
+        """Return the stream of a talk, whose chunks arrive at their time."""
+        size = self._system.chunk_samples
+        whole = source(talk, self._system.target_language, chunk_samples=size, index=index)
+        chunks = arriving(mark_final(whole.chunks), speed=speed, stop=self.stop)
+        return replace(whole, chunks=chunks)
+
+    def _run(self, sources: Iterable[Source], talk_of: Callable[[Instance], Talk]) -> None:
+        """Stream sources until the last one, or until Ctrl-C.
+
+        Args:
+            sources: streams to translate.
+            talk_of: returns the talk of a stream that has ended.
+        """
+        try:
+            with self.stop.on_interrupt():
+                for instance in simulate(self._system, sources, on_chunk=self._follow):
+                    self._keep(instance, talk_of)
+        except KeyboardInterrupt:
+            self.stop.requested = True
+            if self._stream is not None and self._stream.times:
+                self._keep(emitted(self._stream, self._system), talk_of)
+
+    def _follow(self, stream: Stream) -> None:
+        """Show the words of the newest chunk."""
+        self._stream = stream
+        self._display.show(stream)
+
+    def _keep(self, instance: Instance, talk_of: Callable[[Instance], Talk]) -> None:
+        """Write the files of a stream that has ended."""
+        self._stream = None
+        self._display.end(instance)
+        self._output.add(instance, talk_of(instance))
+
+
+def emitted(stream: Stream, system: StreamingSystem) -> Instance:
+    """Return the output so far of a stream that was interrupted.
+
+    Output without a time was emitted while the interrupt arrived, and is left out.
+    """
+    done = len(stream.times)
+    stream.emissions = [one for one in stream.emissions if one.chunk < done]
+    stream.events = [event for event in stream.events if event.chunk < done]
+    return to_instance(stream, system.target_language, batched=False)
