@@ -112,3 +112,12 @@ def test_a_stage_has_one_length_and_one_size(
 ) -> None:
     with pytest.raises(ZooError, match=sentence):
         stage(5, **contradiction)
+
+
+def test_a_share_of_the_steps_is_the_warm_up() -> None:
+    for steps in (10, 1000):
+        warmed = stage(steps, warmup_share=0.1, schedule="constant")
+        reached = [step for step in range(steps) if warmed.factor(step) == 1.0]
+        assert reached[0] == steps // 10 - 1
+    with pytest.raises(ZooError, match=r"warmup_share from 0 to 1, not 1\.5"):
+        stage(10, warmup_share=1.5)

@@ -39,6 +39,8 @@ class Stage:
         chunks: Lengths of robust segments, in chunks; see ``Stretches``.
         multipliers: Latency multipliers m of robust segments; see ``Stretches``.
         warmup_steps: Number of steps of the linear warm-up to the peak learning rate.
+        warmup_share: Share of the stage's steps, in [0, 1], that are the warm-up. None uses
+            ``warmup_steps``.
         schedule: Decay of the learning rate to zero after ``hold``; ``constant`` has no decay.
         hold: Share of the stage's steps, in [0, 1], before the decay begins.
         name: Key of the stage in the curriculum.
@@ -56,6 +58,7 @@ class Stage:
     chunks: Sequence[int] = (1,)
     multipliers: Sequence[int] = (1,)
     warmup_steps: int = 60
+    warmup_share: float | None = None
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     hold: float = 0.5
     name: str = ""
@@ -74,6 +77,7 @@ class Stage:
             )
         check_numbers("A training stage", least=1, examples=self.examples)
         check_numbers("A training stage", least=0, steps=self.steps)
+        check_numbers("A training stage", least=0, most=1, warmup_share=self.warmup_share)
         check_numbers("A training stage", least=0, passes=self.passes)
         if self.steps and self.passes:
             raise ZooError("A training stage has either steps or passes, not both.")
@@ -88,7 +92,10 @@ class Stage:
 
     def factor(self, step: int) -> float:
         """Return the learning-rate factor in [0, 1] at ``step`` of this stage, counted from 0."""
-        warmup_factor = min(1.0, (step + 1) / max(1, self.warmup_steps))
+        warmup = self.warmup_steps
+        if self.warmup_share is not None:
+            warmup = round(self.warmup_share * self.steps)
+        warmup_factor = min(1.0, (step + 1) / max(1, warmup))
         if self.schedule == "constant":
             return warmup_factor
 

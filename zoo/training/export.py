@@ -11,6 +11,7 @@ import yaml
 from zoo.data.corpora import MiniTalks
 from zoo.data.mixture import Direction
 from zoo.errors import ZooError, check_choice
+from zoo.files import write_text
 from zoo.hints import job_command
 from zoo.loading import FOLDER
 from zoo.systems.base import StreamingSystem
@@ -83,7 +84,7 @@ def export(
     values["evaluate"] = evaluation_record(system, evaluation_overrides)
     values["weights"] = asdict(selected)
     configuration = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-    (folder / "config.yaml").write_text(configuration)
+    write_text(folder / "config.yaml", configuration)
 
     readme = card(
         system,
@@ -94,7 +95,7 @@ def export(
         dtype=dtype,
         directions=directions,
     )
-    (folder / "README.md").write_text(readme)
+    write_text(folder / "README.md", readme)
     return folder
 
 

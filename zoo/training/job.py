@@ -1,7 +1,7 @@
 """The work of train.py: from a configuration to a trained, exported model."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,17 @@ from zoo.config import (
     run_folder,
     search_arguments,
 )
-from zoo.data.corpora import Corpus
+from zoo.data.corpora import Corpus, training_talks
 from zoo.data.fingerprint import content_hash
-from zoo.data.mixture import Mixture, by_direction
+from zoo.data.mixture import Direction, Mixture, by_direction
+from zoo.data.talks import LazyTalks, Talk
 from zoo.errors import ZooError, check_choice
 from zoo.evaluation.talks import check_talks
 from zoo.files import atomic_folder
 from zoo.hints import job_command
 from zoo.languages import language
 from zoo.systems.base import StreamingSystem
+from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same
 from zoo.tracking.run import Run, open_run, write_card
 from zoo.tracking.tracker import Tracker
@@ -80,22 +82,19 @@ def train(cfg: Config) -> float | None:
     settings: TrainingSettings = build(cfg.training)
     corpus: Corpus = build(cfg.data)
     direction = language(cfg.source_language), language(cfg.target_language)
-    talks = corpus.talks(settings.train_split, limit=settings.train_talks)
+    talks = training_talks(corpus, settings.train_split, limit=settings.train_talks)
     dev = corpus.talks(settings.dev_split, limit=settings.dev_talks)
-    for (source, target), group in by_direction([*talks, *dev], direction).items():
-        check_talks(group, source=source, target=target, streamed=False)
+    _check(talks, dev, direction)
     if cfg.estimate:
         print_estimate(cfg, talks, settings)
         return None
-    run = open_run(run_folder(), kind="train", resume=resume, multirun=is_multirun())
+    run = claim_folder(resume)
     if needs_tokenizer(cfg, settings):
         cfg.backbone.tokenizer = str(trained_tokenizer(run, cfg, talks, settings))
     system: StreamingSystem = build(cfg.system)
-    facts = {"corpus_hash": content_hash(talks), "train_talks": len(talks)}
-    config = {**plain(cfg), "version": __version__}
-    with Tracker(
-        run, config=config, overrides=overrides(), facts=facts, settings=build(cfg.logger)
-    ) as tracker:
+    hashed = talks.content_hash if isinstance(talks, LazyTalks) else content_hash(talks)
+    facts = {"corpus_hash": hashed, "train_talks": len(talks)}
+    with training_tracker(run, cfg, facts, name=system.name) as tracker:
         kept = fit(
             system=system,
             talks=talks,
@@ -113,6 +112,47 @@ def train(cfg: Config) -> float | None:
         if run.main:
             finish(system, kept, cfg, corpus, run, tracker)
     return None if cfg.optimized_metric is None else max(kept.values())
+
+
+def _check(talks: Sequence[Talk], dev: Sequence[Talk], direction: Direction) -> None:
+    """Check the talks of a training before long work. Raises ZooError as ``check_talks`` does."""
+    if isinstance(talks, LazyTalks):
+        source, target = direction
+        talks.check(source=source.code, target=target.code)
+        talks = []
+    for split in (talks, dev):  # two splits may have talks of one name
+        for (source, target), group in by_direction(split, direction).items():
+            check_talks(group, source=source, target=target, streamed=False)
+
+
+def claim_folder(resume: Path | None) -> Run:
+    """Claim the run folder of this job.
+
+    Args:
+        resume: Run folder to resume, or None.
+    """
+    name = run_name([item.partition("=")[2] for item in chosen("system")], overrides())
+    return open_run(run_folder(), kind="train", name=name, resume=resume, multirun=is_multirun())
+
+
+def training_tracker(run: Run, cfg: Config, facts: Mapping[str, Any], *, name: str) -> Tracker:
+    """Return the tracker of a training.
+
+    Args:
+        run: Run of the training.
+        cfg: Configuration of the training, with the tokenizer.
+        facts: Additional provenance.
+        name: Name of the system.
+    """
+    config = {**plain(cfg), "version": __version__}
+    return Tracker(
+        run,
+        config=config,
+        overrides=overrides(),
+        facts=facts,
+        settings=build(cfg.logger),
+        systems={name: {key: config[key] for key in ("system", "backbone")}},
+    )
 
 
 def finish(

@@ -3,20 +3,24 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from zoo import audio
 from zoo.backbones.base import FeatureNormalising
 from zoo.data.mixture import MixedSampler, by_share
-from zoo.data.sampling import Sampler, TalkEncoder
-from zoo.data.talks import Talk
+from zoo.data.sampling import Sampler, Sampling, Stretches, TalkEncoder
+from zoo.data.talks import LazyTalks, Talk
 from zoo.data.views import usable_parts
+from zoo.data.windows import WindowedSampler
 from zoo.errors import ZooError
-from zoo.languages import language
+from zoo.languages import Language, language
 from zoo.systems.base import StreamingSystem
 from zoo.training.curriculum import Stage
 from zoo.training.settings import TrainingSettings
+from zoo.types import Seconds
 
 NORMALISATION_TALKS = 32  # maximum number of talks that feature statistics are estimated from
 
@@ -55,7 +59,7 @@ def development_samplers(
     Returns:
         Samplers by name of the stage.
     """
-    dev = usable_parts(dev)
+    dev = usable_parts(list(dev))
     samplers: dict[str, Sampler] = {}
     for stage in settings.stages() if dev else ():
         try:
@@ -94,15 +98,30 @@ def _sampler(
             hours.append(sum(share.hours.values()))
         if development:
             sampling = sampling.for_development()
-        samplers.append(
-            sampling.sampler(
-                part,
-                target=target,
-                chunk_seconds=system.chunk_seconds,
-                stretches=stage.stretches,
-            )
-        )
+        options = _Options(target, system.chunk_seconds, stage.stretches)
+        if isinstance(part, LazyTalks):
+            samplers.append(WindowedSampler(part, partial(options.sampler, sampling)))
+        else:
+            samplers.append(options.sampler(sampling, part))
     return MixedSampler(samplers, hours) if hours else samplers[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Arguments of ``Sampling.sampler`` that the talks of all windows have in common."""
+
+    target: Language
+    chunk_seconds: Seconds
+    stretches: Stretches
+
+    def sampler(self, sampling: Sampling, talks: Sequence[Talk], windows: int = 1) -> Sampler:
+        """Create the sampler of the talks of one of the windows of a pass."""
+        return sampling.for_window(windows).sampler(
+            talks,
+            target=self.target,
+            chunk_seconds=self.chunk_seconds,
+            stretches=self.stretches,
+        )
 
 
 def prepare(

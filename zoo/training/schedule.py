@@ -109,13 +109,18 @@ def _rows(parts: Sequence[np.ndarray], part: int) -> np.ndarray:
 class _Progress:
     """Steps of the current pass over the examples of one kind.
 
+    A pass of a sampler with several windows is planned window by window. ``number`` counts windows
+    then, and the other attributes are those of the window.
+
     Attributes:
+        sampler: Sampler of the pass.
         number: Number of the pass, counted from 0. -1 before the first pass.
         first: Number of steps of this kind before the pass.
         steps: Rows of ``Pass.places`` of each batch of each step.
         seconds: Duration of all examples of the pass, in seconds.
     """
 
+    sampler: Sampler
     number: int = -1
     first: int = 0
     steps: list[list[np.ndarray]] = field(default_factory=list)
@@ -146,7 +151,7 @@ class Schedule:
         self._parts = parts
         self._seed = list(seed)
         shares = np.array(sampler.kinds)  # of the audio, then of the steps
-        self._progress = [_Progress() for _ in shares]
+        self._progress = [_Progress(sampler) for _ in shares]
         if limits.examples is not None and len(shares) > 1:
             shares = shares / [self._seconds_per_step(kind) for kind in range(len(shares))]
             shares /= shares.sum()
@@ -167,14 +172,19 @@ class Schedule:
         for kind in range(len(self._progress)):
             earlier = int((self._kinds[:step] == kind).sum())
             progress = self._advance(kind, earlier)
-            finished.append(progress.number + (earlier - progress.first) / len(progress.steps))
+            windows = progress.number + (earlier - progress.first) / len(progress.steps)
+            finished.append(windows / self._sampler.windows)
         return float(np.average(finished, weights=self._sampler.kinds))
 
     @property
     def steps_per_pass(self) -> float:
-        """Number of steps after which ``passes`` has grown by 1, by the first pass of each kind."""
+        """Number of steps after which ``passes`` has grown by 1, by the first pass of each kind.
+
+        With several windows it is an estimate from the first one.
+        """
         counts = [len(self._advance(kind, 0).steps) for kind in range(len(self._progress))]
-        return float(1.0 / (np.array(self._sampler.kinds) * self._shares / counts).sum())
+        steps = float(1.0 / (np.array(self._sampler.kinds) * self._shares / counts).sum())
+        return steps * self._sampler.windows
 
     def places(self, step: int) -> tuple[int, list[np.ndarray]]:
         """Return the kind of the examples of a step, and the rows of each of its batches."""
@@ -196,7 +206,7 @@ class Schedule:
         kind, parts = self.places(step)
         # NumPy ignores zeros at the end of a list of seeds, so batches are counted from 1
         random = np.random.default_rng([*self._seed, step, part + 1])
-        return self._sampler.examples(kind, _rows(parts, part), random)
+        return self._progress[kind].sampler.examples(kind, _rows(parts, part), random)
 
     def _seconds_per_step(self, kind: int) -> Seconds:
         """Return the mean duration of the examples of a step in the first pass over a kind."""
@@ -212,7 +222,8 @@ class Schedule:
             progress.first += len(progress.steps)
             progress.number += 1
             random = np.random.default_rng([*self._seed, kind + 1, progress.number + 1, 1])
-            examples = self._sampler.plan(kind, random)
+            progress.sampler = self._sampler.window(progress.number)
+            examples = progress.sampler.plan(kind, random)
             steps = balanced(examples, self._limits, parts=self._parts, random=random)
             progress.steps = [[examples.places[part] for part in step] for step in steps]
             progress.seconds = float(examples.seconds.sum())

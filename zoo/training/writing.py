@@ -14,7 +14,20 @@ from torch import Tensor
 from zoo.errors import ZooError
 from zoo.files import atomic_file
 
-READ_ERRORS = (pickle.UnpicklingError, RuntimeError, EOFError, OSError)  # of a damaged file
+# of torch.load(weights_only=True), for a file of any content
+READ_ERRORS = (
+    pickle.UnpicklingError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+)
 
 
 class BackgroundWriter(CheckpointIO):
