@@ -38,9 +38,9 @@ MISTAKES = {
     "system=nonsense": (
         "Unknown system 'nonsense'; choose one of: alignatt, edatt, infinisst, local_agreement,"
     ),
-    "data=nonsense": "Unknown data 'nonsense'; choose one of: aligned, minitalks, mixture, mustc",
+    "data=nonsense": "Unknown data 'nonsense'; choose one of: acl6060, aligned, covost2",
     "experiment=nonsense": (
-        "Unknown experiment 'nonsense'; choose one of: benchmark, cascade_minitalks, demo,"
+        "Unknown experiment 'nonsense'; choose one of: aligner_minitalks, benchmark,"
     ),
     "nonsense": "Cannot read 'nonsense' (missing EQUAL at '<EOF>'); write key=value",
     "evaluation.knob_values=[1": "Cannot read 'evaluation.knob_values=[1'",
@@ -81,6 +81,7 @@ MISTAKES = {
     "compare={a:b}": "compare must look like",
     'compare={a:["nonsense=1"]}': "Unknown key 'nonsense'; choose one of: data,",
     "compare={a:[system=nonsense]}": "Cannot read",
+    'compare={a:["backbone=3"]}': "Config group override must be a string or a list. Got int",
     'compare={a:["system=nonsense"]}': "Unknown system 'nonsense'; choose one of: alignatt, edatt,",
     'compare={a:["seed=1"],b:[]}': (
         "compare.a sets seed, which all systems share; set it outside of compare."
@@ -133,6 +134,24 @@ MISTAKES = {
         "Experiment 'infinisst_minitalks' is not for evaluate.py, which has no"
     ),
     "target_language=${nonsense}": "Interpolation key 'nonsense' not found",
+    "~system": "~system removes what is needed; set system to another value.",
+    "~backbone": "~backbone removes what is needed; set backbone to another value.",
+    "~seed": "~seed removes what is needed; set seed to another value.",
+    "~system._target_": "~system._target_ removes what is needed",
+    "--config-name train": "evaluate.py reads evaluate.yaml and no other main file",
+    "--config-name nonsense": "evaluate.py reads evaluate.yaml and no other main file",
+    "--nonsense": "unrecognized arguments: --nonsense",
+    "--cfg nonsense": "argument --cfg/-c: invalid choice: 'nonsense'",
+    "--config-dir /nowhere": "Additional config directory '/nowhere' not found",
+    "system._target_=zoo.systems.Infini": "system._target_ is 'zoo.systems.Infini', which cannot",
+    "backbone._target_=3": "backbone._target_ is 3, which cannot be imported",
+    "data._target_=null": "data._target_ is None, which cannot be imported",
+    "policy._target_=zoo.policies.turn_taking": "which is no class or function.",
+    f"system.name={'x' * 300}": "system.name needs a name of 1 to 200 bytes that can be printed",
+    "system.name=''": "system.name needs a name of 1 to 200 bytes that can be printed",
+    "evaluation.knob_values=[2,3,2]": "evaluation.knob_values has 2 twice; name it once.",
+    "threads=1000000": "the CPU cores of this machine, not 1000000; null leaves",
+    "evaluation.utmos=x.pt synthesizer=espeak": "The file x.pt of evaluation.utmos does not exist",
     "hydra.run.dir=/proc/simulzoo": (
         "Cannot write to the run folder /proc/simulzoo: No such file or directory"
     ),
@@ -227,6 +246,12 @@ def with_nan() -> np.ndarray:
     return samples
 
 
+def infinite() -> np.ndarray:
+    samples = noise()
+    samples[30_000] = np.inf
+    return samples
+
+
 def truncate(path: Path) -> None:
     soundfile.write(path, noise(), 16_000)
     path.write_bytes(path.read_bytes()[:50_000])
@@ -238,6 +263,14 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "NaN": (
         lambda path: soundfile.write(path, with_nan(), 16_000, subtype="FLOAT"),
         "has samples that are NaN",
+    ),
+    "infinite": (
+        lambda path: soundfile.write(path, infinite(), 16_000, subtype="FLOAT"),
+        "has samples that are NaN or infinite",
+    ),
+    "scaled to 16 bit": (
+        lambda path: soundfile.write(path, 32_768 * noise(), 16_000, subtype="FLOAT"),
+        "far beyond full scale (1.0); divide floating-point samples",
     ),
     "truncated": (truncate, "is truncated"),
     "no audio": (lambda path: path.write_text("hello"), "is damaged or not audio"),

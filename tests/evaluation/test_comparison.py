@@ -6,7 +6,7 @@ import pytest
 
 from tests.evaluation.conftest import Evaluate
 from zoo.config import choices, compose, plain
-from zoo.evaluation.comparison import weights_of
+from zoo.tracking.weights import weights_of
 
 TABLES = (
     "benchmark",

@@ -38,6 +38,7 @@ def test_wait_k_by_hand(talk: Talk) -> None:
     (one,), (two,) = wait_k_oracle([talk], DE, 1), wait_k_oracle([talk], DE, 2)
     assert one.units == two.units == ("A", "B", "C", "D", "E", "F")
     assert one.delays == (0.5, 1.0, 1.5, 1.5, 2.5, 3.0)
+    assert one.reference == "A B C D E F", "a log without references cannot be scored"
     assert two.delays == (1.0, 1.5, 1.5, 1.5, 3.0, 3.0)
     assert one.elapsed == one.delays
     assert (one.text, one.source_length, one.unit) == ("A B C D E F", 5.0, "word")
@@ -89,7 +90,9 @@ def test_talks_are_checked_before_they_are_streamed(talk: Talk) -> None:
         check_talks([replace(talk, segments=())], source=EN, target=DE)
     with pytest.raises(ZooError, match="does not exist"):
         check_talks(
-            [talk, replace(talk, audio=talk.audio.with_name("no.wav"))], source=EN, target=DE
+            [talk, replace(talk, name="other", audio=talk.audio.with_name("no.wav"))],
+            source=EN,
+            target=DE,
         )
 
 

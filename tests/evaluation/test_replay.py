@@ -100,9 +100,24 @@ def test_a_log_against_segments_without_any_audio(evaluate: Evaluate, files: Pat
     assert "backbone" not in (files / "run" / "config.yaml").read_text()
 
 
+@pytest.mark.parametrize("factor", [1000, 0.001])
+def test_a_unit_of_time_is_not_mistaken(evaluate: Evaluate, files: Path, factor: float) -> None:
+    """Segments in milliseconds or kiloseconds: no score, one sentence."""
+    for time in ("0.25", "1.5", "2.0"):
+        text = (files / "segments.yaml").read_text()
+        (files / "segments.yaml").write_text(text.replace(time, str(float(time) * factor)))
+    done = evaluate(*REPLAY, *LONG_FORM, "hydra.run.dir=run", tiny=False)
+    assert done.code == 2
+    assert "of one of them in another unit?" in done.err
+    assert "'ted_1'" in done.err
+
+
 def test_sentences_with_their_own_references(evaluate: Evaluate, files: Path) -> None:
     """Without segments each stream is one sentence, as in SimulEval, or as in ``references``."""
-    row = row_of(evaluate(*REPLAY, "data=recorded", "hydra.run.dir=own", tiny=False), files / "own")
+    done = evaluate(*REPLAY, "data=recorded", "hydra.run.dir=own", tiny=False)
+    row = row_of(done, files / "own")
+    headings = {word for line in done.out.splitlines()[:3] for word in line.split()}
+    assert {"AL", "LAAL", "LAAL_CA", "AP", "DAL", "ATD"} <= headings
     assert {"AL", "LAAL", "AP", "DAL", "ATD", "YAAL", "StreamLAAL"} <= set(row["scores"])
     assert row["scores"]["BLEU"] == pytest.approx(100)
     assert "reseg" not in row["signatures"]["BLEU"]
@@ -187,7 +202,13 @@ def test_our_own_log_gives_our_own_scores(
     }
     assert again["signatures"] == ours["signatures"]
     own = ours["settings"].keys() - again["settings"].keys()
-    assert own == {"ranks", "streaming_seconds", "weights", "parameters"}
+    assert own == {
+        "ranks",
+        "streaming_seconds",
+        "weights",
+        "parameters",
+        "reference_segments",
+    }
     assert again["settings"].items() <= ours["settings"].items()
 
 

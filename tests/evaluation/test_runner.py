@@ -13,16 +13,20 @@ import soundfile
 import torch
 
 from tests.contract.scripted import FRAME, WORD_FRAMES, TurnTaker, speak, text_of
+from zoo.data import manifest
 from zoo.data.talks import Segment, Talk, Target, Word
 from zoo.errors import ZooError
 from zoo.evaluation.runner import Evaluator
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.formats.logs import read_log
+from zoo.history.base import History
 from zoo.history.keep_all import KeepAll
+from zoo.history.reference_segments import ReferenceSegments
 from zoo.languages import language
 from zoo.policies.turn_taking import TurnTaking
 from zoo.streaming.session import Session, empty_token_ids
-from zoo.systems.base import Knob, StreamingSystem
+from zoo.systems.base import StreamingSystem
+from zoo.systems.system import Knob
 from zoo.types import SAMPLE_RATE, Capability, Hypothesis, Request
 
 EN, DE = language("en"), language("de")
@@ -60,11 +64,10 @@ def system(backbone: TurnTaker, **options: Any) -> StreamingSystem:
         name="scripted",
         backbone=backbone,
         policy=TurnTaking(),
-        history=KeepAll(),
         source_language="en",
         target_language="de",
         chunk_seconds=WORD,
-        **{"knob": Knob("m", "latency_multiplier", (1, 3)), **options},
+        **{"history": KeepAll(), "knob": Knob("m", "latency_multiplier", (1, 3)), **options},
     )
 
 
@@ -187,6 +190,22 @@ def test_segments_one_by_one(talks: list[Talk], tmp_path: Path) -> None:
     assert row.scores["LAAL"] == pytest.approx(WORD)
     assert row.settings["talks"] == 4
     assert ceiling.scores["BLEU"] == pytest.approx(100)
+    assert row.has_reference_segments
+    assert not ceiling.has_reference_segments
+
+
+def test_a_row_states_that_its_history_received_reference_segments(
+    talks: list[Talk], tmp_path: Path
+) -> None:
+    class Informed(ReferenceSegments):
+        needs = frozenset()
+        onset = History.onset
+        boundary = History.boundary
+
+    informed = system(TurnTaker(), history=Informed())
+    rows = list(evaluator(talks, tmp_path, knob_values=[1]).run(informed))
+    assert [row.has_reference_segments for row in rows] == [True, False]
+    assert [talk.name for talk in manifest.read(tmp_path / "talks.jsonl")] == ["one", "two"]
 
 
 def test_talks_without_word_times_have_no_oracle(talks: list[Talk], tmp_path: Path) -> None:

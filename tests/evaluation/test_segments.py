@@ -53,6 +53,9 @@ def test_segments_are_written_with_their_times_and_scores(tmp_path: Path, timed:
     # pace 1.5 s; the second unit is the first one after the end
     assert second["scores"]["LAAL"] == pytest.approx((2.0 + 4.0 - 1.5) / 2)
     assert ("LAAL_CA" in second["scores"]) == timed
+    for name, score in (("StreamLAAL", "StreamLAAL"), ("YAAL", "LongYAAL")):
+        mean = (first["scores"][name] + second["scores"][name]) / 2
+        assert mean == pytest.approx(result.scores[score].value)
     found = SacreCHRF().sentence_score("drei fünf", ["drei vier"]).score
     assert second["scores"]["chrF"] == pytest.approx(found, abs=1e-4)
 

@@ -19,16 +19,15 @@ from zoo.data.talks import Talk
 from zoo.errors import ZooError
 from zoo.evaluation import speech
 from zoo.evaluation.job import network_of
-from zoo.evaluation.publish import log_curve
 from zoo.evaluation.runner import Evaluator, has_speech
 from zoo.evaluation.settings import Settings
 from zoo.evaluation.speech import SpeechModels
+from zoo.evaluation.tracked import joint_curves
 from zoo.languages import Language
 from zoo.recognisers.base import Recogniser
 from zoo.streaming.session import SpeechRequest
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.replay import Replay
-from zoo.tracking.tracker import Tracker
 
 SPOKEN = 1600  # samples of a word: 0.1 s
 
@@ -90,7 +89,11 @@ def talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Talk]:
 def evaluator(
     talks: Sequence[Talk], folder: Path, ear: Recogniser | None, **settings: Any
 ) -> Evaluator:
-    models = SpeechModels.available({"de": ear}, settings.get("utmos"))
+    models = SpeechModels.available(
+        {"de": ear},
+        settings.get("utmos"),
+        utmos_trusted=settings.get("utmos_trusted", False),
+    )
     return Evaluator(
         corpus="script",
         talks=talks,
@@ -241,36 +244,22 @@ def test_text_systems_and_oracles_load_no_recogniser(talks: list[Talk], tmp_path
     )
 
 
-def test_curves_of_text_and_of_speech(
-    talks: list[Talk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: dict[str, Any] = {}
-    monkeypatch.setattr(
-        Tracker, "log_curve", lambda self, name, *, x, ys: drawn.update({name: (x, ys)})
-    )
-    tracker = Tracker.__new__(Tracker)
+def test_curves_of_text_and_of_speech(talks: list[Talk], tmp_path: Path) -> None:
     rows = list(
         evaluator(talks, tmp_path, Ear(), upper_bound=False).run(
             system(TurnTaker(), synthesizer=Pronouncer())
         )
     )
-    log_curve(tracker, rows)
-    (name, text), (spoken, speech) = drawn.items()
-    assert spoken == f"{name} speech"
-    assert text == (
-        ("StreamLAAL", (rows[0].scores["StreamLAAL"],)),
-        {"BLEU": (rows[0].scores["BLEU"],)},
-    )
-    assert speech == (
-        ("StartOffset", (rows[0].scores["StartOffset"],)),
-        {"ASR_BLEU": (rows[0].scores["ASR_BLEU"],)},
-    )
-    drawn.clear()
-    log_curve(
-        tracker,
-        [replace(row, scores={"BLEU": 1.0, "StreamLAAL": 2.0, "StartOffset": 1.0}) for row in rows],
-    )
-    assert list(drawn) == [name], "a system that writes"
+    (row,) = rows
+    assert joint_curves(rows) == {
+        (x, y): {row.system: [(row.scores[x], row.scores[y])]}
+        for x, y in (("StreamLAAL", "BLEU"), ("StartOffset", "ASR_BLEU"))
+    }
+    other = replace(row, system="b", scores={"BLEU": 1.0, "StreamLAAL": 2.0, "StartOffset": 1.0})
+    written, spoken = joint_curves([row, other])
+    assert (written, spoken) == (("StreamLAAL", "BLEU"), ("StartOffset", "ASR_BLEU"))
+    assert joint_curves([row, other])[written]["b"] == [(2.0, 1.0)]
+    assert list(joint_curves([row, other])[spoken]) == [row.system], "one system only writes"
 
 
 def test_sentences_have_a_token_delay(talks: list[Talk], tmp_path: Path) -> None:
@@ -301,7 +290,14 @@ class Loudness(nn.Module):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_naturalness(talks: list[Talk], tmp_path: Path) -> None:
     torch.jit.script(Loudness()).save(tmp_path / "loud.pt")
-    evaluated = evaluator(talks, tmp_path, None, upper_bound=False, utmos=str(tmp_path / "loud.pt"))
+    evaluated = evaluator(
+        talks,
+        tmp_path,
+        None,
+        upper_bound=False,
+        utmos=str(tmp_path / "loud.pt"),
+        utmos_trusted=True,
+    )
     (row,) = evaluated.run(system(TurnTaker(), synthesizer=Pronouncer()))
     assert row.scores["UTMOS"] == pytest.approx(1 + 11 / 100)
     assert row.signatures["UTMOS"].startswith("UTMOS|network:loud.pt|")

@@ -36,7 +36,7 @@ def saved(network: nn.Module, path: Path) -> Path:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_mean_opinion_over_pieces(tmp_path: Path) -> None:
-    judge = UTMOSModel(saved(Loudness(), tmp_path / "loud.pt"))
+    judge = UTMOSModel(saved(Loudness(), tmp_path / "loud.pt"), trusted=True)
     judge.load()
     metric, other = UTMOS(judge), UTMOS(judge)
     metric.update([torch.ones(160), torch.full((320,), -3.0)])
@@ -57,6 +57,16 @@ def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ZooError, match=r"text\.pt of evaluation\.utmos is not a TorchScript file\. Save"
     ):
-        UTMOSModel(tmp_path / "text.pt").load()
+        UTMOSModel(tmp_path / "text.pt", trusted=True).load()
     with pytest.raises(ZooError, match=r"mute\.pt of evaluation\.utmos has no method 'score'"):
-        UTMOSModel(saved(Mute(), tmp_path / "mute.pt")).load()
+        UTMOSModel(saved(Mute(), tmp_path / "mute.pt"), trusted=True).load()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_a_file_that_is_not_trusted_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(Loudness(), tmp_path / "loud.pt")
+    monkeypatch.delattr(torch.jit, "load")
+    with pytest.raises(ZooError, match=r"contains code; set evaluation\.utmos_trusted=true"):
+        UTMOSModel(path).load()

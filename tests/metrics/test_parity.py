@@ -94,6 +94,33 @@ def test_omnisteval_example_to_four_decimals() -> None:
         assert ours * (1 if plain else 1000) == pytest.approx(value, abs=1e-4, rel=0), name
 
 
+def test_omnisteval_by_characters_to_four_decimals() -> None:
+    """OmniSTEval 0.1.10 on the Chinese log with --char_level --fix_simuleval_emission_ca."""
+    instances, references = load(*IWSLT[1], "segments.yaml")
+    scores = score_talks(
+        instances, references, language=language("zh"), rules="omnisteval", resegmentation="soft"
+    ).scores
+    expected = {
+        "BLEU": 19.4135,
+        "chrF": 16.5099,
+        "LongAP": 1.3321,
+        "LongAP_CA": 1.8796,
+        "LongYAAL": 3245.0532,
+        "LongAL": 2070.6081,
+        "LongLAAL": 2914.3047,
+        "LongDAL": 4253.5326,
+        "LongYAAL_CA": 5316.5466,
+        "LongAL_CA": 4442.5796,
+        "LongLAAL_CA": 4978.5946,
+        "LongDAL_CA": 6647.6386,
+    }
+    for name, value in expected.items():
+        ours = scores[name].value
+        assert ours is not None
+        plain = name in ("BLEU", "chrF") or "AP" in name
+        assert ours * (1 if plain else 1000) == pytest.approx(value, abs=1e-4, rel=0), name
+
+
 def test_omnisteval_segments_hold_the_same_words() -> None:
     path = LOGS / OMNISTEVAL / "segmentation_output" / "instances.resegmented.jsonl"
     theirs = read_log(path, language=language("de"), format="omnisteval")

@@ -1,11 +1,12 @@
-"""The systems of a comparison: their configurations and their weights."""
+"""The systems of a comparison: their configurations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zoo.arguments import fits
 from zoo.config import Config, choices, compose, overrides, plain, row_name
 from zoo.errors import ZooError
+from zoo.tracking.weights import NETWORKS, PRETRAINED, TRAINED
 
 # keys that an entry of `compare` may change
 PARTS = (
@@ -17,10 +18,7 @@ PARTS = (
     "source_language",
     "target_language",
 )
-TRAINED = ("name", "checkpoint")  # arguments that name all weights of a network
-PRETRAINED = ("encoder_weights", "decoder")  # that name weights of its parts if there are no others
-WEIGHTS = (*TRAINED, *PRETRAINED)
-NETWORKS = ("backbone", "synthesizer")  # parts with weights
+WEIGHTS = (*TRAINED, *PRETRAINED)  # arguments that name weights
 SMALL = "minitalks"  # the size of a comparison if none is chosen
 SIZE_LINK = "${size."  # of an entry that follows the size
 
@@ -106,24 +104,3 @@ def _compared(shared: dict[str, Any], name: str, entry: Sequence[str]) -> Config
                 f"compare.{name} sets {key}, which all systems share; set it outside of compare."
             )
     return choice
-
-
-def weights_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hub ids and folders of a system's weights, by configuration key.
-
-    Args:
-        config: configuration of the system, without links.
-    """
-    return dict(
-        pair for part in NETWORKS if config.get(part) for pair in _weights(part, config[part])
-    )
-
-
-def _weights(key: str, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield key and value of the weights that a node and the networks in it name."""
-    used = TRAINED if any(node.get(name) for name in TRAINED) else PRETRAINED
-    for name, value in node.items():
-        if name in used and isinstance(value, str):
-            yield f"{key}.{name}", value
-        elif isinstance(value, Mapping) and "_target_" in value:
-            yield from _weights(f"{key}.{name}", value)

@@ -4,7 +4,6 @@ What streams (networks, Lightning) and what scores target speech is imported whe
 imports take seconds, and a recorded log needs neither.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from zoo import __version__
 from zoo.config import (
     Config,
     build,
-    check_machine,
     is_multirun,
     machine,
     overrides,
@@ -24,29 +22,38 @@ from zoo.data.corpora import Corpus
 from zoo.data.fingerprint import content_hash
 from zoo.data.talks import Talk
 from zoo.errors import ZooError, unknown_choice
-from zoo.evaluation.comparison import system_configurations, weights_of
+from zoo.evaluation.comet import check_texts, find_comet
+from zoo.evaluation.comparison import PARTS, system_configurations
 from zoo.evaluation.loaded import LoadedSystems
 from zoo.evaluation.publish import log_rows, publish
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.runner import Evaluator, has_speech
-from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
-from zoo.evaluation.talks import check_talks, of_directions
+from zoo.evaluation.settings import Settings, knob_values, resampling, talks_to_stream
+from zoo.evaluation.significance import check_baseline
+from zoo.evaluation.talks import check_talks, has_references, of_directions
+from zoo.evaluation.tracked import log_comet
+from zoo.machine import check_machine
+from zoo.metrics.comet.scorer import Comet
+from zoo.parsing import parse_json
 from zoo.report.results import Row
 from zoo.tracking.launch import is_main_process
+from zoo.tracking.naming import run_name
 from zoo.tracking.resume import check_same
-from zoo.tracking.run import CARD, ensure_writable, open_run, run_id_of
+from zoo.tracking.run import ensure_writable, open_run
 from zoo.tracking.tracker import Tracker
+from zoo.tracking.wandb_run import WandbSettings
+from zoo.tracking.weights import weights_of
 
 if TYPE_CHECKING:
     from zoo.evaluation.speech import SpeechModels
-    from zoo.systems.base import StreamingSystem
+    from zoo.systems.system import System
 
 AUTO = "auto"  # the value of `device` that lets the machine decide
 
 # keys that describe the machine; a run may be resumed with other values
 MACHINE = ("resume", "trainer", "device", "threads", "logger")
 
-Choices = Mapping["StreamingSystem | InstanceSource", Config]  # configuration of each system
+Choices = Mapping["System | InstanceSource", Config]  # configuration of each system
 
 
 def evaluate(cfg: Config) -> float | None:
@@ -62,7 +69,7 @@ def evaluate(cfg: Config) -> float | None:
     # part replaces the interpolations in its node by their values.
     entries = system_configurations(cfg)
     settings: Settings = build(cfg.evaluation)
-    check_machine(cfg)
+    check_machine(seed=cfg.seed, threads=cfg.threads)
     logger = build(cfg.logger)
     choices: Choices = {build(choice.system): choice for choice in entries}
     corpus: Corpus = build(cfg.data)
@@ -75,9 +82,12 @@ def evaluate(cfg: Config) -> float | None:
     options = trainer_options(choices)
     resume = resumed_run(cfg)
     models = speech_models(choices, settings)
+    comet = find_comet(settings.comet, settings.comet_python) if is_main_process() else None
     device = machine(cfg) if models or streaming(choices) or cfg.device != AUTO else None
     loaded = LoadedSystems(seed=cfg.seed)
     talks = prepare(choices, corpus, settings, loaded)
+    if comet:
+        check_texts(talks, comet)
     if models and is_main_process():
         models.load(device)
     facts = {
@@ -85,11 +95,8 @@ def evaluate(cfg: Config) -> float | None:
         "convention": settings.convention,
         "batch_size": settings.batch_size,
     }
-    run = open_run(run_folder(), kind="evaluate", resume=resume, multirun=is_multirun())
-    config = {**plain(cfg), "version": __version__}
-    with Tracker(
-        run, config=config, overrides=overrides(), facts=facts, settings=logger
-    ) as tracker:
+    with open_tracker(cfg, choices, facts, logger, resume=resume) as tracker:
+        run = tracker.run
         evaluator = Evaluator(
             corpus=corpus.name,
             talks=talks,
@@ -100,16 +107,63 @@ def evaluate(cfg: Config) -> float | None:
             resume=resume is not None,
         )
         rows = evaluate_systems(evaluator, choices, loaded, tracker)
-        log_rows(rows, evaluator, tracker, run.folder, facts, compared=len(choices) > 1)
+        log_rows(rows, evaluator, tracker, run.folder, facts)
         if not run.main:
             return None
         notes = [*(models.notes if models else []), *evaluator.notes]
         if notes:
             facts |= {"not scored": " ".join(notes)}
+        complete(evaluator, tracker, comet)
         publish(evaluator, tracker, run.folder, facts)
         for note in notes:
             print(note)
     return optimized(evaluator.rows, cfg.optimized_metric)
+
+
+def complete(evaluator: Evaluator, tracker: Tracker, comet: Comet | None) -> None:
+    """Add the scores that need all rows at once: those of COMET, intervals and tests.
+
+    Args:
+        evaluator: evaluator with all rows.
+        tracker: receives the scores of COMET.
+        comet: COMET models, or None.
+    """
+    if comet is not None:
+        evaluator.add_comet(comet)
+        log_comet(tracker, evaluator.rows)
+    evaluator.add_significance()
+
+
+def open_tracker(
+    cfg: Config,
+    choices: Choices,
+    facts: Mapping[str, Any],
+    logger: WandbSettings,
+    *,
+    resume: Path | None,
+) -> Tracker:
+    """Claim the run folder and return the tracker of the run.
+
+    Args:
+        cfg: configuration of the job.
+        choices: configuration of each system.
+        facts: additional provenance.
+        logger: settings of W&B.
+        resume: folder of the run to resume, or None.
+    """
+    systems = {
+        system.name: {key: value for key, value in plain(choice).items() if key in PARTS}
+        for system, choice in choices.items()
+    }
+    name = run_name(list(systems), overrides())
+    return Tracker(
+        open_run(run_folder(), kind="evaluate", name=name, resume=resume, multirun=is_multirun()),
+        config={**plain(cfg), "version": __version__},
+        overrides=overrides(),
+        facts=facts,
+        settings=logger,
+        systems=systems,
+    )
 
 
 def wants_smoke_test(cfg: Config) -> bool:
@@ -159,7 +213,7 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     if resume is not None:
         path = resume / "provenance.json"
         try:
-            before = json.loads(path.read_text())["corpus_hash"]
+            before = parse_json(path.read_text())["corpus_hash"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
         if before != found:
@@ -167,7 +221,7 @@ def corpus_hash(talks: Sequence[Talk], resume: Path | None) -> str:
     return found
 
 
-def streaming(choices: Choices) -> "list[StreamingSystem]":
+def streaming(choices: Choices) -> "list[System]":
     """Return the systems that stream, without the recorded logs."""
     return [system for system in choices if not isinstance(system, InstanceSource)]
 
@@ -195,7 +249,7 @@ def evaluate_systems(
         evaluator: evaluator of the corpus.
         choices: configuration of each system.
         loaded: loads one system after the other.
-        tracker: logs which checkpoint a system uses.
+        tracker: records the models that a system reads.
     """
     networks: list[object] = []
     for system, choice in choices.items():
@@ -203,7 +257,6 @@ def evaluate_systems(
         if isinstance(system, InstanceSource):
             yield from evaluator.run(system)
         else:
-            declare_model(tracker, plain(choice)["backbone"])
             streaming_system = loaded.load(choice)
             tracker.record_models(plain(choice))
             yield from evaluator.run(
@@ -233,18 +286,19 @@ def speech_models(choices: Choices, settings: Settings) -> "SpeechModels | None"
 
     from zoo.evaluation.speech import SpeechModels
 
-    return SpeechModels.available(recognisers, settings.utmos)
+    return SpeechModels.available(recognisers, settings.utmos, utmos_trusted=settings.utmos_trusted)
 
 
 def network_of(config: Mapping[str, Any]) -> object:
     """Return the settings on which the offline row of a system depends.
 
     These are the backbone without its alignment, the synthesizer and the languages. Systems with
-    equal settings share one offline row.
+    equal settings share one offline row. A system without a backbone, such as an agent of another
+    tool, shares its row with none.
     """
-    backbone = {
-        key: value for key, value in (config.get("backbone") or {}).items() if key != "alignment"
-    }
+    if config.get("backbone") is None:
+        return config["system"]
+    backbone = {key: value for key, value in config["backbone"].items() if key != "alignment"}
     return backbone, config["synthesizer"], config["source_language"], config["target_language"]
 
 
@@ -268,6 +322,7 @@ def prepare(
     systems = streaming(choices)
     for system in systems:
         knob_values(system, settings)  # raises ZooError for a value that the system does not accept
+    check_baseline(settings.baseline, row_labels(choices, settings))
     ensure_writable(run_folder())
 
     # Systems often share languages; the talks are checked once for each combination.
@@ -278,6 +333,10 @@ def prepare(
     talks = of_directions(corpus.talks(settings.split, limit=settings.talks), directions)
     for source, target, streamed in dict.fromkeys(combinations):
         check_talks(talks, source=source, target=target, streamed=streamed)
+    if resampling(settings) is not None and not has_references(talks):
+        raise ZooError(
+            "evaluation.significance compares scores with references; the talks have none."
+        )
     for recording in choices:
         if isinstance(recording, InstanceSource):
             # raises ZooError if the talks and the recorded streams do not match
@@ -297,9 +356,19 @@ def prepare(
     return talks
 
 
-def check_lengths(
-    systems: "Sequence[StreamingSystem]", talks: Sequence[Talk], settings: Settings
-) -> None:
+def row_labels(choices: Choices, settings: Settings) -> list[str]:
+    """Return the labels of the rows of all systems, such as ``infinisst m=2``."""
+    labels: list[str] = []
+    for system in choices:
+        if isinstance(system, InstanceSource) or system.knob is None:
+            labels.append(system.name)
+        else:
+            values = [value for value in knob_values(system, settings) if value is not None]
+            labels += [f"{system.name} {system.knob.name}={value:g}" for value in values]
+    return labels
+
+
+def check_lengths(systems: "Sequence[System]", talks: Sequence[Talk], settings: Settings) -> None:
     """Raise ZooError if a backbone would receive more audio at once than it accepts."""
     for system in systems:
         for value in knob_values(system, settings):
@@ -308,10 +377,3 @@ def check_lengths(
             problem = system.audio_problem(talks)
             if problem:
                 raise ZooError(problem)
-
-
-def declare_model(tracker: Tracker, backbone: Mapping[str, Any]) -> None:
-    """Log which training run the backbone's checkpoint comes from, if it has a run id."""
-    checkpoint = backbone.get("checkpoint")
-    if checkpoint is not None and (Path(checkpoint) / CARD).is_file():
-        tracker.use_checkpoint(Path(checkpoint), run_id=run_id_of(Path(checkpoint)))

@@ -11,16 +11,15 @@ from rich.console import Console
 
 from zoo.config import overrides
 from zoo.evaluation.runner import Evaluator
+from zoo.evaluation.tracked import log_results, log_row
 from zoo.hints import job_command
 from zoo.report.page import write_report
 from zoo.report.results import Row
-from zoo.report.table import by_system, print_table
+from zoo.report.table import comet_scores, has_references, print_table
 from zoo.tracking.provenance import provenance
 from zoo.tracking.tracker import Tracker
 from zoo.types import Seconds
 
-# columns of the logged table of hypotheses
-HYPOTHESES = ("row", "talk", "offset", "source", "reference", "hypothesis")
 PAGE_INTERVAL: Seconds = 30.0  # least time between two reports of the rows so far
 TABLE_WIDTH = 100  # columns, where stdout is not a terminal
 
@@ -31,8 +30,6 @@ def log_rows(
     tracker: Tracker,
     folder: Path,
     facts: Mapping[str, Any],
-    *,
-    compared: bool,
 ) -> None:
     """Log each row when it is finished, and update the HTML report from time to time.
 
@@ -42,30 +39,13 @@ def log_rows(
         tracker: receives the scores.
         folder: run folder.
         facts: further facts for the report, by name.
-        compared: whether the run has several systems.
     """
     last_page = time.monotonic()
     for row in rows:
-        log_row(tracker, row, compared=compared or row.kind == "oracle")
+        log_row(tracker, row)
         if time.monotonic() - last_page > PAGE_INTERVAL:
             write_page(evaluator, folder, facts)
             last_page = time.monotonic()
-
-
-def log_row(tracker: Tracker, row: Row, *, compared: bool) -> None:
-    """Log scores under stable keys such as ``tst/en-de/StreamLAAL``.
-
-    Args:
-        tracker: receives the scores.
-        row: row of results. The key of a reference row contains the name of the row.
-        compared: whether the run has several systems. The key of every row contains the name of
-            its system then.
-    """
-    prefix = f"{row.split}/{row.source_language}-{row.target_language}"
-    if compared or row.kind != "system":
-        prefix += "/" + row.system.replace(" ", "_")
-    knob = None if row.knob is None else (row.knob.name, row.knob.value)
-    tracker.log_scores(prefix, row.scores, knob=knob)
 
 
 def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping[str, Any]) -> None:
@@ -80,18 +60,18 @@ def publish(evaluator: Evaluator, tracker: Tracker, folder: Path, facts: Mapping
     rows = evaluator.rows
     print_table(rows, console=wide_console())
     png, page = write_page(evaluator, folder, facts)
-    systems = [row for row in rows if row.kind == "system"]
-    tracker.log_image("curves", png)
-    for group in by_system(systems):
-        log_curve(tracker, group)
-    tracker.log_table("hypotheses", HYPOTHESES, hypothesis_table(evaluator))
-    for path in (folder / "results.json", page):
-        tracker.log_file(path)
+    for name in comet_scores(rows):
+        from zoo.report.plots import plot_curves
+
+        plot_curves(rows, folder / f"curves_{name}", quality=name)
+    log_results(tracker, rows, evaluator.streams, folder=folder, plot=png, page=page)
 
     print(f"results: {relative_path(folder / 'results.json')}\nreport:  {relative_path(page)}")
 
 
-def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> tuple[Path, Path]:
+def write_page(
+    evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]
+) -> tuple[Path | None, Path]:
     """Write the plots and the HTML report of the rows so far.
 
     Args:
@@ -100,12 +80,14 @@ def write_page(evaluator: Evaluator, folder: Path, facts: Mapping[str, Any]) -> 
         facts: further facts for the report, by name.
 
     Returns:
-        The paths of the plot (PNG) and of the report.
+        The paths of the plot (PNG; None without references) and of the report.
     """
     from zoo.report.plots import plot_curves  # imports matplotlib, after the table is printed
 
     rows = evaluator.rows
-    png, _ = plot_curves(rows, folder / "curves")
+    png = None
+    if any(has_references(row) for row in rows):
+        png, _ = plot_curves(rows, folder / "curves")
     page = folder / "report.html"
     # A recorded log may have a convention of its own.
     conventions = {
@@ -129,7 +111,7 @@ def weights(rows: Sequence[Row]) -> str:
         row.system: f"{row.system}: {', '.join(row.settings['weights'].values())} "
         f"({row.settings['parameters'] / 1e6:,.1f} M parameters)"
         for row in rows
-        if row.kind == "system" and "weights" in row.settings
+        if row.kind == "system" and row.settings.get("weights")
     }
     return "; ".join(named.values()) or "none"
 
@@ -153,38 +135,6 @@ def context(facts: Mapping[str, Any]) -> dict[str, str]:
         "git commit": commit,
         "machine": ", ".join(parts),
     }
-
-
-def log_curve(tracker: Tracker, rows: Sequence[Row]) -> None:
-    """Log quality over latency of one system, for its text and for its target speech."""
-    for latency, quality, suffix in (
-        ("StreamLAAL", "BLEU", ""),
-        ("StartOffset", "ASR_BLEU", " speech"),
-    ):
-        points = [(row.scores.get(latency), row.scores.get(quality)) for row in rows]
-        defined = [(x, y) for x, y in points if x is not None and y is not None]
-        if defined:
-            axis, values = zip(*defined, strict=True)
-            tracker.log_curve(
-                f"curves/{rows[0].system}{suffix}", x=(latency, axis), ys={quality: values}
-            )
-
-
-def hypothesis_table(evaluator: Evaluator) -> list[list[object]]:
-    """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
-    rows = evaluator.rows
-    return [
-        [
-            Path(rows[stream.row].instances).parent.name,  # number and name of the row
-            stream.talk.name,
-            segment.offset,
-            segment.source,
-            segment.reference,
-            segment.hypothesis,
-        ]
-        for stream in evaluator.streams
-        for segment in stream.segments
-    ]
 
 
 def relative_path(path: Path) -> Path:

@@ -9,6 +9,7 @@ from zoo.errors import ZooError, shorten_list
 from zoo.languages import Language
 from zoo.types import Instance
 
+UNIT_ERROR = 100.0  # a stream is shorter or longer by this factor only if a unit is wrong
 SHOWN = 5  # maximum number of names in a message
 
 
@@ -46,7 +47,8 @@ def match_streams(
         least as long as its stream.
 
     Raises:
-        ZooError: a talk without stream, a stream without talk, or two streams of one talk.
+        ZooError: a talk without stream, a stream without talk, two streams of one talk, or a stream
+            whose times have another unit than the segments.
     """
     streams: dict[str, Instance] = {}
     for instance in source.instances():
@@ -65,8 +67,9 @@ def match_streams(
                 f"it has: {shorten_list(streams, SHOWN)}."
             )
     if all_streams:
+        known = set(names)
         for name in streams:
-            if name not in names:
+            if name not in known:
                 available = shorten_list(names, SHOWN)
                 raise ZooError(
                     f"Talk {name!r} of {source.name!r} has no reference; "
@@ -74,6 +77,14 @@ def match_streams(
                 )
 
     found = [streams[name] for name in names]
+    for talk, instance in zip(talks, found, strict=True):
+        end = max((one.offset + one.duration for one in talk.segments), default=talk.duration)
+        if not end / UNIT_ERROR < instance.source_length < end * UNIT_ERROR:
+            raise ZooError(
+                f"The stream of talk {talk.name!r} in the log of {source.name!r} lasts "
+                f"{instance.source_length:g} s, but its segments end at {end:g} s; are the times "
+                "of one of them in another unit?"
+            )
     return found, [
         _with_duration(talk, instance) for talk, instance in zip(talks, found, strict=True)
     ]

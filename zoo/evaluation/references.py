@@ -52,6 +52,9 @@ def _instance(index: int, talk: Talk, target: Language, k: int) -> Instance:
         units=tuple(units),
         delays=tuple(delays),
         elapsed=tuple(delays),
+        reference=target.separator.join(
+            segment.targets[target.code].text for segment in talk.segments
+        ),
         unit=target.unit,
     )
 

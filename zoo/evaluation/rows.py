@@ -6,8 +6,8 @@ from pathlib import Path
 
 from zoo.data.talks import Talk
 from zoo.files import write_text
-from zoo.formats.simuleval import write_log
-from zoo.formats.speech import write_speech
+from zoo.formats import simuleval, simulstream
+from zoo.formats.speech import FOLDER, write_speech
 from zoo.metrics.longform import ScoredSegment
 from zoo.report.payload import ReportSegment, ReportStream
 from zoo.report.results import KnobValue
@@ -17,7 +17,7 @@ from zoo.types import Instance
 def write_files(
     log: Path, instances: Sequence[Instance], talks: Sequence[Talk], transcripts: Sequence[str]
 ) -> None:
-    """Write the files of a row.
+    """Write the files of a row, also those that the scorers of other tools need beside the log.
 
     Args:
         log: path of the log; target speech is written to the folder ``speech`` beside it.
@@ -27,8 +27,12 @@ def write_files(
             one line per talk: name, tab, transcript (empty: no file).
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    write_log(log, instances)
+    simuleval.write_log(log, instances)
+    simuleval.write_config(log.parent, speech=False)
+    simulstream.write_log(log.with_name("simulstream.jsonl"), instances)
     write_speech(log.parent, instances, talks)
+    if any(instance.speech for instance in instances):
+        simuleval.write_config(log.parent / FOLDER, speech=True)
     if transcripts:
         lines = [f"{one.talk}\t{text}\n" for one, text in zip(instances, transcripts, strict=True)]
         write_text(log.with_name("transcripts.txt"), "".join(lines))

@@ -7,26 +7,32 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zoo.data.talks import Talk
 from zoo.data.views import sentences
+from zoo.evaluation.comet import with_comet
 from zoo.evaluation.recorded import InstanceSource, match_streams
 from zoo.evaluation.references import wait_k_oracle
 from zoo.evaluation.rows import report_streams, row_folder, write_files
 from zoo.evaluation.scorer import Scored, Scorer
-from zoo.evaluation.segments import write_segments
-from zoo.evaluation.settings import Settings, knob_values, talks_to_stream
+from zoo.evaluation.segments import write_offline_segments, write_segments
+from zoo.evaluation.settings import Settings, knob_values, resampling, talks_to_stream
+from zoo.evaluation.significance import with_significance
+from zoo.evaluation.talks import has_references
 from zoo.formats.speech import unloaded
 from zoo.languages import Language
 from zoo.languages import language as find_language
+from zoo.metrics.comet.scorer import Comet
 from zoo.metrics.rules import find_rules
 from zoo.report.payload import ReportStream
 from zoo.report.results import KnobValue, Row, write_rows
+from zoo.report.streams import write_talks
 from zoo.tracking.launch import is_main_process
 from zoo.types import Convention, Instance
 
 if TYPE_CHECKING:  # imports of seconds, which recorded logs and oracles do not need
     from zoo.evaluation.speech import SpeechModels
-    from zoo.systems.base import StreamingSystem
+    from zoo.systems.system import System
 
 RowKind = Literal["system", "ceiling", "oracle"]
+NO_REFERENCES = "The talks have no references: scores that need them are left out."
 ONE_DEVICE = {"accelerator": "cpu", "precision": "32-true"}
 
 
@@ -38,7 +44,7 @@ class Evaluator:
 
     Args:
         corpus: name of the corpus.
-        talks: recordings with references.
+        talks: recordings, all with references or all without.
         settings: settings of the evaluation.
         folder: run folder, for logs and ``results.json``.
         models: models that score target speech (None: target speech has no scores).
@@ -70,7 +76,7 @@ class Evaluator:
         self.rows: list[Row] = []
         self.streams: list[ReportStream] = []
         self.models = models
-        self.notes: list[str] = []
+        self.notes: list[str] = [] if has_references(talks) else [NO_REFERENCES]
         self._scorer = Scorer(settings, models.scorer(settings, talks) if models else None)
         self._trainer_options = ONE_DEVICE if trainer_options is None else trainer_options
         self._resume = resume
@@ -78,7 +84,7 @@ class Evaluator:
 
     def run(
         self,
-        system: "StreamingSystem | InstanceSource",
+        system: "System | InstanceSource",
         *,
         upper_bound: bool = True,
         weights: Mapping[str, str] | None = None,
@@ -107,15 +113,36 @@ class Evaluator:
         yield from self._scored(row, instances, talks, with_speech=has_speech(system))
 
     def oracles(self, target: Language, source: Language) -> Iterator[Row]:
-        """Yield the rows of the wait-k oracle; no row if a segment has no word times."""
+        """Yield the rows of the wait-k oracle; no row without references or without word times."""
+        if not has_references(self.talks):
+            return
         if not all(segment.words for talk in self.talks for segment in talk.segments):
             return
         for k in self.settings.oracle_k:
             row = self._row("wait-k oracle", KnobValue("k", k), source, target, "oracle")
             yield from self._scored(row, wait_k_oracle(self.talks, target, k), self.talks)
 
+    def add_comet(self, comet: Comet) -> None:
+        """Add COMET scores to all rows. Raises ZooError if the COMET process stops."""
+        logs = [self.folder / row.instances for row in self.rows]
+        self.rows = with_comet(self.rows, logs, comet)
+        write_rows(self.rows, self.folder / "results.json")
+
+    def add_significance(self) -> None:
+        """Add the intervals and tests of the settings to all rows. Does nothing without tests.
+
+        Raises ZooError if the settings name a baseline that no row has.
+        """
+        wanted = resampling(self.settings)
+        if wanted is None:
+            return
+        self.rows = with_significance(
+            self.rows, self.folder, wanted, baseline=self.settings.baseline
+        )
+        write_rows(self.rows, self.folder / "results.json")
+
     def _streamed(
-        self, system: "StreamingSystem", *, upper_bound: bool, weights: Mapping[str, str]
+        self, system: "System", *, upper_bound: bool, weights: Mapping[str, str]
     ) -> Iterator[Row]:
         """Stream, score and yield the rows of a system; arguments as ``run``."""
         # imports Lightning, which recorded logs and oracles do not need
@@ -127,11 +154,16 @@ class Evaluator:
         for row, talks in self._rows_of(system, upper_bound=upper_bound):
             scored = streamed.stream(system, row, talks)
             if scored is not None:
-                facts = {**streamed.facts, "weights": dict(weights), "parameters": size_of(system)}
+                facts = {
+                    **streamed.facts,
+                    "weights": dict(weights),
+                    "parameters": size_of(system),
+                    "reference_segments": system.uses_reference_segments,
+                }
                 yield self._keep(row, streamed.instances, talks, scored, facts=facts)
 
     def _rows_of(
-        self, system: "StreamingSystem", *, upper_bound: bool
+        self, system: "System", *, upper_bound: bool
     ) -> Iterator[tuple[Row, Sequence[Talk]]]:
         """Set each knob value and yield its row, without scores, and the talks to stream.
 
@@ -147,7 +179,7 @@ class Evaluator:
                 knob = KnobValue(system.knob.name, value)
             yield self._row(system.name, knob, *languages), self.talks
 
-        if upper_bound and self.settings.upper_bound:
+        if upper_bound and self.settings.upper_bound and has_references(self.talks):
             segments = sentences(self.talks) if self.settings.view == "talks" else self.talks
             problem = system.audio_problem(segments, whole=True)
             if problem:
@@ -222,6 +254,7 @@ class Evaluator:
             facts: further entries of ``settings``.
         """
         write_files(self.folder / row.instances, instances, talks, scored.transcripts)
+        referenced = has_references(talks)
         row = replace(
             row,
             scores={name: score.value for name, score in scored.scores.items()},
@@ -235,40 +268,61 @@ class Evaluator:
                 "rules": self.settings.rules,
                 "view": self.settings.view,
                 "talks": len(talks),
-                "metrics": list(self.settings.metrics),
+                "metrics": list(self.settings.metrics) if referenced else [],
+                **({} if referenced else {"references": False}),
                 **(facts or {}),
             },
         )
         place = len(self.rows)
+        if not place:
+            write_talks(self.folder, self.talks)
         self.rows.append(row)
         if scored.segments is not None:
             # The report needs no samples of target speech, and an hour of speech has 230 MB.
             without_samples = [unloaded(instance) for instance in instances]
             self.streams += report_streams(place, without_samples, talks, scored.segments)
-            write_segments(
-                (self.folder / row.instances).parent,
-                talks,
-                scored.segments,
-                language=find_language(row.target_language),
-                rules=find_rules(self.settings.rules),
-            )
+        self._write_segments(row, instances, talks, scored, referenced=referenced)
         write_rows(self.rows, self.folder / "results.json")
         return row
 
+    def _write_segments(
+        self,
+        row: Row,
+        instances: Sequence[Instance],
+        talks: Sequence[Talk],
+        scored: Scored,
+        *,
+        referenced: bool,
+    ) -> None:
+        """Write the segments of a row; ``referenced``: the talks have references."""
+        folder = (self.folder / row.instances).parent
+        target = find_language(row.target_language)
+        if scored.segments is None:
+            write_offline_segments(folder, talks, instances, language=target)
+            return
+        write_segments(
+            folder,
+            talks,
+            scored.segments,
+            language=target,
+            rules=find_rules(self.settings.rules),
+            referenced=referenced,
+        )
 
-def size_of(system: "StreamingSystem") -> int:
+
+def size_of(system: "System") -> int:
     """Return the number of parameters of a loaded system, shared ones once."""
     return sum(parameter.numel() for parameter in system.parameters())
 
 
-def has_speech(system: "StreamingSystem | InstanceSource") -> bool:
+def has_speech(system: "System | InstanceSource") -> bool:
     """Return whether a system emits target speech.
 
     Raises ZooError for a recorded log that cannot be read.
     """
     if isinstance(system, InstanceSource):
         return any(instance.speech for instance in system.instances())
-    return system.synthesizer is not None
+    return system.emits_speech
 
 
 def convention_of(instances: Sequence[Instance], wanted: Convention) -> Convention | None:

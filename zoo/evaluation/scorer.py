@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from zoo.data.talks import Talk
 from zoo.evaluation.settings import Settings
-from zoo.evaluation.talks import reference_segments
+from zoo.evaluation.talks import has_references, reference_segments
 from zoo.languages import Language
 from zoo.languages import language as find_language
 from zoo.metrics.flags import flags
@@ -17,6 +17,7 @@ from zoo.metrics.longform import ScoredSegment, score_talks
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.sentences import score_sentences
 from zoo.metrics.signature import Score
+from zoo.metrics.unreferenced import score_without_references, segments_by_time
 from zoo.report.results import TalkScores
 from zoo.types import Instance
 
@@ -68,13 +69,18 @@ class Scorer:
     ) -> Scored:
         """Score streams against the reference segments of their talks.
 
+        Talks without references have the scores that need none; their segments have the units that
+        were written in their time.
+
         Args:
             instances: one stream per talk.
-            talks: talks with references.
+            talks: talks, all with references or all without.
             target: target language.
             with_speech: whether the system has target speech.
             check_health: whether to look for reasons not to trust the scores.
         """
+        if not has_references(talks):
+            return self._unreferenced(instances, talks, target, with_speech=with_speech)
         references = [reference_segments(talk, target) for talk in talks]
         result = score_talks(
             instances,
@@ -92,13 +98,7 @@ class Scorer:
         if all(len(segments) == 1 for segments in references):
             texts = [segment.text for (segment,) in references]
             scores |= self._sentence_scores(instances, texts, target, with_speech=with_speech)
-        if any(instance.events for instance in instances):
-            # imports torch, which recorded logs of other systems do not need
-            from zoo.metrics.transcripts import score_segments
-
-            source = find_language(talks[0].source_language)
-            sources = [source.join(segment.source for segment in talk.segments) for talk in talks]
-            scores |= score_segments(instances, sources, source_language=source)
+        scores |= _event_scores(instances, talks)
 
         transcripts: Sequence[str] = ()
         if with_speech and self._speech:
@@ -119,6 +119,42 @@ class Scorer:
                 )
                 for talk, found in zip(talks, result.talks, strict=False)
             ),
+        )
+
+    def _unreferenced(
+        self,
+        instances: Sequence[Instance],
+        talks: Sequence[Talk],
+        target: Language,
+        *,
+        with_speech: bool,
+    ) -> Scored:
+        """Score streams of talks without references; arguments as ``streamed``."""
+        scores = score_without_references(
+            instances,
+            language=target,
+            convention=self.settings.convention,
+            rules=self.settings.rules,
+            with_speech=with_speech,
+            sentences=self.settings.view == "segments",
+        )
+        scores |= _event_scores(instances, talks)
+        transcripts: Sequence[str] = ()
+        if with_speech and self._speech:
+            speech = self._speech.score(instances, None, target)
+            scores, transcripts = scores | speech.scores, speech.transcripts
+        segments = [
+            segment
+            for instance, talk in zip(instances, talks, strict=True)
+            for segment in segments_by_time(
+                instance, [(one.offset, one.duration) for one in talk.segments]
+            )
+        ]
+        return Scored(
+            scores=scores,
+            transcripts=transcripts,
+            flags=tuple(flags(instances, scores, with_speech=with_speech)),
+            segments=segments,
         )
 
     def offline(
@@ -164,3 +200,15 @@ class Scorer:
             with_speech=with_speech,
             extra=self.settings.metrics,
         )
+
+
+def _event_scores(instances: Sequence[Instance], talks: Sequence[Talk]) -> dict[str, Score]:
+    """Score the segments and transcripts of streams with events; no scores without events."""
+    if not any(instance.events for instance in instances):
+        return {}
+    # imports torch, which recorded logs of other systems do not need
+    from zoo.metrics.transcripts import score_segments
+
+    source = find_language(talks[0].source_language)
+    sources = [source.join(segment.source for segment in talk.segments) for talk in talks]
+    return score_segments(instances, sources, source_language=source)

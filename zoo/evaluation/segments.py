@@ -1,22 +1,25 @@
-"""Writes the reference segments of a row with their units: JSON lines, and plain text.
+"""Writes the reference segments of a row with their units: JSON lines, YAML and plain text.
 
-``segments.jsonl`` has one line per segment. The lines of ``segments.src``, ``segments.ref`` and
+``segments.jsonl`` has one line per segment, ``segments.yaml`` the place of each in its talk, as
+OmniSTEval and simulstream read it. The lines of ``segments.src``, ``segments.ref`` and
 ``segments.hyp`` are the texts of the same segments, as ``sacrebleu`` and ``comet-score`` read them:
 ``sacrebleu segments.ref -i segments.hyp``.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from zoo.data.talks import Talk
 from zoo.files import write_text
+from zoo.formats.references import write_spans
 from zoo.formats.text import Record, json_lines
 from zoo.languages import Language
-from zoo.metrics.latency import LAAL, YAAL, SegmentLatency, Timing
+from zoo.metrics.latency import LAAL, MS, YAAL, Timing
 from zoo.metrics.longform import ScoredSegment
 from zoo.metrics.quality import ChrF
 from zoo.metrics.rules import Rules
-from zoo.types import Seconds
+from zoo.types import Instance, Seconds, UnitKind
 
 NAME = "segments"  # of the files
 
@@ -28,13 +31,15 @@ def write_segments(
     *,
     language: Language,
     rules: Rules,
+    referenced: bool = True,
 ) -> None:
     """Write the segments of a row.
 
     Each line has the talk, the number of the segment in it, offset and duration, source, reference
     and hypothesis, the delay and the elapsed time of each unit in seconds from the start of the
-    segment, and scores of the segment: chrF, LAAL and YAAL, with elapsed times also LAAL_CA and
-    YAAL_CA. A score that is not defined is null.
+    segment, and scores of the segment: chrF, StreamLAAL, LAAL and YAAL, with elapsed times also
+    those with _CA. A score that is not defined is null. Talks without references have empty
+    references, no scores and no ``segments.ref``.
 
     Args:
         folder: Destination.
@@ -42,12 +47,17 @@ def write_segments(
         segments: Segments of all talks, talk after talk.
         language: Target language.
         rules: Counting rules of the row.
+        referenced: Whether the talks have references.
     """
     sources = [segment.source for talk in talks for segment in talk.segments]
     numbers = [number for talk in talks for number in range(len(talk.segments))]
     chrf = ChrF()
     records: list[Record] = []
     for number, source, segment in zip(numbers, sources, segments, strict=True):
+        scores: dict[str, float | None] = {}
+        if referenced:
+            scores["chrF"] = round(chrf.sentence(segment.hypothesis, segment.reference), 4)
+            scores |= _latencies(segment, rules, language.unit)
         records.append(
             {
                 "talk": segment.talk,
@@ -59,29 +69,76 @@ def write_segments(
                 "hypothesis": segment.hypothesis,
                 "delays": _rounded(segment.delays),
                 "elapsed": _rounded(segment.elapsed),
-                "scores": {
-                    "chrF": round(chrf.sentence(segment.hypothesis, segment.reference), 4),
-                    **_latencies(segment, rules.length(segment.reference, language.unit)),
-                },
+                "scores": scores,
             }
         )
 
+    _write(folder, talks, records, referenced=referenced)
+
+
+def write_offline_segments(
+    folder: Path, talks: Sequence[Talk], instances: Sequence[Instance], *, language: Language
+) -> None:
+    """Write the segments of an offline row, whose talks are single segments, without times.
+
+    Args:
+        folder: Destination.
+        talks: Talks of the row.
+        instances: Output for each talk.
+        language: Target language.
+    """
+    chrf = ChrF()
+    records: list[Record] = []
+    for talk, instance in zip(talks, instances, strict=True):
+        reference = language.join(segment.targets[language.code].text for segment in talk.segments)
+        records.append(
+            {
+                "talk": talk.name,
+                "segment": 0,
+                "offset": 0.0,
+                "duration": talk.duration,
+                "source": " ".join(segment.source for segment in talk.segments),
+                "reference": reference,
+                "hypothesis": instance.text,
+                "scores": {"chrF": round(chrf.sentence(instance.text, reference), 4)},
+            }
+        )
+    _write(folder, talks, records)
+
+
+def _write(
+    folder: Path, talks: Sequence[Talk], records: Sequence[Record], *, referenced: bool = True
+) -> None:
+    """Write the files of the segments."""
     write_text(folder / f"{NAME}.jsonl", json_lines(records))
+    write_spans(folder / f"{NAME}.yaml", talks)
     for suffix, key in (("src", "source"), ("ref", "reference"), ("hyp", "hypothesis")):
+        if key == "reference" and not referenced:
+            continue
         lines = "".join(f"{' '.join(str(record[key]).split())}\n" for record in records)
         write_text(folder / f"{NAME}.{suffix}", lines)
 
 
-def _latencies(segment: ScoredSegment, reference_length: int) -> dict[str, float | None]:
+def _latencies(segment: ScoredSegment, rules: Rules, unit: UnitKind) -> dict[str, float | None]:
     """Return the latencies of a segment in seconds, by name."""
+    length = rules.length(segment.reference, unit)
     scores: dict[str, float | None] = {}
-    metrics: dict[str, SegmentLatency] = {"LAAL": LAAL(), "YAAL": YAAL(long_form=True)}
-    for suffix, times in (("", segment.delays), ("_CA", segment.elapsed)):
+    kinds = (
+        ("", segment.delays, segment.stream_delays),
+        ("_CA", segment.elapsed, segment.stream_elapsed),
+    )
+    for suffix, times, stream_times in kinds:
         if suffix and not times and segment.delays:
             continue  # no elapsed times
-        timing = Timing(times, segment.duration, reference_length, segment.recording_end)
-        for name, metric in metrics.items():
-            value = metric.score(timing)
+        timing = Timing(times, segment.duration, length, segment.recording_end)
+        stream = replace(timing, times=stream_times, source_length=segment.stream_length)
+        lag = LAAL().score(stream)
+        values = {
+            "StreamLAAL": lag / MS if rules.milliseconds and lag is not None else lag,
+            "LAAL": LAAL().score(timing),
+            "YAAL": YAAL(long_form=True).score(timing),
+        }
+        for name, value in values.items():
             scores[name + suffix] = None if value is None else round(value, 6)
     return scores
 

@@ -1,5 +1,6 @@
 """Settings of an evaluation, and the talks and latency values that follow from them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
@@ -11,12 +12,13 @@ from zoo.metrics.latency import SegmentLatency
 from zoo.metrics.quality import CorpusQuality
 from zoo.metrics.resegment import Resegmentation
 from zoo.metrics.rules import find_rules
+from zoo.metrics.significance import Resampling, Test
 from zoo.metrics.sums import SummedMetric
 from zoo.recognisers.base import Recogniser
 from zoo.types import Convention
 
 if TYPE_CHECKING:
-    from zoo.systems.base import StreamingSystem  # imports Lightning; a recorded log has no knob
+    from zoo.systems.system import System  # imports Lightning; a recorded log has no knob
 
 View = Literal["talks", "segments"]
 
@@ -39,6 +41,17 @@ class Settings:
         recogniser: speech recogniser for ASR scores of target speech (None: no ASR scores).
         metrics: more metrics by name, each a ``SegmentLatency`` or a ``CorpusQuality``.
         utmos: path of the UTMOS network for naturalness (``zoo/metrics/naturalness.py``).
+        utmos_trusted: whether the code that this file contains may run.
+        comet: folders and hub ids of COMET models, such as ``Unbabel/wmt22-comet-da``
+            (``zoo/metrics/comet``).
+        comet_python: Python of the environment of COMET (None: that of ``make comet``).
+        significance: tests of the differences between rows, ``bootstrap`` and ``randomisation``;
+            with at least one, rows also have 95 % intervals (empty: neither).
+        baseline: row with which the others are compared, such as ``infinisst m=2``, or name of a
+            system, whose first row it is (None: the first row of each test set).
+        resamples: number of bootstrap resamples.
+        trials: number of trials of approximate randomisation.
+        resampling_seed: seed of resamples and trials.
     """
 
     split: str = "tst"
@@ -54,6 +67,14 @@ class Settings:
     recogniser: Recogniser | None = None
     metrics: Mapping[str, SummedMetric] = field(default_factory=dict)
     utmos: str | None = None
+    utmos_trusted: bool = False
+    comet: Sequence[str] = ()
+    comet_python: str | None = None
+    significance: Sequence[Test] = ()
+    baseline: str | None = None
+    resamples: int = 1000
+    trials: int = 10_000
+    resampling_seed: int = 12345
 
     def __post_init__(self) -> None:
         """Raise ZooError for a value that is unknown, out of range or of another type."""
@@ -61,6 +82,7 @@ class Settings:
         check_choice("elapsed convention", self.convention, get_args(Convention))
         check_choice("re-segmentation", self.resegmentation, get_args(Resegmentation))
         find_rules(self.rules)
+        resampling(self)  # raises ZooError for an unknown test or number
         check_numbers("evaluation", least=1, batch_size=self.batch_size, talks=self.talks)
         for k in self.oracle_k:
             check_numbers("evaluation", least=1, oracle_k=k)
@@ -75,9 +97,28 @@ class Settings:
                 "evaluation.knob_values is empty; "
                 "name at least one value, or null for the values that the system lists."
             )
+        repeated = [value for value, count in Counter(self.knob_values or ()).items() if count > 1]
+        if repeated:
+            raise ZooError(f"evaluation.knob_values has {repeated[0]:g} twice; name it once.")
 
 
-def knob_values(system: "StreamingSystem", settings: Settings) -> Sequence[float | None]:
+def resampling(settings: Settings) -> Resampling | None:
+    """Return what is resampled for intervals and tests; None if no test is wanted."""
+    if not settings.significance:
+        if settings.baseline is not None:
+            raise ZooError(
+                "evaluation.baseline needs a test; add evaluation.significance=[bootstrap]."
+            )
+        return None
+    return Resampling(
+        tests=settings.significance,
+        resamples=settings.resamples,
+        trials=settings.trials,
+        seed=settings.resampling_seed,
+    )
+
+
+def knob_values(system: "System", settings: Settings) -> Sequence[float | None]:
     """Return the knob values to evaluate; [None] for a system without a knob.
 
     Raises ZooError for a value that the system does not accept.

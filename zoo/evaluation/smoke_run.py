@@ -15,13 +15,14 @@ from zoo.evaluation.runner import has_speech
 from zoo.evaluation.settings import Settings, knob_values
 from zoo.evaluation.talks import check_talks
 from zoo.systems.base import StreamingSystem
+from zoo.systems.system import System
 from zoo.types import SAMPLE_RATE
 
 FAILED = 1  # exit code of a smoke test with a failed check
 
 
 def smoke_test(
-    choices: Mapping[StreamingSystem | InstanceSource, Config],
+    choices: Mapping[System | InstanceSource, Config],
     corpus: Corpus,
     settings: Settings,
     *,
@@ -45,7 +46,8 @@ def smoke_test(
     systems = [system for system in choices if isinstance(system, StreamingSystem)]
     if len(systems) < len(choices):
         raise ZooError(
-            "smoke=true streams a few sentences; a recorded system has nothing to stream."
+            "smoke=true streams a few sentences through the zoo's systems; a recorded log has "
+            "nothing to stream, and the parts of another tool's agent are not known."
         )
     for system in systems:
         value = knob_values(system, settings)[0]

@@ -41,7 +41,11 @@ class SpeechModels:
 
     @classmethod
     def available(
-        cls, wanted: Mapping[str, Recogniser | None], utmos: str | None
+        cls,
+        wanted: Mapping[str, Recogniser | None],
+        utmos: str | None,
+        *,
+        utmos_trusted: bool = False,
     ) -> "SpeechModels":
         """Return the models that are installed; recogniser weights are not read.
 
@@ -49,12 +53,14 @@ class SpeechModels:
             wanted: configured recogniser of each target language with speech output, or None.
             utmos: path of the UTMOS network, or None. The path is ignored if ``wanted`` is empty,
                 because no system has speech output then.
+            utmos_trusted: whether the code in the file of the UTMOS network may run.
 
         Raises:
             ZooError: a recogniser or network is missing and the configuration requires it.
         """
-        models = cls(utmos=UTMOSModel(Path(utmos)) if wanted and utmos else None)
-        if models.utmos:
+        models = cls()
+        if wanted and utmos:
+            models.utmos = UTMOSModel(Path(utmos), trusted=utmos_trusted)
             models.utmos.load()
         for code, recogniser in wanted.items():
             note = NO_RECOGNISER if recogniser is None else recogniser.unavailable_reason()
@@ -110,13 +116,17 @@ class SpeechScorer:
     _own_errors: dict[str, dict[str, Score]] = field(default_factory=dict)
 
     def score(
-        self, instances: Sequence[Instance], references: Sequence[Sequence[str]], target: Language
+        self,
+        instances: Sequence[Instance],
+        references: Sequence[Sequence[str]] | None,
+        target: Language,
     ) -> SpeechScores:
         """Compute ASR_BLEU, ASR_chrF, ASR_DocBLEU, SpeechWER, SpeechCER, ASR_WER and UTMOS.
 
         Args:
             instances: streams with target speech.
-            references: texts of the reference segments of each stream.
+            references: texts of the reference segments of each stream; None: no references, which
+                leaves SpeechWER, SpeechCER and UTMOS.
             target: target language.
 
         Returns:
@@ -128,6 +138,10 @@ class SpeechScorer:
             return SpeechScores(scores)
 
         transcripts = list(self._transcripts(instances, recogniser, target))
+        texts = [instance.text for instance in instances]
+        scores |= speech_errors(transcripts, texts, language=target, recogniser=recogniser.name)
+        if references is None:
+            return SpeechScores(scores, transcripts)
         scores |= score_transcripts(
             transcripts,
             references,
@@ -136,9 +150,6 @@ class SpeechScorer:
             resegmentation=self.resegmentation,
             rules=self.rules,
         )
-        texts = [instance.text for instance in instances]
-        scores |= speech_errors(transcripts, texts, language=target, recogniser=recogniser.name)
-
         if target.code not in self._own_errors:
             self._own_errors[target.code] = self._own_error(recogniser, target)
         return SpeechScores(scores | self._own_errors[target.code], transcripts)

@@ -12,7 +12,7 @@ from zoo.evaluation.scorer import Scored, Scorer
 from zoo.evaluation.strategy import evaluation_trainer
 from zoo.report.results import Row
 from zoo.streaming.queue import OneBatch, TalkQueue
-from zoo.systems.base import StreamingSystem
+from zoo.systems.system import System
 from zoo.types import Instance
 
 FINISHED = "finished"  # folder of the logs of finished streams, in the folder of a row
@@ -36,10 +36,10 @@ class StreamedRows:
         self.folder = folder
         self._batch_size = scorer.settings.batch_size
         self._split = scorer.settings.split
-        self._evaluation = StreamingEvaluation(scorer, resume=resume)
+        self._evaluation = StreamingEvaluation(scorer, resume=resume, comet=False)
         self._trainer = evaluation_trainer(trainer_options, [self._evaluation])
 
-    def stream(self, system: StreamingSystem, row: Row, talks: Sequence[Talk]) -> Scored | None:
+    def stream(self, system: System, row: Row, talks: Sequence[Talk]) -> Scored | None:
         """Stream the talks of a row and score them; None on ranks other than 0.
 
         Args:

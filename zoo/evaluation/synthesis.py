@@ -99,7 +99,11 @@ def cascade(system: StreamingSystem) -> Cascade:
 
 def speech_models(settings: Settings, target: Language) -> SpeechModels:
     """Return recogniser and UTMOS. Raises ZooError without a recogniser of the language."""
-    models = SpeechModels.available({target.code: settings.recogniser}, settings.utmos)
+    models = SpeechModels.available(
+        {target.code: settings.recogniser},
+        settings.utmos,
+        utmos_trusted=settings.utmos_trusted,
+    )
     if target.code not in models.recognisers:
         raise ZooError(
             f"{' '.join(models.notes)} Choose recogniser=named and recogniser.name=<hub id or "

@@ -16,6 +16,11 @@ def reference_segments(talk: Talk, target: Language) -> list[ReferenceSegment]:
     ]
 
 
+def has_references(talks: Sequence[Talk]) -> bool:
+    """Return whether a segment of the talks has a translation, into any language."""
+    return any(segment.targets for talk in talks for segment in talk.segments)
+
+
 def of_directions(
     talks: Sequence[Talk], directions: Collection[tuple[Language, Language]]
 ) -> list[Talk]:
@@ -38,6 +43,9 @@ def check_talks(
 ) -> None:
     """Check all talks before long work.
 
+    Talks may have segments without any translation. Then no talk may have one, and scores that need
+    references are left out.
+
     Args:
         talks: talks to evaluate, at least one.
         source: source language of the system.
@@ -46,31 +54,52 @@ def check_talks(
             a damaged file is found here.
 
     Raises:
-        ZooError: there is no talk, or a talk is in another source language, has no references, or
-            has audio that cannot be read.
+        ZooError: there is no talk, two talks have one name, or a talk is in another source
+            language, has no segments, lacks references that other talks have, or has audio that
+            cannot be read.
     """
     if not talks:
         raise ZooError("There is no talk to evaluate.")
+    _check_names(talks)
+    with_references = has_references(talks) or not all(talk.segments for talk in talks)
     for talk in talks:
         if talk.source_language != source.code:
             raise ZooError(
                 f"Talk {talk.name!r} is spoken in {talk.source_language!r}, not in {source.code!r}."
             )
-        if target.code not in _reference_languages(talk):
-            languages = ", ".join(_reference_languages(talk)) or "no reference"
-            raise ZooError(
-                f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {languages}."
-            )
-        if not any(segment.text.strip() for segment in reference_segments(talk, target)):
-            raise ZooError(
-                f"Talk {talk.name!r} has no reference in {target.code!r}: "
-                "all its segments are empty."
-            )
+        if with_references:
+            _check_references(talk, target)
         if streamed:
             from zoo import audio  # a slow import, which a recorded log does not need
 
             # raises ZooError for audio that cannot be read
             audio.load(talk.file, start=talk.offset, duration=talk.duration)
+
+
+def _check_names(talks: Sequence[Talk]) -> None:
+    """Raise ZooError if two talks have one name, under which logs and reports list them."""
+    first: dict[str, Talk] = {}
+    for talk in talks:
+        other = first.get(talk.name)
+        if other is not None:
+            raise ZooError(
+                f"Two talks have the name {talk.name!r}, in {other.audio} and {talk.audio}; "
+                "rename one of them."
+            )
+        first[talk.name] = talk
+
+
+def _check_references(talk: Talk, target: Language) -> None:
+    """Raise ZooError if a talk has no reference in a language."""
+    if target.code not in _reference_languages(talk):
+        languages = ", ".join(_reference_languages(talk)) or "no reference"
+        raise ZooError(
+            f"Talk {talk.name!r} has no reference in {target.code!r}; it has: {languages}."
+        )
+    if not any(segment.text.strip() for segment in reference_segments(talk, target)):
+        raise ZooError(
+            f"Talk {talk.name!r} has no reference in {target.code!r}: all its segments are empty."
+        )
 
 
 def _reference_languages(talk: Talk) -> list[str]:

@@ -117,7 +117,7 @@ def sentence_trajectories(talks: Sequence[Talk], target: Language) -> list[Insta
         ZooError: a segment has no word times, alignment or translation, or there is no segment.
     """
     streams = [
-        _trajectory(index, sentence, target) for index, sentence in enumerate(sentences(talks))
+        trajectory(index, sentence, target) for index, sentence in enumerate(sentences(talks))
     ]
     streams = [stream for stream in streams if stream.units]
     if not streams:
@@ -125,8 +125,17 @@ def sentence_trajectories(talks: Sequence[Talk], target: Language) -> list[Insta
     return streams
 
 
-def _trajectory(index: int, sentence: Talk, target: Language) -> Instance:
-    """Return the trajectory of a talk of one segment."""
+def trajectory(index: int, sentence: Talk, target: Language) -> Instance:
+    """Return the trajectory of a talk of one segment, as a stream that emits the reference.
+
+    Args:
+        index: number of the stream.
+        sentence: talk of one segment with word times and alignment.
+        target: target language.
+
+    Raises:
+        ZooError: the segment has no word times, alignment or translation.
+    """
     chunks = math.ceil(sentence.duration / CHUNK)
     turns = chunked_words(
         sentence.segments, target.code, start=0.0, chunks=chunks, chunk_seconds=CHUNK

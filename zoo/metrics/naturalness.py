@@ -6,6 +6,8 @@ The original implementation needs fairseq. This module runs its port to a single
 ``utmos_scripted.pt`` of huggingface.co/Blinorot/UTMOS-PyTorch (MIT), which needs only PyTorch. The
 weights are never downloaded, so the metric is off unless the path of the file is configured. The
 port has not been run here; its documented call is ``score`` on one (n,) waveform at 16 kHz.
+
+A TorchScript file is a program: it is only loaded if ``evaluation.utmos_trusted`` is set.
 """
 
 from collections.abc import Sequence
@@ -48,17 +50,19 @@ class UTMOSModel:
 
     Args:
         path: TorchScript file, which is not read before :meth:`load`.
+        trusted: Whether the code in the file may run.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, trusted: bool = False) -> None:
         self.path = path
+        self.trusted = trusted
         self._network: Any = None
 
     def load(self) -> None:
         """Load the network once.
 
         Raises:
-            ZooError: The file is missing or does not contain the network.
+            ZooError: The file is missing, is not trusted, or does not contain the network.
         """
         if self._network is not None:
             return
@@ -66,6 +70,11 @@ class UTMOSModel:
             raise ZooError(
                 f"The file {self.path} of evaluation.utmos does not exist, and weights are not "
                 f"downloaded. {HELP}"
+            )
+        if not self.trusted:
+            raise ZooError(
+                f"{self.path} of evaluation.utmos is a TorchScript file, which contains code; set "
+                "evaluation.utmos_trusted=true if you trust its source, or evaluation.utmos=null."
             )
         try:
             network: Any = torch.jit.load(str(self.path), map_location="cpu").eval()

@@ -1,0 +1,242 @@
+"""What the tracker receives from an evaluation.
+
+The keys are the same for one system and for a comparison, and their number does not depend on the
+number of systems: a system and its latency setting are values, and not parts of keys.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from zoo.formats.speech import mix_file
+from zoo.report.payload import ReportStream
+from zoo.report.results import Row
+from zoo.report.table import by_test_set, columns, has_references, knob_label, test_set
+from zoo.tracking import media
+from zoo.tracking.provenance import git_state
+from zoo.tracking.tracker import Tracker
+from zoo.types import Seconds
+
+# columns of the table of results before and after the scores
+IDENTITY = ("system", "knob", "value", "kind", "data", "split", "direction")
+ORIGIN = ("flags", "convention", "weights", "parameters", "commit")
+HYPOTHESES = ("system", "knob", "talk", "offset", "source", "reference", "hypothesis")
+CLIPS = 8  # target speech in W&B: the first talk of so many rows,
+CLIP: Seconds = 30.0  # and of each its beginning
+
+Lines = dict[str, list[tuple[float, float]]]  # points of each line of a chart
+
+
+def log_row(tracker: Tracker, row: Row) -> None:
+    """Log scores under keys such as ``tst/en-de/StreamLAAL``.
+
+    W&B receives the scores of systems that the printed table shows, over their latency.
+
+    Args:
+        tracker: receives the scores.
+        row: row of results.
+    """
+    tracker.log_scores(
+        prefix(row),
+        row.scores,
+        labels={"system": row.system, "knob": knob_label(row)},
+        charted=charted(row) if row.kind == "system" else (),
+        axis=latency(row),
+    )
+
+
+def log_comet(tracker: Tracker, rows: Sequence[Row]) -> None:
+    """Log the COMET scores of all rows, which follow after the last row; see ``log_row``."""
+    for row in rows:
+        names = row.settings.get("comet", {})
+        scores = {
+            name: value for name, value in row.scores.items() if name.removeprefix("Doc") in names
+        }
+        axis = latency(row)
+        log_row(tracker, replace(row, scores={axis: row.scores.get(axis), **scores}))
+
+
+def log_results(
+    tracker: Tracker,
+    rows: Sequence[Row],
+    streams: Sequence[ReportStream],
+    *,
+    folder: Path,
+    plot: Path | None,
+    page: Path,
+) -> None:
+    """Log the results of a finished evaluation.
+
+    Args:
+        tracker: receives tables, charts, media and files.
+        rows: all rows.
+        streams: streams of the rows.
+        folder: run folder.
+        plot: PNG of the curves (None: no row has a quality).
+        page: HTML report.
+    """
+    commit = git_state()
+    table = results_table(rows, commit="" if commit is None else commit.commit)
+    tracker.log_media("results", partial(media.table, *table))
+    for (x, y), lines in joint_curves(rows).items():
+        tracker.log_media(f"curves/{y}", partial(media.curves, lines, x=x, y=y))
+    tracker.log_media("hypotheses", partial(media.table, HYPOTHESES, hypotheses(rows, streams)))
+    if plot is not None:
+        tracker.log_media("plot", partial(media.image, plot))
+    tracker.log_media("report", partial(media.page, page))
+    if spoken := speech(rows, streams, folder):
+        tracker.log_media("speech", partial(media.clips, spoken, seconds=CLIP))
+    tracker.log_summary(summary(rows))
+    tracker.log_file(folder / "results.json")
+
+
+def prefix(row: Row) -> str:
+    """Return the test set of a row as the beginning of its keys, such as ``tst/en-de``."""
+    return f"{row.split}/{row.source_language}-{row.target_language}"
+
+
+def charted(row: Row) -> list[str]:
+    """Return the names of a row's scores that the printed table shows."""
+    return [column.score for column in columns([row])]
+
+
+def latency(row: Row) -> str:
+    """Return the name of the latency on a horizontal axis."""
+    if not has_references(row):
+        return "StartOffset"
+    return "LAAL" if row.settings.get("view") == "segments" else "StreamLAAL"
+
+
+def label(row: Row) -> str:
+    """Return the system of a row and its latency setting, such as ``infinisst m=2``."""
+    return f"{row.system} {knob_label(row)}".strip()
+
+
+def results_table(
+    rows: Sequence[Row], *, commit: str
+) -> tuple[tuple[str, ...], list[list[object]]]:
+    """Return the names of the columns and the lines of the table of results.
+
+    Args:
+        rows: rows of results, also references.
+        commit: git commit of the code.
+    """
+    scores = dict.fromkeys(name for row in rows for name in row.scores)
+    lines = [
+        [
+            row.system,
+            None if row.knob is None else row.knob.name,
+            None if row.knob is None else float(row.knob.value),
+            row.kind,
+            row.data,
+            row.split,
+            f"{row.source_language}-{row.target_language}",
+            *(row.scores.get(name) for name in scores),
+            "; ".join(row.flags),
+            row.settings.get("convention"),
+            ", ".join(row.settings.get("weights", {}).values()),
+            row.settings.get("parameters"),
+            commit,
+        ]
+        for row in rows
+    ]
+    return (*IDENTITY, *scores, *ORIGIN), lines
+
+
+def joint_curves(
+    rows: Sequence[Row],
+) -> dict[tuple[str, str], dict[str, list[tuple[float, float]]]]:
+    """Return the points of quality over latency of all systems.
+
+    Args:
+        rows: rows of results.
+
+    Returns:
+        By the names of latency and quality, the points of each system; with several test sets, a
+        line is named by its system and its direction.
+    """
+    systems = [row for row in rows if row.kind == "system"]
+    several = len({test_set(row) for row in systems}) > 1
+    charts: dict[tuple[str, str], Lines] = {}
+    for row in systems:
+        line = f"{row.system} ({prefix(row)})" if several else row.system
+        for quality in row.scores:
+            axis = "StartOffset" if quality == "ASR_BLEU" else latency(row)
+            x, y = row.scores.get(axis), row.scores[quality]
+            if is_charted_quality(quality) and x is not None and y is not None:
+                charts.setdefault((axis, quality), {}).setdefault(line, []).append((x, y))
+    return charts
+
+
+def is_charted_quality(score: str) -> bool:
+    """Return whether a score has a chart over latency: BLEU, that of speech, and COMET's."""
+    return score in ("BLEU", "ASR_BLEU") or "COMET" in score.upper()
+
+
+def summary(rows: Sequence[Row]) -> dict[str, float | str]:
+    """Return the scores of the best row of each test set.
+
+    The best row is the one with the highest BLEU (of speech, without text) among the rows of
+    systems without a flag, or among all if each has one. Without references it is the first row.
+
+    Args:
+        rows: rows of results.
+
+    Returns:
+        The scores under the keys of ``log_row``, and the system and its setting as ``best``.
+    """
+    values: dict[str, float | str] = {}
+    for group in by_test_set([row for row in rows if row.kind == "system"]).values():
+        best = max(group, key=lambda row: (not row.flags, quality(row)))
+        shown = {name: best.scores.get(name) for name in charted(best)}
+        values |= {
+            f"{prefix(best)}/{name}": value for name, value in shown.items() if value is not None
+        }
+        values[f"{prefix(best)}/best"] = label(best)
+    return values
+
+
+def quality(row: Row) -> float:
+    """Return the BLEU of a row, or that of its target speech; -1 without both."""
+    found = [row.scores.get(name) for name in ("BLEU", "ASR_BLEU")]
+    return next((value for value in found if value is not None), -1.0)
+
+
+def hypotheses(rows: Sequence[Row], streams: Sequence[ReportStream]) -> list[list[object]]:
+    """Return one line per row of results and reference segment, with the columns ``HYPOTHESES``."""
+    return [
+        [
+            rows[stream.row].system,
+            knob_label(rows[stream.row]),
+            stream.talk.name,
+            segment.offset,
+            segment.source,
+            segment.reference,
+            segment.hypothesis,
+        ]
+        for stream in streams
+        for segment in stream.segments
+    ]
+
+
+def speech(
+    rows: Sequence[Row], streams: Sequence[ReportStream], folder: Path
+) -> Mapping[str, Path]:
+    """Return the stereo files of source and target speech of the first talk of the first rows.
+
+    Args:
+        rows: rows of results.
+        streams: streams of the rows.
+        folder: run folder.
+
+    Returns:
+        The paths by caption.
+    """
+    found: dict[str, Path] = {}
+    for stream in streams:
+        row = rows[stream.row]
+        path = (folder / row.instances).parent / mix_file(stream.instance.talk)
+        if stream.instance.speech and path.is_file() and len(found) < CLIPS:
+            found.setdefault(label(row), path)
+    return {f"{name}: source left, target right": path for name, path in found.items()}
