@@ -1,31 +1,28 @@
 """The streaming system: a backbone, a policy, a history and optionally a synthesizer."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
-import lightning
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 
 from zoo.backbones.base import Backbone
 from zoo.data.talks import Talk
-from zoo.errors import ZooError, check_choice, check_numbers
+from zoo.errors import ZooError, check_choice
 from zoo.history.base import History
-from zoo.languages import Language, language
+from zoo.history.reference_segments import ReferenceSegments
+from zoo.languages import Language
 from zoo.policies.base import Policy
-from zoo.streaming.callback import StreamCallback
-from zoo.streaming.queue import TalkQueue
 from zoo.streaming.session import Session, SpeechRequest
-from zoo.streaming.simulate import simulate
-from zoo.streaming.sources import source
 from zoo.streaming.text import TextStream
 from zoo.synthesizers.base import Synthesizer
 from zoo.systems.binding import bind
 from zoo.systems.plan import TrainingPlan
 from zoo.systems.steps import StepOrder, concatenate, record_transcript, tokens_to_drop
+from zoo.systems.system import Knob, System
 from zoo.types import (
     SAMPLE_RATE,
     Action,
@@ -34,7 +31,6 @@ from zoo.types import (
     Decision,
     EventKind,
     Hypothesis,
-    Instance,
     Request,
     Samples,
     Seconds,
@@ -44,38 +40,6 @@ from zoo.types import (
     Task,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """The setting that trades latency for quality.
-
-    Attributes:
-        name: Name in results.
-        attribute: Dotted path of the attribute of the system that the knob sets.
-        values: Values of a latency sweep. Empty: those that the backbone lists for the attribute,
-            because a number of frames has another duration in each backbone.
-        least: Smallest valid value.
-    """
-
-    name: str
-    attribute: str
-    values: Sequence[float] = ()
-    least: float = 1
-
-    def check(self, value: float) -> None:
-        """Check a value.
-
-        Raises:
-            ZooError: The value is below ``least``, or fractional while all ``values`` are integers.
-        """
-        whole = all(isinstance(number, int) for number in self.values)
-        if value < self.least or (whole and not isinstance(value, int)):
-            kind = "a whole number" if whole else "a number"
-            raise ZooError(
-                f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}."
-            )
-
-
 # The coroutine of one stream yields requests to the backbone and to the synthesizer.
 # It receives a hypothesis for the former and a waveform for the latter.
 StreamRequest = Request | SpeechRequest
@@ -83,7 +47,7 @@ StreamResponse = Hypothesis | Tensor
 StreamStep = Generator[StreamRequest, Any, Action]
 
 
-class StreamingSystem(lightning.LightningModule):
+class StreamingSystem(System):
     """A backbone, a policy and a history for one language direction.
 
     Each step processes ``chunk_seconds * latency_multiplier`` seconds of audio.
@@ -122,14 +86,16 @@ class StreamingSystem(lightning.LightningModule):
         step_order: StepOrder = "speech_first",
         knob: Knob | None = None,
     ) -> None:
-        super().__init__()
-        check_numbers(f"System {name!r}", above=0, chunk_seconds=chunk_seconds)
-        check_numbers(f"System {name!r}", least=1, latency_multiplier=latency_multiplier)
+        super().__init__(
+            name=name,
+            source_language=source_language,
+            target_language=target_language,
+            chunk_seconds=chunk_seconds,
+            latency_multiplier=latency_multiplier,
+            knob=knob,
+        )
         check_choice("system.step_order", step_order, get_args(StepOrder))
         self.needs: frozenset[Capability] = bind(backbone, policy, history, synthesizer)
-        self.name = name
-        self.source_language = language(source_language)
-        self.target_language = language(target_language)
         backbone.check_languages(self.source_language, self.target_language)
         if synthesizer:
             synthesizer.check(self.target_language)
@@ -139,11 +105,8 @@ class StreamingSystem(lightning.LightningModule):
         self.history = history
         self.synthesizer = synthesizer
         self.step_order = step_order
-        self.chunk_seconds = chunk_seconds
-        self.latency_multiplier = latency_multiplier
         if knob and not knob.values:
-            knob = replace(knob, values=backbone.knob_values.get(knob.attribute, ()))
-        self.knob = knob
+            self.knob = replace(knob, values=backbone.knob_values.get(knob.attribute, ()))
         self._loaded = False
         self._shared = False  # whether another system has loaded the backbone
         self.training_plan: TrainingPlan | None = None  # trainer.fit needs one
@@ -164,14 +127,24 @@ class StreamingSystem(lightning.LightningModule):
         if self.training_plan:
             self.training_plan.prepare(self)
 
+    @property
+    def parts(self) -> str:
+        """The parts on which the attributes of the system depend, for messages."""
+        return f"policy {type(self.policy).__name__}"
+
+    @property
+    def uses_reference_segments(self) -> bool:
+        """Whether the history is that of reference segments."""
+        return isinstance(self.history, ReferenceSegments)
+
+    @property
+    def emits_speech(self) -> bool:
+        """Whether the system has a synthesizer."""
+        return self.synthesizer is not None
+
     def share_backbone(self, other: "StreamingSystem") -> None:
         """Use the loaded backbone of a system whose backbone has the same configuration."""
         self.backbone, self._shared = other.backbone, True
-
-    @property
-    def direction(self) -> str:
-        """Language direction, such as ``en-de``."""
-        return f"{self.source_language.code}-{self.target_language.code}"
 
     @contextmanager
     def translating(self, source: Language, target: Language) -> Iterator[None]:
@@ -183,51 +156,8 @@ class StreamingSystem(lightning.LightningModule):
         finally:
             self.source_language, self.target_language = own
 
-    @property
-    def chunk_samples(self) -> Samples:
-        """Source samples per step."""
-        return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)
-
-    def turn_knob(self, value: float) -> None:
-        """Set the latency knob. Raises ZooError as :meth:`check_knob` does."""
-        owner, attribute = self.check_knob(value)
-        setattr(owner, attribute, value)
-
-    def check_knob(self, value: float) -> tuple[object, str]:
-        """Check a value of the latency knob without setting it; needs no weights.
-
-        Returns:
-            The object that owns the attribute, and the name of the attribute.
-
-        Raises:
-            ZooError: The system has no knob, lacks the attribute, or the value is invalid.
-        """
-        if self.knob is None:
-            raise ZooError(f"System {self.name!r} has no latency knob.")
-        self.knob.check(value)
-
-        *path, last = self.knob.attribute.split(".")
-        owner: object = self
-        for name in path:
-            owner = getattr(owner, name, None)
-        if not hasattr(owner, last):
-            raise ZooError(
-                f"The knob {self.knob.name!r} of system {self.name!r} sets {self.knob.attribute}, "
-                f"which it lacks with policy {type(self.policy).__name__}; set system.knob=null, "
-                f"or name, attribute, values and least of another knob."
-            )
-        return owner, last
-
     def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Session:
-        """Open a stream.
-
-        Args:
-            talk: Name of the talk.
-            segments: (begin, end) of the reference segments in seconds, if known.
-
-        Returns:
-            The state of the new stream.
-        """
+        """Open a stream; see ``System``."""
         session = Session(
             talk=talk,
             source_language=self.source_language,
@@ -246,14 +176,9 @@ class StreamingSystem(lightning.LightningModule):
         return session
 
     def audio_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
-        """Check before streaming whether the backbone accepts all audio that it may receive.
+        """Compare the longest audio that history and policy may keep with the backbone's limit.
 
-        Args:
-            talks: Talks to stream.
-            whole: Whether each talk is one chunk, for offline decoding.
-
-        Returns:
-            A sentence about the first talk with too much audio; None if there is none.
+        See ``System``.
         """
         limit = self.backbone.longest_input
         if limit is None:
@@ -277,57 +202,6 @@ class StreamingSystem(lightning.LightningModule):
                     "room for one chunk, or a shorter chunk."
                 )
         return None
-
-    def stream(
-        self, queue: TalkQueue, on_chunk: Callable[[Seconds], None] | None = None
-    ) -> Iterator[Instance]:
-        """Stream the talks that this rank claims from a queue.
-
-        Args:
-            queue: Talks with audio.
-            on_chunk: Function that receives the duration in seconds of each processed chunk.
-
-        Returns:
-            One instance per talk, in the order in which streams finish.
-        """
-        size = None if queue.whole else self.chunk_samples
-        streams = (
-            source(talk, self.target_language, chunk_samples=size, index=index)
-            for index, talk in queue
-        )
-        return simulate(self, streams, batch_size=queue.batch_size, on_chunk=on_chunk)
-
-    def predict_step(self, batch: TalkQueue, batch_idx: int = 0) -> list[Instance]:
-        """Stream the talks that this rank claims and call the hooks of ``StreamCallback``.
-
-        Args:
-            batch: The queue of all ranks.
-            batch_idx: Index of the batch; a queue is the only batch.
-
-        Returns:
-            One instance per talk that this rank has streamed.
-        """
-        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]  # Lightning sets it late
-        followers = [callback for callback in callbacks if isinstance(callback, StreamCallback)]
-
-        def on_chunk(seconds: Seconds) -> None:
-            for follower in followers:
-                follower.on_chunk_end(self.trainer, self, seconds)
-
-        instances = []
-        # hypotheses do not depend on the trainer's mixed precision, which is for training
-        with torch.autocast(self.device.type, enabled=False):
-            for instance in self.stream(batch, on_chunk):
-                instances.append(instance)
-                for follower in followers:
-                    follower.on_talk_end(self.trainer, self, instance)
-        return instances
-
-    def test_step(self, batch: TalkQueue, batch_idx: int = 0) -> None:
-        """Stream as ``predict_step`` does; the callbacks receive the instances."""
-        self.predict_step(batch, batch_idx)
-
-    validation_step = test_step
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Return the loss of a batch of training examples, a scalar."""
@@ -491,6 +365,8 @@ class StreamingSystem(lightning.LightningModule):
                 request = coroutine.send(response)  # type: ignore[arg-type]
             except StopIteration as stop:
                 return translation, stop.value
+            if request.late is not None and self.history.reads_unwritten:
+                request = replace(request, late=None)
             response = yield request
             if response.transcript is not None and request.transcript_ids is None:
                 record_transcript(session, request, response.transcript)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.errors import ZooError, check_name
 from zoo.formats.logs import LogFormat, read_log
 from zoo.languages import language
 from zoo.types import Instance
@@ -30,6 +30,7 @@ class Replay:
         name: str = "replay",
         format: LogFormat = "simuleval",
     ) -> None:
+        check_name("system.name", name)
         self.name = name
         self.log = None if log is None else Path(log)
         self.format = format

@@ -1,0 +1,102 @@
+"""A stream that another tool drives: it receives audio of any length and steps the system."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from zoo.devices import device_named
+from zoo.errors import ZooError
+from zoo.loading import load
+from zoo.streaming.session import Session
+from zoo.systems.base import StreamingSystem
+from zoo.systems.steps import concatenate
+from zoo.types import SAMPLE_RATE, Action, SpeechChunk
+
+TALK = "live"  # name of the talk of a stream that another tool drives
+
+
+def loaded_system(
+    source: str, overrides: Sequence[str] = (), *, device: str = "auto"
+) -> StreamingSystem:
+    """Create a system and load its weights.
+
+    Args:
+        source: Name of a system, or folder or name of a checkpoint; see ``zoo.load``.
+        overrides: Overrides as on the command line of ``evaluate.py``, such as ``policy.frames=4``.
+        device: Device of the network, or ``auto``.
+
+    Raises:
+        ZooError: There is no such system, or an override is wrong.
+    """
+    pairs = [override.partition("=") for override in overrides]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise ZooError(f"{key!r} is not an override; write key=value.")
+    system = load(source, **{key: value for key, _, value in pairs})
+    system.configure_model()
+    system.eval()
+    return system.to(device_named(device))
+
+
+def check_rate(rate: int) -> None:
+    """Raise ZooError unless audio has the sample rate of the zoo."""
+    if rate != SAMPLE_RATE:
+        raise ZooError(f"The zoo's systems receive audio at {SAMPLE_RATE} Hz, not at {rate} Hz.")
+
+
+def check_language(kind: str, given: str | None, own: str) -> None:
+    """Raise ZooError if a tool asks for another language than that of the system.
+
+    Args:
+        kind: ``source`` or ``target``.
+        given: Code of the language that the tool asks for; None: any.
+        own: Code of the system's language.
+    """
+    if given is not None and given != own:
+        raise ZooError(
+            f"The {kind} language of the system is {own!r}, not {given!r}; set the override "
+            f"{kind}_language={given} if the system supports it."
+        )
+
+
+class LiveStream:
+    """One stream through a system.
+
+    The system receives chunks of its own size, as in an evaluation. Audio that does not fill a
+    chunk waits for more audio or for the end of the stream.
+
+    Args:
+        system: System with loaded weights.
+
+    Attributes:
+        session: State of the stream in the system.
+    """
+
+    def __init__(self, system: StreamingSystem) -> None:
+        self._system = system
+        self._waiting = torch.zeros(0)  # samples that the system has not received
+        self.session: Session = system.open(TALK)
+
+    def receive(self, samples: Tensor, *, final: bool = False) -> Action:
+        """Receive audio and return the output of the steps that it completes.
+
+        Args:
+            samples: (n,) float32 at 16 kHz.
+            final: The stream ends with these samples.
+        """
+        self._waiting = torch.cat([self._waiting, samples])
+        size = self._system.chunk_samples
+        actions: list[Action] = []
+        # The last chunk is marked as final, so it waits until it is known whether more follows.
+        while self._waiting.numel() > size or (self._waiting.numel() == size and not final):
+            actions.append(self._step(SpeechChunk(self._waiting[:size].clone())))
+            self._waiting = self._waiting[size:]
+        if final:
+            actions.append(self._step(SpeechChunk(self._waiting, final=True)))
+            self._waiting = torch.zeros(0)
+        return concatenate(actions)
+
+    def _step(self, chunk: SpeechChunk) -> Action:
+        """Return the output of one chunk."""
+        return self._system.step([self.session], [chunk])[0]

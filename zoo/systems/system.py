@@ -1,0 +1,238 @@
+"""What streams in an evaluation: a system of the zoo, or an agent of another tool."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lightning
+import torch
+
+from zoo.data.talks import Talk
+from zoo.errors import ZooError, check_name, check_numbers
+from zoo.languages import language
+from zoo.streaming.callback import StreamCallback
+from zoo.streaming.queue import TalkQueue
+from zoo.streaming.simulate import Stream, simulate
+from zoo.streaming.sources import source
+from zoo.types import SAMPLE_RATE, Action, Instance, Samples, Seconds, SpeechChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """The setting that trades latency for quality.
+
+    Attributes:
+        name: Name in results.
+        attribute: Dotted path of the attribute of the system that the knob sets.
+        values: Values of a latency sweep. Empty: those that the backbone lists for the attribute,
+            because a number of frames has another duration in each backbone.
+        least: Smallest valid value.
+    """
+
+    name: str
+    attribute: str
+    values: Sequence[float] = ()
+    least: float = 1
+
+    def check(self, value: float) -> None:
+        """Check a value.
+
+        Raises:
+            ZooError: The value is below ``least``, or fractional while all ``values`` are integers.
+        """
+        whole = all(isinstance(number, int) for number in self.values)
+        if value < self.least or (whole and not isinstance(value, int)):
+            kind = "a whole number" if whole else "a number"
+            raise ZooError(
+                f"Knob {self.name} must be {kind} of at least {self.least:g}, not {value:g}."
+            )
+
+
+class System(lightning.LightningModule):
+    """A system for one language direction, which streams in Lightning's Trainer.
+
+    Each step processes ``chunk_seconds * latency_multiplier`` seconds of audio.
+
+    Args:
+        name: Name of the system in results.
+        source_language: Code of the source language.
+        target_language: Code of the target language.
+        chunk_seconds: Duration of a base chunk in seconds.
+        latency_multiplier: Number of base chunks per step.
+        knob: The latency setting of the system. None: no latency setting.
+
+    Raises:
+        ZooError: A language is unknown, a number is out of range, or the name is empty or too long.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        source_language: str,
+        target_language: str,
+        chunk_seconds: Seconds,
+        latency_multiplier: int = 1,
+        knob: Knob | None = None,
+    ) -> None:
+        super().__init__()
+        check_name("system.name", name)
+        check_numbers(f"System {name!r}", above=0, chunk_seconds=chunk_seconds)
+        check_numbers(f"System {name!r}", least=1, latency_multiplier=latency_multiplier)
+        self.name = name
+        self.source_language = language(source_language)
+        self.target_language = language(target_language)
+        self.chunk_seconds = chunk_seconds
+        self.latency_multiplier = latency_multiplier
+        self.knob = knob
+
+    def load(self) -> None:
+        """Load weights and what else takes long, once. Raises ZooError for what is missing."""
+        raise NotImplementedError
+
+    def configure_model(self) -> None:
+        """Load weights once; Lightning may call this hook more than once."""
+        self.load()
+
+    @property
+    def parts(self) -> str:
+        """The parts on which the attributes of the system depend, for messages."""
+        return "these settings"
+
+    @property
+    def uses_reference_segments(self) -> bool:
+        """Whether the system receives the reference segments of a talk."""
+        return False
+
+    @property
+    def emits_speech(self) -> bool:
+        """Whether the output has target speech; needs no weights."""
+        raise NotImplementedError
+
+    def open(self, talk: str, *, segments: Sequence[tuple[Seconds, Seconds]] = ()) -> Any:
+        """Open a stream.
+
+        Args:
+            talk: Name of the talk.
+            segments: (begin, end) of the reference segments in seconds, if known.
+
+        Returns:
+            The state of the new stream; its attribute ``source_ended`` is True after the last
+            chunk.
+        """
+        raise NotImplementedError
+
+    def step(self, sessions: Sequence[Any], chunks: Sequence[SpeechChunk]) -> list[Action]:
+        """Process one chunk of each stream.
+
+        Args:
+            sessions: Live streams.
+            chunks: The next chunk of each stream.
+
+        Returns:
+            The output of each stream.
+        """
+        raise NotImplementedError
+
+    def audio_problem(self, talks: Sequence[Talk], *, whole: bool = False) -> str | None:
+        """Check before streaming whether the system accepts all audio that it may receive.
+
+        Args:
+            talks: Talks to stream.
+            whole: Whether each talk is one chunk, for offline decoding.
+
+        Returns:
+            A sentence about the first talk with too much audio; None if there is none.
+        """
+        return None
+
+    @property
+    def direction(self) -> str:
+        """Language direction, such as ``en-de``."""
+        return f"{self.source_language.code}-{self.target_language.code}"
+
+    @property
+    def chunk_samples(self) -> Samples:
+        """Source samples per step."""
+        return round(self.chunk_seconds * self.latency_multiplier * SAMPLE_RATE)
+
+    def turn_knob(self, value: float) -> None:
+        """Set the latency knob. Raises ZooError as :meth:`check_knob` does."""
+        owner, attribute = self.check_knob(value)
+        setattr(owner, attribute, value)
+
+    def check_knob(self, value: float) -> tuple[object, str]:
+        """Check a value of the latency knob without setting it; needs no weights.
+
+        Returns:
+            The object that owns the attribute, and the name of the attribute.
+
+        Raises:
+            ZooError: The system has no knob, lacks the attribute, or the value is invalid.
+        """
+        if self.knob is None:
+            raise ZooError(f"System {self.name!r} has no latency knob.")
+        self.knob.check(value)
+
+        *path, last = self.knob.attribute.split(".")
+        owner: object = self
+        for name in path:
+            owner = getattr(owner, name, None)
+        if not hasattr(owner, last):
+            raise ZooError(
+                f"The knob {self.knob.name!r} of system {self.name!r} sets {self.knob.attribute}, "
+                f"which it lacks with {self.parts}; set system.knob=null, "
+                f"or name, attribute, values and least of another knob."
+            )
+        return owner, last
+
+    def stream(
+        self, queue: TalkQueue, on_chunk: Callable[[Stream], None] | None = None
+    ) -> Iterator[Instance]:
+        """Stream the talks that this rank claims from a queue.
+
+        Args:
+            queue: Talks with audio.
+            on_chunk: Function that receives a stream after each of its chunks.
+
+        Returns:
+            One instance per talk, in the order in which streams finish.
+        """
+        size = None if queue.whole else self.chunk_samples
+        streams = (
+            source(talk, self.target_language, chunk_samples=size, index=index)
+            for index, talk in queue
+        )
+        return simulate(self, streams, batch_size=queue.batch_size, on_chunk=on_chunk)
+
+    def predict_step(self, batch: TalkQueue, batch_idx: int = 0) -> list[Instance]:
+        """Stream the talks that this rank claims and call the hooks of ``StreamCallback``.
+
+        Args:
+            batch: The queue of all ranks.
+            batch_idx: Index of the batch; a queue is the only batch.
+
+        Returns:
+            One instance per talk that this rank has streamed.
+        """
+        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]  # Lightning sets it late
+        followers = [callback for callback in callbacks if isinstance(callback, StreamCallback)]
+
+        def on_chunk(stream: Stream) -> None:
+            for follower in followers:
+                follower.on_chunk_end(self.trainer, self, stream.newest)
+
+        instances = []
+        # hypotheses do not depend on the trainer's mixed precision, which is for training
+        with torch.autocast(self.device.type, enabled=False):
+            for instance in self.stream(batch, on_chunk):
+                instances.append(instance)
+                for follower in followers:
+                    follower.on_talk_end(self.trainer, self, instance)
+        return instances
+
+    def test_step(self, batch: TalkQueue, batch_idx: int = 0) -> None:
+        """Stream as ``predict_step`` does; the callbacks receive the instances."""
+        self.predict_step(batch, batch_idx)
+
+    validation_step = test_step
