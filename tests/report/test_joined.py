@@ -50,7 +50,8 @@ def test_rows_carry_the_overrides_in_which_runs_differ(tmp_path: Path) -> None:
     ceiling = row("a offline", 90.0, "ceiling")
     run(sweep / "0", [row("a", 50.0), ceiling], *shared, "backbone.window.size=100")
     run(sweep / "1", [row("a", 60.0), ceiling], *shared, "backbone.window.size=200", "threads=2")
-    other = run(tmp_path / "other", [row("b", 70.0)], "evaluation.talks=2")
+    named = ("system=b", 'compare={b: ["policy.k=3"]}')  # the name of the row has it
+    other = run(tmp_path / "other", [row("b", 70.0)], "evaluation.talks=2", *named)
 
     rows = joined_rows(find_runs([sweep, other]), tmp_path / "joined")
     assert [(one.system, one.scores["BLEU"]) for one in rows] == [
@@ -62,6 +63,7 @@ def test_rows_carry_the_overrides_in_which_runs_differ(tmp_path: Path) -> None:
     assert rows[0].instances == "../sweep/0/instances/00-a/instances.log"
     assert rows[2].settings["overrides"] == ["evaluation.talks=2", "backbone.window.size=200"]
     assert rows[3].settings["run"] == str(other)
+    assert rows[3].settings["overrides"] == ["evaluation.talks=2", *named]
 
 
 def test_table_plot_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from zoo.errors import ZooError
 from zoo.formats.speech import mix_file, write_speech
 from zoo.report.markup import headline, json_block
 from zoo.report.page import ReportSegment, ReportStream, write_report
+from zoo.report.palette import STYLES, places, variables
 from zoo.report.payload import lags, payload, units_per_segment
 from zoo.report.results import KnobValue, Row
+from zoo.report.sounds import has_opus
 from zoo.types import ChunkTime, Instance, SpeechOutput, StreamEvent
 
 HOSTILE = "</script><b>bold</b>&amp;"
@@ -161,13 +163,13 @@ def test_table_shows_scores_kinds_and_reasons(tmp_path: Path) -> None:
     ]
     page = write_page(tmp_path / "report.html", rows, [])
     assert "Flagged: writes nothing before the end" in page.text
-    assert "offline upper bound, no latency" in page.text
+    assert "whole segments, no latency" in page.text
     values = [attributes["data-value"] for tag, attributes in page.tags if tag == "td"]
     assert values[:3] == ["50.0", "", "1.5"]  # BLEU, chrF, StreamLAAL of the system
     assert values[6:9] == ["60.0", "", ""]
     assert "no system has a row with a BLEU score and without flags" in headline(rows)[0]
     assert "reaches 50.0 BLEU with a StreamLAAL of 1.50 s" in headline([row(3), rows[1]])[0]
-    assert "upper bound is 60.0" in headline([row(3), rows[1]])[0]
+    assert "offline, segment by segment, it is 60.0" in headline([row(3), rows[1]])[0]
     assert headline([row(3, StreamLAAL=None)]) == [
         "minitalks tst, en-de: infinisst at m=3 reaches 50.0 BLEU."
     ]
@@ -228,6 +230,17 @@ def test_the_page_stays_under_its_size_limit_and_notes_omissions(
     assert [talk["audio"] for talk in one.data["talks"]] == [True, False]
 
 
+def test_the_page_states_which_talks_are_noisy(tmp_path: Path, stream: ReportStream) -> None:
+    page = write_page(tmp_path / "report.html", [row()], [stream])
+    # the tone is as loud between the segments as in them: 2 s of 6 s, less the margins and the end
+    (found,) = page.data["talks"]
+    assert found["noisy"]
+    assert re.match(r"1\.[0-9] s \([0-9]+ %\) of loud sound", found["background"])
+    bare = replace(stream, talk=replace(stream.talk, audio=None))
+    (silent,) = write_page(tmp_path / "bare.html", [row()], [bare]).data["talks"]
+    assert (silent["noisy"], silent["background"]) == (False, None)
+
+
 def test_missing_audio_is_a_sentence_and_leaves_no_page(
     tmp_path: Path, stream: ReportStream
 ) -> None:
@@ -248,7 +261,7 @@ def test_units_that_are_not_the_hypotheses_get_no_lag(stream: ReportStream) -> N
     assert units_per_segment(lost) is None
     assert lags(lost) == [None] * 4
     encoded = payload([row()], [lost])["streams"][0]
-    assert (encoded["counts"], encoded["hypotheses"]) == (None, ["eins zwei"])
+    assert (encoded["marks"], encoded["hypotheses"]) == (["=="], ["eins zwei"])
 
 
 def test_characters_keep_the_gaps_of_foreign_words(talk: Talk) -> None:
@@ -260,7 +273,7 @@ def test_characters_keep_the_gaps_of_foreign_words(talk: Talk) -> None:
     )
     encoded = payload([row()], [ReportStream(0, hypothesis, talk, segments)])["streams"][0]
     assert "".join(encoded["units"]) == "你好 Jo Zhou"
-    assert (encoded["counts"], encoded["separator"]) == ([8, 0], "")
+    assert (encoded["marks"], encoded["separator"]) == (["==++++++", ""], "")
 
 
 def test_payload_stores_talks_and_emissions_once(stream: ReportStream) -> None:
@@ -323,6 +336,67 @@ def test_target_speech_is_played_from_files_next_to_the_page(
     assert payload([row_with_speech], [without_audio])["streams"][0]["speech"]["both"] is None
 
 
+@pytest.mark.parametrize("opus", [True, False])
+def test_a_page_alone_has_the_target_speech(
+    tmp_path: Path, speech_stream: ReportStream, monkeypatch: pytest.MonkeyPatch, opus: bool
+) -> None:
+    if opus and not has_opus():
+        pytest.skip("this libsndfile has no Opus")
+    monkeypatch.setattr("zoo.report.sounds.has_opus", lambda: opus)
+    log = tmp_path / "instances" / "00" / "instances.log"
+    log.parent.mkdir(parents=True)
+    write_speech(log.parent, [speech_stream.instance], [speech_stream.talk])
+    speech_row = replace(row(), instances="instances/00/instances.log")
+    page = write_page(tmp_path / "report.html", [speech_row], [speech_stream])
+    samples, _ = soundfile.read(io.BytesIO(base64.b64decode(page.scripts["speech-0"])))
+    assert abs(len(samples) / 16_000 - 6.5) < 0.2  # the last piece ends at 6.5 s
+    (kind,) = [a["data-type"] for tag, a in page.tags if a.get("id") == "speech-0"]
+    assert kind == ("audio/ogg" if opus else "audio/mpeg")
+    small = write_page(
+        tmp_path / "small.html", [speech_row], [speech_stream], max_bytes=len(page.source) - 1000
+    )
+    assert "speech-0" not in small.scripts
+    assert "audio-0" in small.scripts
+
+
+def test_segments_have_marks_and_missing_reference_words(stream: ReportStream) -> None:
+    first = replace(stream.segments[0], reference="eins und zwei")
+    encoded = payload([row()], [replace(stream, segments=(first, stream.segments[1]))])
+    (found,) = encoded["streams"]
+    assert found["marks"] == ["==", "=+"]
+    assert found["missing"] == [[1, 1], []]  # before unit 1: word 1 of the reference
+    assert encoded["references"][found["references"]][0] == "eins und zwei"
+
+
+def test_systems_that_receive_reference_segments_are_apart(tmp_path: Path) -> None:
+    informed = replace(row(4, BLEU=90.0), system="alignatt", settings={"reference_segments": True})
+    sentences = replace(row(4, BLEU=91.0), system="edatt", settings={"view": "segments"})
+    page = write_page(tmp_path / "report.html", [row(), informed, sentences], [])
+    assert [entry["segmented"] for entry in page.data["rows"]] == [False, True, True]
+    bodies = [attributes["class"] for tag, attributes in page.tags if tag == "tbody"]
+    assert bodies == ["system", "segmented"]
+    assert page.text.count("receives the reference segments") == 2
+    assert "infinisst at m=2 reaches 50.0" in headline([row(), informed, sentences])[0]
+    assert "edatt at m=4 reaches 91.0" in headline([informed, sentences])[0]
+
+
+def test_intervals_are_in_the_table_and_for_the_chart(tmp_path: Path) -> None:
+    tested = replace(row(), intervals={"BLEU": (48.0, 52.5)}, settings={"resamples": 1000})
+    page = write_page(tmp_path / "report.html", [tested, row(3)], [])
+    assert [entry["intervals"] for entry in page.data["rows"]] == [{"BLEU": [48.0, 52.5]}, {}]
+    assert "50.0±2.2" in page.text  # one above the other
+    assert "± 95 % interval (1000 resamples of the segments)" in page.text
+
+
+def test_each_of_twelve_systems_has_a_colour_and_a_marker_of_its_own() -> None:
+    for names in zip(*map(astuple, STYLES), strict=True):
+        assert len(set(names)) == 12
+    pairs = [places(place) for place in range(36)]
+    assert pairs[:12] == [(place, place) for place in range(12)]
+    assert len(set(pairs)) == 36
+    assert "prefers-color-scheme:dark" in variables()
+
+
 def test_a_text_row_has_no_speech(stream: ReportStream) -> None:
     assert payload([row()], [stream])["streams"][0]["speech"] is None
 
@@ -342,10 +416,31 @@ addEventListener("load", () => {
   document.querySelector("#timeline").dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
   document.body.setAttribute("data-probed", document.querySelectorAll(".point").length);
 });
-</script></head>"""
+</script>"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def browse(path: Path, script: str) -> str:
+    """The document after a script has run in the page."""
+    if BROWSER is None:
+        pytest.skip("no Chromium on this machine")
+    text = path.read_text(encoding="utf-8").replace("</head>", script + "</head>", 1)
+    path.write_text(text, encoding="utf-8")
+    command = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        f"--user-data-dir={path.parent / 'profile'}",
+        "--virtual-time-budget=4000",
+        "--dump-dom",
+        path.as_uri(),
+    ]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert not re.search("<body[^>]*data-(failed|refused)", dom)
+    return dom
+
+
 def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
     path = tmp_path / "report.html"
     write_page(
@@ -353,23 +448,8 @@ def test_page_runs_in_a_browser(tmp_path: Path, stream: ReportStream) -> None:
         [row(1), row(2), row(None, kind="ceiling", BLEU=60.0, StreamLAAL=None)],
         [with_events(stream)],
     )
-    path.write_text(path.read_text(encoding="utf-8").replace("</head>", PROBE, 1), encoding="utf-8")
-    command = [
-        str(BROWSER),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-    ]
-    command += [
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--virtual-time-budget=2000",
-        "--dump-dom",
-        path.as_uri(),
-    ]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    dom = browse(path, PROBE)
     assert 'data-probed="2"' in dom
-    assert not re.search("<body[^>]*data-failed", dom)
     assert "StreamLAAL_CA, seconds" in dom
     assert len(re.findall('<span class="word lag-[0-4]', dom)) == 4
     assert "0:06 / 0:06" in dom
@@ -395,10 +475,9 @@ addEventListener("load", async () => {
   }
   document.body.setAttribute("data-played", played.join(", "));
 });
-</script></head>"""
+</script>"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
 def test_speech_is_played_and_drawn_in_a_browser(
     tmp_path: Path, speech_stream: ReportStream
 ) -> None:
@@ -409,24 +488,7 @@ def test_speech_is_played_and_drawn_in_a_browser(
     log.parent.mkdir(parents=True)
     write_speech(log.parent, [speech_stream.instance], [speech_stream.talk])
     (log.parent / mix_file("talk <1>")).unlink()
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("</head>", SPEECH_SCRIPT, 1), encoding="utf-8"
-    )
-    command = [
-        str(BROWSER),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-    ]
-    command += [
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--virtual-time-budget=4000",
-        "--dump-dom",
-        path.as_uri(),
-    ]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert not re.search("<body[^>]*data-(failed|refused)", dom)
+    dom = browse(path, SPEECH_SCRIPT)
     # A click on the first piece goes to 2 s, and the position is kept; the mix is the deleted
     # file.
     assert (
@@ -434,3 +496,112 @@ def test_speech_is_played_and_drawn_in_a_browser(
         in dom
     )
     assert len(re.findall('<span class="piece', dom)) == 2
+
+
+def test_speech_inside_the_page_is_played_in_a_browser(
+    tmp_path: Path, speech_stream: ReportStream
+) -> None:
+    speech_row = replace(row(), instances="instances/00/instances.log")
+    log = tmp_path / speech_row.instances
+    log.parent.mkdir(parents=True)
+    write_speech(log.parent, [speech_stream.instance], [speech_stream.talk])
+    path = tmp_path / "report.html"
+    write_page(path, [speech_row], [speech_stream])
+    shutil.rmtree(tmp_path / "instances")
+    dom = browse(path, SPEECH_SCRIPT)
+    assert (
+        'data-played="source 0:02 / 0:06 ready, target 0:02 / 0:06 ready, both 0:02 / 0:06 ready"'
+        in dom
+    )
+
+
+SEGMENTS_SCRIPT = """<script>
+addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
+addEventListener("load", () => {
+  const found = [];
+  const all = (query) => [...document.querySelectorAll(query)];
+  const note = (name) => {
+    const shown = all("#segment-list .segment").map((segment) => segment.querySelector("small")
+      .textContent.split(",")[0]);
+    found.push(`${name}: ${shown.join(" ")}`);
+  };
+  const change = (id, value, event) => {
+    document.getElementById(id).value = value;
+    document.getElementById(id).dispatchEvent(new Event(event));
+  };
+  scrollTo(0, document.body.scrollHeight);
+  dispatchEvent(new Event("scroll"));
+  note("drawn");
+  change("segment-sort", "other 1", "change");
+  note("second worse");
+  change("segment-search", "DREI", "input");
+  note("search");
+  change("segment-search", "", "input");
+  all("#segment-list [data-unit]")[0].click();
+  const names = all("#segment-rows label").map((label) => label.textContent);
+  found.push(`choices: ${names.join(", ")}`);
+  all("#filters details")[0].querySelectorAll("input")[0].click();
+  found.push(`rows: ${all(".scores tr[data-row]:not([hidden])").length}`);
+  found.push(`points: ${all(".point").length}`);
+  found.push(`kept: ${all("#segment-rows label").map((label) => label.textContent).join(", ")}`);
+  const marks = all("#segment-list .unit").map((unit) => unit.classList[1]);
+  found.push(`marks: ${marks.join(" ")}`);
+  all("#filters .choice-all button").forEach((button) => button.click());
+  found.push(`none: ${all(".scores tr[data-row]:not([hidden])").length}`);
+  document.body.setAttribute("data-found", found.join("; "));
+});
+</script>"""
+
+
+def test_segments_are_compared_sorted_searched_and_filtered_in_a_browser(
+    tmp_path: Path, stream: ReportStream
+) -> None:
+    worse = (
+        replace(stream.segments[0], reference="eins und zwei"),
+        replace(stream.segments[1], hypothesis=f"{HOSTILE} drei", reference="vier"),
+    )
+    other = replace(row(5, BLEU=40.0), system="streamuni")
+    streams = [stream, replace(stream, row=1, segments=worse)]
+    path = tmp_path / "report.html"
+    third = replace(row(7, BLEU=30.0), system="wait_k")
+    write_page(path, [row(), other, third], streams)
+    dom = browse(path, SEGMENTS_SCRIPT)
+    assert re.findall('data-found="([^"]*)"', dom)[0].split("; ") == [
+        "drawn: segment 1 segment 2",
+        "second worse: segment 2 segment 1",
+        "search: segment 2",
+        "choices: infinisst m=2, streamuni m=5",
+        "rows: 2",
+        "points: 2",
+        "kept: streamuni m=5",
+        "marks: right missing right added wrong",
+        "none: 0",
+    ]
+    assert "No segment matches." in dom
+
+
+LABELS_SCRIPT = """<script>
+addEventListener("error", (event) => document.body.setAttribute("data-failed", event.message));
+addEventListener("load", () => {
+  const boxes = [...document.querySelectorAll("#chart .point text")]
+    .map((label) => label.getBoundingClientRect());
+  const beside = (a, b) => a.right <= b.left + 1 || a.bottom <= b.top + 1;
+  const apart = (a, b) => beside(a, b) || beside(b, a);
+  const pairs = boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => !apart(a, b)));
+  document.body.setAttribute("data-labels", boxes.length);
+  document.body.setAttribute("data-overlaps", pairs.length);
+});
+</script>"""
+
+
+def test_labels_of_near_points_do_not_cover_each_other_in_a_browser(tmp_path: Path) -> None:
+    rows = [
+        replace(row(m, BLEU=50.0 + m / 10, StreamLAAL=1.0 + place / 100), system=f"system {place}")
+        for place in range(12)
+        for m in (1, 2, 3)
+    ]
+    path = tmp_path / "report.html"
+    write_page(path, rows, [])
+    dom = browse(path, LABELS_SCRIPT)
+    assert 'data-overlaps="0"' in dom
+    assert int(re.findall('data-labels="([0-9]+)"', dom)[0]) >= 3

@@ -49,7 +49,7 @@ def test_png_and_svg_name_every_system_and_knob(tmp_path: Path) -> None:
     for label in ("m=1", "m=2", "m=3 !", "m=5"):
         assert words.count(label) == 2, label  # once per panel
     assert "m=7" not in words  # its latency is not defined
-    for name in ("infinisst, by m", "wait-k, by m", "offline (upper bound)", "! flagged"):
+    for name in ("infinisst, by m", "wait-k, by m", "offline", "! flagged"):
         assert words.count(name) == 1, name
     assert {"StreamLAAL (s)", "StreamLAAL_CA (s)", "BLEU"} <= set(words)
 
@@ -84,3 +84,13 @@ def test_speech_has_a_panel_of_its_own_where_some_was_recognised(tmp_path: Path)
         2,
     ]  # "other" has no speech
     assert "ASR_BLEU" not in texts(plot_curves(ROWS, tmp_path / "text")[1])
+
+
+def test_intervals_are_error_bars(tmp_path: Path) -> None:
+    def bars(rows: tuple[Row, ...]) -> int:
+        return plot_curves(rows, tmp_path / "curves")[1].read_text().count("LineCollection")
+
+    bounds = {"BLEU": (68.0, 72.0), "StreamLAAL": (0.9, 1.1)}
+    measured = (replace(ROWS[0], intervals=bounds), *ROWS[1:])
+    # BLEU in both panels, StreamLAAL in one
+    assert bars(measured) == bars(ROWS) + 3

@@ -98,9 +98,24 @@ def test_streams_of_single_sentences_have_the_latency_of_simuleval() -> None:
     text = printed(100, (sentence,))
     assert all(value in text for value in ("2.22", "3.33", "4.44"))
     assert "Stream" not in text
-    mixed = printed(100, (sentence, replace(sentence, settings={"view": "talks"})))
+    mixed = printed(100, (sentence, row("infinisst", 3)))
     assert "Stream" in mixed
     assert "2.22" not in mixed
+
+
+def test_sentences_of_a_tool_with_milliseconds_are_shown_in_them() -> None:
+    scores = {"AL": 0.9123456, "LAAL": 1.25, "AP": 0.71249, "DAL": 1.5, "ATD": 0.8, "LAAL_CA": None}
+    sentence = replace(row("theirs", **scores), settings={"view": "talks", "rules": "simuleval"})
+    text = printed(100, (sentence,))
+    assert "(times in milliseconds)" in text
+    assert "Stream" not in text
+    line = next(line for line in text.splitlines() if "theirs" in line)
+    wanted = ["912.346", "1250.000", "–", "0.712", "1500.000", "800.000", "0.25"]
+    assert line.split() == ["theirs", "80.0", "88.8", *wanted]
+
+    zoo = printed(100, (replace(sentence, settings={"view": "talks", "rules": "zoo"}),))
+    assert "(times in seconds)" in zoo
+    assert "0.91" in zoo
 
 
 def test_names_are_text_and_no_markup() -> None:
@@ -108,6 +123,34 @@ def test_names_are_text_and_no_markup() -> None:
     text = printed(100, (row("cascade [dim]", 2), row("a[/]b")))
     assert "cascade [dim]" in text
     assert "a[/]b" in text
+
+
+def test_systems_follow_each_other_without_blank_rows() -> None:
+    lines = printed(100).splitlines()
+    assert all(line.strip() for line in lines)
+    assert len(lines) == 1 + 2 + len(ROWS) + 1  # title, headings, rows, one flag
+
+
+def test_systems_that_receive_the_reference_segments_follow_the_others() -> None:
+    informed = replace(row("alignatt", 2), settings={"reference_segments": True})
+    lines = printed(100, (informed, *ROWS)).splitlines()
+    first = [line.split()[0] for line in lines[3:]]
+    assert first[:5] == ["infinisst", "m=4", "alignatt", "gold", "offline"]
+    assert "  with the reference segments: alignatt" in [line.rstrip() for line in lines]
+    assert "reference segments" not in printed(100)
+
+
+def test_a_long_name_is_shortened_on_one_line_and_listed_below() -> None:
+    names = [f"infinisst backbone.window.size={size} history=recent_words" for size in (100, 200)]
+    lines = printed(100, tuple(row(name, 2) for name in names)).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum("m=2" in line for line in lines) == 2
+    (first,) = [line for line in lines if line.startswith(" infinisst") and "80.0" in line][:1]
+    assert "… #1 " in first
+    assert [line.strip() for line in lines if line.startswith("  #")] == [
+        f"#{number} {name}" for number, name in enumerate(names, start=1)
+    ]
+    assert all(value in first for value in ("88.8", "1.23", "1.90", "1.10", "0.25"))
 
 
 def test_number_writes_a_dash_for_what_is_not_defined() -> None:
@@ -154,4 +197,20 @@ def test_speech_columns_appear_only_for_speech_output() -> None:
     assert "ASR" not in without_asr
     assert "1.88" in without_asr
     narrow = next(line for line in printed(60, (speech_row,)).splitlines() if "simulu" in line)
-    assert narrow.split() == ["simulu", "m=4", "80.0", "71.3", "1.23"]
+    assert narrow.split() == ["simulu", "m=4", "80.0", "71.3", "1.23", "1.90", "1.88", "0.25"]
+
+
+def test_intervals_and_stars_fit_the_terminal() -> None:
+    intervals = dict.fromkeys(("BLEU", "chrF", "StreamLAAL", "StreamLAAL_CA"), (0.9, 1.3))
+    p_values = {"bootstrap": {"BLEU": 0.01, "chrF": 0.2}, "randomisation": {"BLEU": 0.04}}
+    settings = {"resamples": 1000, "baseline": "infinisst m=1"}
+    rows = tuple(
+        replace(one, intervals=intervals, p_values=p_values, settings=settings) for one in ROWS[1:3]
+    )
+    for width in (100, 80, 60):
+        text = printed(width, rows)
+        assert max(map(len, text.splitlines())) <= width
+        assert "85.0 ±0.2*" in text
+    line = next(line for line in printed(100, rows).splitlines() if "m=4" in line)
+    assert line.split()[1:7] == ["85.0", "±0.2*", "88.8", "±0.2", "1.23", "±0.20"]
+    assert "* p < 0.05 against infinisst m=1 (bootstrap and randomisation)" in printed(100, rows)

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from zoo.tracking.artifacts import artifact_name, build_artifact, delete_stale
+from zoo.tracking.artifacts import (
+    artifact_name,
+    build_artifact,
+    delete_stale,
+    pretrained_artifact,
+)
 
 
 def _export(folder: Path, card: str) -> Path:
@@ -18,12 +23,17 @@ def _export(folder: Path, card: str) -> Path:
 
 
 def test_training_and_evaluation_build_the_same_version(tmp_path: Path) -> None:
-    logged = build_artifact(_export(tmp_path / "export", "a"), "id1", {"file": "export"})
-    used = build_artifact(_export(tmp_path / "checkpoints" / "copy", "another card"), "id1")
+    logged = build_artifact(
+        _export(tmp_path / "export", "a"), "model-id1", metadata={"file": "export"}
+    )
+    used = build_artifact(_export(tmp_path / "checkpoints" / "copy", "another card"), "model-id1")
     assert (logged.digest, logged.name) == (used.digest, used.name)
-    assert logged.name.partition(":")[0] == "model-id1"
+    referred = build_artifact(tmp_path / "export", "model-id1", by_reference=True)
+    assert (referred.digest, referred.name) == (logged.digest, logged.name)
+    assert all(entry.ref for entry in referred.manifest.entries.values())
+    assert not any(entry.ref for entry in logged.manifest.entries.values())
     (tmp_path / "export" / "model.safetensors").write_bytes(b"other weights")
-    assert build_artifact(tmp_path / "export", "id1").digest != used.digest
+    assert build_artifact(tmp_path / "export", "model-id1").digest != used.digest
 
 
 def test_checkpoint_may_be_renamed(tmp_path: Path) -> None:
@@ -34,6 +44,31 @@ def test_checkpoint_may_be_renamed(tmp_path: Path) -> None:
         build_artifact(tmp_path / "a.ckpt", "i").digest
         == build_artifact(tmp_path / "b.ckpt", "i").digest
     )
+
+
+def test_every_model_has_an_artifact_that_holds_no_files(tmp_path: Path) -> None:
+    trained = _export(tmp_path / "a", '{"id": "i d", "kind": "train", "name": "x", "group": null}')
+    other = _export(tmp_path / "other model", "card")
+    (other / "run.json").unlink()
+    commit = "1" * 40
+    models = [
+        {"name": str(trained), "commit": None},
+        {"name": str(other), "commit": None},
+        {"name": "owner/model@v1", "commit": commit, "revision": "v1", "files": {"a": "f"}},
+    ]
+    found = [pretrained_artifact(model) for model in models]
+    assert [artifact.name.partition(":")[0] for artifact in found] == [
+        "model-i-d",
+        "pretrained-other-model",
+        "pretrained-owner-model",
+    ]
+    refs = [entry.ref for artifact in found for entry in artifact.manifest.entries.values()]
+    assert refs[:-1] == [
+        (folder / name).as_uri()
+        for folder in (trained, other)
+        for name in ("deep/tokenizer.json", "model.safetensors")
+    ]
+    assert refs[-1] == f"https://huggingface.co/owner/model/tree/{commit}"
 
 
 @dataclass

@@ -54,7 +54,7 @@ def work(cfg):
                 callbacks=[RunIdentity(run), ModelCheckpoint(dirpath=run.folder / "checkpoints")],
                 default_root_dir=run.folder, enable_progress_bar=False, enable_model_summary=False,
             ).fit(Model())
-        tracker.log_scores("tst/en-de", {"BLEU": cfg.seed}, knob=("m", 1))
+        tracker.log_scores("tst/en-de", {"BLEU": cfg.seed}, labels={"knob": "m=1"})
 
 register_resolvers()
 
@@ -138,7 +138,7 @@ def _check_multirun(app: Path, read: Reader, *, trained: bool) -> None:
     assert cards[0]["id"] != cards[1]["id"]
     for job in "01":
         rows = (launch / job / "metrics.csv").read_text().splitlines()
-        assert rows[-1].endswith(f",1,{job}")  # m and BLEU of this job's seed
+        assert rows[-1].endswith(f",m=1,{job}")  # knob and BLEU of this job's seed
         assert len(rows) == 1 + 2 * trained + 1
         saved = list((launch / job / "checkpoints").glob("*.ckpt"))
         assert [run_id_of(path) for path in saved] == [cards[int(job)]["id"]] * trained

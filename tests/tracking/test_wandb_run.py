@@ -50,6 +50,17 @@ def test_unknown_mode_is_refused() -> None:
         ZooError, match="Unknown W&B mode 'on'; choose one of: online, offline, disabled"
     ):
         WandbSettings(mode="on")  # type: ignore[arg-type]
+    with pytest.raises(ZooError, match=r"Unknown logger\.checkpoints 'copy'; choose"):
+        WandbSettings(checkpoints="copy")  # type: ignore[arg-type]
+
+
+def test_checkpoints_of_a_group_are_logged_by_reference(tmp_path: Path) -> None:
+    single = open_run(tmp_path / "single", kind="train")
+    job = open_run(tmp_path / "launch" / "0", kind="train", multirun=True)
+    assert not WandbSettings().by_reference(single)
+    assert WandbSettings().by_reference(job)
+    assert WandbSettings(checkpoints="reference").by_reference(single)
+    assert not WandbSettings(checkpoints="upload").by_reference(job)
 
 
 def test_unreachable_server_means_offline(
@@ -64,8 +75,8 @@ def test_unreachable_server_means_offline(
     assert message.startswith("W&B continues offline: ")
     assert started is not None
     assert started.offline
-    assert started.id == run.id
-    started.finish()
+    assert started.run.id == run.id
+    started.finish(0)
     wandb.teardown()
 
 

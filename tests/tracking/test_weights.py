@@ -9,7 +9,7 @@ import pytest
 from zoo.tracking.run import open_run
 from zoo.tracking.tracker import Tracker
 from zoo.tracking.wandb_run import WandbSettings
-from zoo.tracking.weights import models
+from zoo.tracking.weights import models, weights_of
 
 
 def digest(content: bytes) -> str:
@@ -65,12 +65,35 @@ def test_models_of_folders_and_of_the_hub_are_described(checkpoint: Path, cached
     ]
 
 
+def test_one_function_names_the_models_of_the_table_and_of_the_record(
+    checkpoint: Path, cached: str
+) -> None:
+    config = {
+        "backbone": {
+            "_target_": "mine.Network",
+            "checkpoint": str(checkpoint),
+            "decoder": "not/read",
+            "tokenizer": "a/b@v1",
+            "transcriber": {"vocabulary": "a/b@v1", "prompt": "Say </s>/<s> or nothing."},
+        },
+        "synthesizer": {"voices": [str(checkpoint), "absent/voice"]},
+    }
+    named = weights_of(config)
+    assert named == {
+        "backbone.checkpoint": str(checkpoint),
+        "backbone.tokenizer": "a/b@v1",
+        "synthesizer.voices.0": str(checkpoint),
+        "synthesizer.voices.1": "absent/voice",
+    }
+    assert [model["name"] for model in models(config)] == [str(checkpoint), "a/b@v1"]
+
+
 def test_a_checkpoint_that_shares_a_part_is_described_as_well(checkpoint: Path) -> None:
     other = checkpoint.with_name("other")
     other.mkdir()
     (other / "model.safetensors").write_bytes(b"other weights")
     (other / "shared.json").write_text('{"encoder": "../checkpoint"}')
-    found = models({"checkpoint": str(other)})
+    found = models({"backbone": {"checkpoint": str(other)}})
     assert [model["name"] for model in found] == [str(other), str(checkpoint)]
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 import yaml
 
 from zoo.errors import ZooError
+from zoo.parsing import parse_yaml
 from zoo.report.results import Row, read_rows
 
 RESULTS = "results.json"
 # Overrides of these keys do not change a result, so they do not name a row.
 SILENT_KEYS = ("hydra.", "logger", "device", "threads", "resume", "trainer.devices")
+# The name of a row, which these keys choose, has their information already.
+NAMED_KEYS = ("system=", "compare=")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     """Return the rows of all runs.
 
     The name of a row contains the overrides in which its run differs from the other runs. Reference
-    rows that several runs share are listed once.
+    rows that several runs share are listed once. A row keeps its intervals and loses its p-values,
+    whose baseline may not be among the rows.
 
     Args:
         runs: finished runs.
@@ -60,12 +64,16 @@ def joined_rows(runs: Sequence[FinishedRun], folder: Path) -> list[Row]:
     common = set.intersection(*(set(run.overrides) for run in runs)) if runs else set()
     rows: list[Row] = []
     for run in runs:
-        own = [override for override in run.overrides if override not in common]
+        own = [
+            override
+            for override in run.overrides
+            if override not in common and not override.startswith(NAMED_KEYS)
+        ]
         for row in run.rows:
             log = os.path.relpath(run.folder / row.instances, folder)
             settings = {**row.settings, "run": str(run.folder), "overrides": list(run.overrides)}
             name = " ".join([row.system, *own]) if row.kind == "system" else row.system
-            joined = replace(row, system=name, instances=log, settings=settings)
+            joined = replace(row, system=name, instances=log, settings=settings, p_values={})
             if row.kind == "system" or not any(_same_reference(joined, other) for other in rows):
                 rows.append(joined)
     return rows
@@ -85,7 +93,7 @@ def _overrides(folder: Path) -> list[str]:
     if not path.is_file():
         return []
     try:
-        recorded = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+        recorded = parse_yaml(path.read_text(encoding="utf-8")) or []
         return [str(item) for item in recorded if not str(item).startswith(SILENT_KEYS)]
-    except (OSError, yaml.YAMLError, TypeError) as error:
+    except (OSError, ValueError, yaml.YAMLError, TypeError) as error:
         raise ZooError(f"{path} is damaged: {error}.") from error

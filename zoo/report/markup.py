@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from zoo.report.results import Row
 from zoo.report.table import (
-    COLUMNS,
     by_system,
     by_test_set,
+    cell,
     columns,
+    has_references,
     knob_label,
     number,
+    score_column,
+    significance_notes,
     test_set_label,
 )
 
@@ -20,10 +23,14 @@ from zoo.report.table import (
 KINDS = {
     "system": "",
     "oracle": "oracle, emits the references",
-    "ceiling": "offline upper bound, no latency",
+    "ceiling": "whole segments, no latency",
 }
+OFFLINE = (
+    "An offline row receives each reference segment as a whole before it decodes. It is no upper "
+    "bound: a system trained on whole talks may be better on them."
+)
+SEGMENTED = "receives the reference segments"
 ORACLE = "The oracle never guesses: … replaces a word that depends on later source words."
-DIGITS = {column.score: column.digits for column in COLUMNS}
 
 
 def json_block(data: object) -> str:
@@ -35,9 +42,10 @@ def json_block(data: object) -> str:
 
 
 def headline(rows: Sequence[Row]) -> list[str]:
-    """Return one sentence per test set: the best system by BLEU, and the upper bound.
+    """Return one sentence per test set: the best system by BLEU, and the offline row.
 
-    Only system rows without flags are considered.
+    Only system rows without flags are considered, and of these, those of systems that receive the
+    reference segments only if there are no others.
     """
     sentences = []
     for key, group in by_test_set(rows).items():
@@ -46,10 +54,13 @@ def headline(rows: Sequence[Row]) -> list[str]:
             for row in group
             if row.kind == "system" and not row.flags and row.scores.get("BLEU") is not None
         ]
+        # Systems that receive the reference segments are compared with each other only.
+        scored = [row for row in scored if not row.has_reference_segments] or scored
         if not scored:
-            sentences.append(
-                f"{test_set_label(key)}: no system has a row with a BLEU score and without flags."
-            )
+            missing = "no system has a row with a BLEU score and without flags"
+            if not any(has_references(row) for row in group):
+                missing = "the talks have no references, which scores of quality need"
+            sentences.append(f"{test_set_label(key)}: {missing}.")
             continue
 
         best = max(scored, key=lambda row: row.scores["BLEU"] or 0.0)
@@ -61,9 +72,9 @@ def headline(rows: Sequence[Row]) -> list[str]:
             if best.scores.get("StreamLAAL_CA") is not None:
                 sentence += f" ({number(best.scores['StreamLAAL_CA'], 2)} s computation-aware)"
 
-        bounds = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
-        if bounds:
-            sentence += f"; the offline upper bound is {bounds[0]}"
+        offline = [number(row.scores.get("BLEU"), 1) for row in group if row.kind == "ceiling"]
+        if offline:
+            sentence += f"; offline, segment by segment, it is {offline[0]}"
         sentences.append(f"{sentence}.")
     return sentences
 
@@ -99,13 +110,16 @@ def tables(rows: Sequence[Row]) -> str:
     parts = []
     for key, group in by_test_set(rows).items():
         parts.append(_table(group, rows, label=test_set_label(key)))
+        parts += [f'<p class="note">{html.escape(note)}</p>' for note in significance_notes(group)]
     if any(row.kind == "oracle" for row in rows):
         parts.append(f'<p class="note">{ORACLE}</p>')
+    if any(row.kind == "ceiling" for row in rows):
+        parts.append(f'<p class="note">{OFFLINE}</p>')
     return "".join(parts)
 
 
 def _table(group: Sequence[Row], rows: Sequence[Row], *, label: str) -> str:
-    """Return the HTML table of one test set, systems before reference rows.
+    """Return the HTML table of one test set: systems, those with reference segments, references.
 
     Args:
         group: rows of the test set.
@@ -119,9 +133,12 @@ def _table(group: Sequence[Row], rows: Sequence[Row], *, label: str) -> str:
         for score, attributes in score_columns
     )
     systems = [row for row in group if row.kind == "system"]
+    streamed = [row for row in systems if not row.has_reference_segments]
+    segmented = [row for row in systems if row.has_reference_segments]
     references = [row for row in group if row.kind != "system"]
 
-    bodies = _body("system", systems, rows, score_columns)
+    bodies = _body("system", streamed, rows, score_columns)
+    bodies += _body("segmented", segmented, rows, score_columns)
     bodies += _body("oracle", references, rows, score_columns)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="Scores, {html.escape(label)}">'
@@ -175,17 +192,23 @@ def _line(row: Row, place: int, score_columns: Iterable[tuple[str, str]], *, is_
         is_first: whether the row is the first row of its system; a rule is drawn above it.
     """
     cells = "".join(
-        f'<td{attributes} data-value="{_value(row, score)}">'
-        f"{number(row.scores.get(score), DIGITS.get(score, 2))}</td>"
+        f'<td{attributes} data-value="{_value(row, score)}">{_score(row, score)}</td>'
         for score, attributes in score_columns
     )
     style = "first" if is_first else ""
     return f'<tr data-row="{place}" class="{style}">{_row_head(row, place)}{cells}</tr>'
 
 
+def _score(row: Row, score: str) -> str:
+    """Return the content of the cell of a score: its value, and half of its interval below."""
+    value, _, interval = cell(row, score_column(score)).partition(" ")
+    return value + (f"<small>{interval.strip()}</small>" if interval else "")
+
+
 def _row_head(row: Row, place: int) -> str:
     """Return the first cell of a row: a link to the talks, the kind of the row and its flags."""
-    note = f'<small class="kind">{KINDS[row.kind]}</small>' if KINDS[row.kind] else ""
+    kind = SEGMENTED if row.has_reference_segments else KINDS[row.kind]
+    note = f'<small class="kind">{kind}</small>' if kind else ""
     flags = "".join(
         f'<small class="flag">Flagged: {html.escape(flag)}</small>' for flag in row.flags
     )

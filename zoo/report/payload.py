@@ -2,21 +2,31 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from zoo.data.talks import Talk
 from zoo.formats.speech import mix_file, target_file
+from zoo.languages import Language, language
+from zoo.metrics.alignment import RIGHT, align, mark_repetitions
+from zoo.report.palette import STYLES, places
 from zoo.report.results import Row
-from zoo.report.table import by_test_set, knob_label, test_set, test_set_label
+from zoo.report.table import (
+    TestSet,
+    by_test_set,
+    comet_scores,
+    knob_label,
+    test_set,
+    test_set_label,
+)
 from zoo.streaming.playback import playback_intervals
 from zoo.types import Instance, Seconds, StreamEvent
 
-QUALITY = ("BLEU", "chrF", "COMET", "XCOMET", "ASR_BLEU", "ASR_chrF")
+QUALITY = ("BLEU", "chrF", "ASR_BLEU", "ASR_chrF")
 # First choices of the latency axis; other scores that have a computation-aware form follow.
 LATENCY = ("StreamLAAL", "LongYAAL", "StartOffset")
 COMPUTATION_AWARE = "_CA"  # end of the names of computation-aware scores
@@ -79,16 +89,22 @@ def lags(stream: ReportStream) -> list[Seconds | None]:
     leaves out units after the end of the source.
 
     Returns:
-        One lag per unit; None for each unit if ``units_per_segment`` is None.
+        One lag per unit; None for each unit if ``units_per_segment`` is None, and without
+        references.
     """
     instance, counts = stream.instance, units_per_segment(stream)
-    if counts is None:
+    if counts is None or not _has_references(stream):
         return [None] * len(instance.units)
     due: list[Seconds] = []
     for segment, count in zip(stream.segments, counts, strict=True):
         step = segment.duration / max(count, len(_units(segment.reference, instance)), 1)
         due += [segment.offset + place * step for place in range(count)]
     return [delay - moment for delay, moment in zip(instance.delays, due, strict=True)]
+
+
+def _has_references(stream: ReportStream) -> bool:
+    """Return whether a segment of a stream has a reference."""
+    return any(segment.reference.strip() for segment in stream.segments)
 
 
 def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, Json]:
@@ -103,9 +119,15 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
     talks: dict[Hashable, int] = {}
     references: dict[tuple[str, ...], int] = {}
     sets = list(by_test_set(rows))
+    styles = _styles(rows)
     encoded = [
         {
-            **_stream(stream, talks=talks, references=references),
+            **_stream(
+                stream,
+                language(rows[stream.row].target_language),
+                talks=talks,
+                references=references,
+            ),
             "speech": _speech(stream, rows[stream.row]),
         }
         for stream in streams
@@ -116,7 +138,8 @@ def payload(rows: Sequence[Row], streams: Sequence[ReportStream]) -> dict[str, J
     return {
         "sets": [test_set_label(key) for key in sets],
         "axes": _axes(rows),
-        "rows": [_row(row, sets.index(test_set(row))) for row in rows],
+        "shapes": [one.path for one in STYLES],
+        "rows": [_row(row, sets.index(test_set(row)), styles) for row in rows],
         "talks": [_talk(stream_of_talk[key]) for key in talks],
         "references": list(references),
         "streams": encoded,
@@ -154,22 +177,46 @@ def _axes(rows: Sequence[Row]) -> dict[str, list[str]]:
         name for name in present if name + COMPUTATION_AWARE in present and name not in LATENCY
     ]
     return {
-        "quality": [name for name in QUALITY if name in present],
+        "quality": [name for name in (*QUALITY, *comet_scores(rows)) if name in present],
         "latency": [name for name in LATENCY if name in present] + others,
     }
 
 
-def _row(row: Row, place: int) -> dict[str, Json]:
-    """Return the JSON values of a row; ``place`` is the index of its test set."""
+def _styles(rows: Sequence[Row]) -> dict[tuple[TestSet, str], tuple[int, int]]:
+    """Return the colour and the marker of each system of each test set (``zoo.report.palette``)."""
+    return {
+        (key, system): places(place)
+        for key, group in by_test_set(rows).items()
+        for place, system in enumerate(
+            sorted({row.system for row in group if row.kind == "system"})
+        )
+    }
+
+
+def _row(
+    row: Row, place: int, styles: Mapping[tuple[TestSet, str], tuple[int, int]]
+) -> dict[str, Json]:
+    """Return the JSON values of a row.
+
+    Args:
+        row: the row.
+        place: index of its test set.
+        styles: result of ``_styles``.
+    """
     return {
         "system": row.system,
         "knob": knob_label(row),
         "order": row.knob.value if row.knob else 0,
         "kind": row.kind,
         "set": place,
+        "style": styles.get((test_set(row), row.system)),
         "scores": {name: _finite(value) for name, value in row.scores.items()},
+        "intervals": {
+            name: [round(bound, 4) for bound in bounds] for name, bounds in row.intervals.items()
+        },
         "flags": list(row.flags),
         "target": row.target_language,
+        "segmented": row.has_reference_segments,
     }
 
 
@@ -187,22 +234,29 @@ def _talk(stream: ReportStream) -> dict[str, Json]:
 
 
 def _stream(
-    stream: ReportStream, *, talks: dict[Hashable, int], references: dict[tuple[str, ...], int]
+    stream: ReportStream,
+    target: Language,
+    *,
+    talks: dict[Hashable, int],
+    references: dict[tuple[str, ...], int],
 ) -> dict[str, Json]:
     """Return the JSON values of a stream.
 
     Args:
         stream: stream of a row.
+        target: target language.
         talks: index of each talk so far; the stream's talk is added.
         references: index of each list of references so far; the stream's references are added.
     """
     instance = stream.instance
     counts = units_per_segment(stream)
-    # With counts, the page's script builds the hypotheses of the segments from the units.
+    # With counts, the page's script cuts the hypotheses of the segments from the units: a segment
+    # has as many units as marks.
     hypotheses = None
     if counts is None:
         hypotheses = [segment.hypothesis for segment in stream.segments]
     texts = tuple(segment.reference for segment in stream.segments)
+    marks, missing = _alignment(stream, target)
     return {
         "row": stream.row,
         "talk": talks.setdefault(talk_key(stream), len(talks)),
@@ -213,10 +267,36 @@ def _stream(
         "units": _spaced(instance),
         "emissions": list(_emissions(instance)),
         "lags": [lag if lag is None else round(lag, 2) for lag in lags(stream)],
-        "counts": counts,
+        "marks": marks,
+        "missing": missing,
         "hypotheses": hypotheses,
         "events": _events(instance),
     }
+
+
+def _alignment(stream: ReportStream, target: Language) -> tuple[list[str], list[list[int]]]:
+    """Return the marks and the missing reference units of each segment (``zoo.metrics.alignment``).
+
+    Missing units are a flat list of pairs: the place in the hypothesis, the index in the reference.
+    Without references no unit is marked and none is missing.
+    """
+    hypotheses = [_units(segment.hypothesis, stream.instance) for segment in stream.segments]
+    if not _has_references(stream):
+        return [RIGHT * len(hypothesis) for hypothesis in hypotheses], [[] for _ in hypotheses]
+    aligned = [
+        align(hypothesis, _units(segment.reference, stream.instance), language=target)
+        for hypothesis, segment in zip(hypotheses, stream.segments, strict=True)
+    ]
+    marks = mark_repetitions(
+        [unit for hypothesis in hypotheses for unit in hypothesis],
+        "".join(found.marks for found in aligned),
+        language=target,
+    )
+    rest = iter(marks)
+    return (
+        ["".join(islice(rest, len(hypothesis))) for hypothesis in hypotheses],
+        [[number for pair in found.missing for number in pair] for found in aligned],
+    )
 
 
 def _speech(stream: ReportStream, row: Row) -> dict[str, Json] | None:

@@ -11,15 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from zoo.report.palette import STYLES, places
 from zoo.report.results import Row
 from zoo.report.table import by_system, by_test_set, knob_label, test_set_label
 
-COLORS = (
-    *("#2f5fa8", "#b8562b", "#2b7d62", "#7d4fa3", "#97751f", "#b03d6f", "#2a7f95", "#6b6b3a"),
-    *("#1c2f5c", "#d98a3d", "#76b08f"),
-)
 MANY = 4  # maximum number of systems whose points are all labelled; of more, only the ends are
-MARKERS = "osD^vPX*"
 GREY = "#8a8a86"
 WIDTH = 4  # width of a panel in inches
 STYLE: dict[Any, Any] = {
@@ -56,8 +52,9 @@ def plot_curves(rows: Sequence[Row], stem: Path, *, quality: str = "BLEU") -> tu
     """Plot ``quality`` against StreamLAAL and StreamLAAL_CA (seconds), side by side.
 
     If a row has ASR_BLEU, a third panel shows ASR_BLEU against the StartOffset of the speech. Every
-    system is a line with its knob values, the offline upper bound is a dashed line, oracles are
-    grey, and the markers of flagged rows are hollow. Test sets are below each other.
+    system is a line with its knob values, the offline row is a dashed line, oracles are
+    grey and dotted, systems that receive the reference segments are dashed, and the markers of
+    flagged rows are hollow. 95 % intervals are error bars. Test sets are below each other.
 
     Args:
         rows: rows of results.
@@ -147,18 +144,17 @@ def _curves(axis: Axes, rows: Sequence[Row], panel: Panel) -> None:
     for group in by_system(rows):
         kind, name = group[0].kind, group[0].system  # equal in all rows of a group
         if kind == "ceiling":
-            _upper_bounds(axis, group, quality=panel.quality)
+            _offline_lines(axis, group, quality=panel.quality)
             continue
 
         color, marker = GREY, "x"
         if kind == "system":
-            place = systems.index(name)
-            color = COLORS[place % len(COLORS)]
-            marker = MARKERS[place % len(MARKERS)]
+            color_place, marker_place = places(systems.index(name))
+            color, marker = STYLES[color_place].light, STYLES[marker_place].marker
         _line(axis, group, panel, color=color, marker=marker, crowded=crowded)
 
 
-def _upper_bounds(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
+def _offline_lines(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
     """Draw the quality of offline rows as horizontal lines."""
     for row in group:
         value = row.scores.get(quality)
@@ -168,7 +164,7 @@ def _upper_bounds(axis: Axes, group: Sequence[Row], *, quality: str) -> None:
                 color=GREY,
                 linestyle=(0, (5, 4)),
                 linewidth=1.1,
-                label=f"{row.system} (upper bound)",
+                label=_name(row),
             )
 
 
@@ -199,10 +195,11 @@ def _line(
         marker=marker,
         markersize=6 if is_system else 5,
         linewidth=1.7 if is_system else 0.9,
-        linestyle="-" if is_system else ":",
+        linestyle=_dashes(group[0]),
         label=_name(group[0]),
     )
     for row, x, y in drawn:
+        _error_bars(axis, row, panel, x=x, y=y, color=color)
         if row.flags:
             axis.plot(
                 [x],
@@ -225,6 +222,15 @@ def _line(
         )
 
 
+def _error_bars(axis: Axes, row: Row, panel: Panel, *, x: float, y: float, color: str) -> None:
+    """Draw the 95 % intervals of a point; a score without interval has no bar."""
+    for name, line in ((panel.latency, axis.hlines), (panel.quality, axis.vlines)):
+        if name in row.intervals:
+            low, high = row.intervals[name]
+            other = y if name == panel.latency else x
+            line(other, low, high, color=color, linewidth=1.0, alpha=0.6)
+
+
 def _point(row: Row) -> str:
     """Return the label of a point: its knob value, and a mark if the row is flagged."""
     label = knob_label(row)
@@ -232,6 +238,13 @@ def _point(row: Row) -> str:
     if row.knob is not None and len(row.knob.name) > 2:
         label = f"{row.knob.value:g}"
     return label + (" !" if row.flags else "")
+
+
+def _dashes(row: Row) -> str:
+    """Return the line style of a curve: dashed with reference segments, dotted for oracles."""
+    if row.kind != "system":
+        return ":"
+    return "--" if row.has_reference_segments else "-"
 
 
 def _name(row: Row) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from zoo.errors import ZooError
 from zoo.files import write_text
+from zoo.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class TalkScores:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Scores of one system, or of a reference row (upper bound or oracle).
+    """Scores of one system, or of a reference row (offline or oracle).
 
     Attributes:
         system: name of the system.
@@ -52,11 +53,15 @@ class Row:
         scores: values by name of the score; times are seconds (None: the score is not defined).
         signatures: signatures by name of the score.
         instances: path of the log, relative to ``results.json``.
-        kind: ``system``; ``ceiling``, the offline upper bound, whose latency has no meaning; or
-            ``oracle``, which emits the references.
+        kind: ``system``; ``ceiling``, which receives each reference segment as a whole before it
+            decodes and has no latency; or ``oracle``, which emits the references.
         flags: reasons not to trust the scores (``zoo.metrics.flags``).
         settings: settings of the evaluation, such as batch size and elapsed convention.
         talks: scores of the text of each talk; empty if streams are single sentences.
+        intervals: lower and upper bound of the 95 % interval by name of the score; empty if none
+            were asked for (``zoo.evaluation.significance``).
+        p_values: probability that chance makes a difference from the baseline row as large, by test
+            and name of the score; empty for the baseline. ``settings`` names the baseline.
     """
 
     system: str
@@ -72,6 +77,19 @@ class Row:
     flags: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     talks: tuple[TalkScores, ...] = ()
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    p_values: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def has_reference_segments(self) -> bool:
+        """Whether a system received the reference segmentation, which no live stream has.
+
+        Its rows are easier than those of systems that receive whole talks.
+        """
+        if self.kind != "system":
+            return False
+        is_segmented = self.settings.get("view") == "segments"
+        return is_segmented or bool(self.settings.get("reference_segments"))
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
@@ -84,7 +102,7 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 def read_rows(path: Path) -> list[Row]:
     """Read ``results.json``. Raises ZooError for a damaged file or the file of another version."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = parse_json(path.read_text(encoding="utf-8"))
         return [_row(dict(entry)) for entry in rows]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ZooError(f"{path} is no results.json of this version: {error}.") from error
@@ -94,5 +112,6 @@ def _row(entry: dict[str, Any]) -> Row:
     knob = entry.pop("knob")
     flags = tuple(entry.pop("flags"))
     talks = tuple(TalkScores(**talk) for talk in entry.pop("talks", ()))
+    bounds = {name: (low, high) for name, (low, high) in entry.pop("intervals", {}).items()}
     setting = None if knob is None else KnobValue(**knob)
-    return Row(**entry, knob=setting, flags=flags, talks=talks)
+    return Row(**entry, knob=setting, flags=flags, talks=talks, intervals=bounds)

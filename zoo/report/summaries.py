@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from zoo.errors import ZooError, unknown_choice
 from zoo.report.results import Row, TalkScores
@@ -15,10 +16,12 @@ from zoo.report.table import (
     Column,
     by_system,
     by_test_set,
+    cell,
     columns,
     knob_label,
     number,
     score_column,
+    significance_notes,
     test_set_label,
 )
 
@@ -45,9 +48,11 @@ def by_score(rows: Sequence[Row], names: Sequence[str]) -> RenderableType:
         headers = ("system", "knob", *(column.header for column in shown))
         table = _table(test_set_label(key), headers)
         for row in (row for one in by_system(group) for row in one):
-            cells = [number(row.scores.get(column.score), column.digits) for column in shown]
-            table.add_row(escape(row.system), knob_label(row), *cells)
+            table.add_row(
+                escape(row.system), knob_label(row), *(cell(row, column) for column in shown)
+            )
         tables.append(table)
+        tables += [Text(f"  {note}", style="dim") for note in significance_notes(group)]
     return Group(*tables)
 
 

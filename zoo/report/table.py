@@ -1,8 +1,8 @@
 """Rows of results as a table for the terminal, and how rows are grouped."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -47,16 +47,34 @@ COLUMNS = (
     Column("StartOffset", "Start\nOffset", 2, "s", priority=1, speech=True),
     Column("RTF", "RTF", 2, priority=2),
 )
+# Columns of talks without references.
+UNREFERENCED_COLUMNS = (
+    Column("StartOffset", "Start\nOffset", 2, "s"),
+    Column("StartOffset_CA", "Start\nOffset_CA", 2, "s", priority=1),
+    Column("EndOffset", "End\nOffset", 2, "s"),
+    Column("EndOffset_CA", "End\nOffset_CA", 2, "s", priority=1),
+    Column("RTF", "RTF", 2, priority=2),
+)
 # Columns of streams of one sentence each, by the score of whole talks that they replace.
 SENTENCE_COLUMNS = {
-    "StreamLAAL": Column("LAAL", "LAAL", 2, "s"),
-    "StreamLAAL_CA": Column("LAAL_CA", "LAAL_CA", 2, "s", priority=1),
-    "LongYAAL": Column("AL", "AL", 2, "s", priority=1),
+    "StreamLAAL": (
+        Column("AL", "AL", 2, "s", priority=1),
+        Column("LAAL", "LAAL", 2, "s"),
+    ),
+    "StreamLAAL_CA": (Column("LAAL_CA", "LAAL_CA", 2, "s", priority=1),),
+    "LongYAAL": (
+        Column("AP", "AP", 2, priority=3),
+        Column("DAL", "DAL", 2, "s", priority=3),
+        Column("ATD", "ATD", 2, "s", priority=3),
+    ),
 }
+MILLISECONDS = ("simuleval", "fbk_v1", "omnisteval")  # rules of tools that print milliseconds
+MS = 1000.0  # milliseconds per second
+P_VALUE = 0.05  # a smaller p-value is significant
 SPEECH_SCORES = ("ASR_BLEU", "SpeechOverlap")  # scores that only systems with target speech have
-SPEECH_WIDTH = 20  # number of characters that the speech columns take
-# Minimum width of the terminal, and the largest priority of the columns shown at that width.
-_WIDTHS = ((76, 4), (68, 3), (60, 2), (52, 1), (0, 0))
+PADDING = 2  # characters between two columns
+SHORT_NAME = 24  # characters of a name for which columns of low priority are left out
+SHORTEST_NAME = 8  # characters that a shortened name keeps in any case
 
 TestSet = tuple[str, str, str, str]  # corpus, split, source language and target language
 
@@ -73,11 +91,17 @@ def has_speech_scores(row: Row) -> bool:
     return any(score in row.scores for score in SPEECH_SCORES)
 
 
+def has_references(row: Row) -> bool:
+    """Return whether the talks of a row have references."""
+    return bool(row.settings.get("references", True))
+
+
 def columns(rows: Sequence[Row]) -> list[Column]:
     """Return the columns of a table of these rows, with extra metrics of the configuration.
 
-    A speech column is left out if no row has its score. If every stream is a single sentence
-    (``evaluation.view=segments``), latency is that of SimulEval, per sentence.
+    Talks without references have columns of their own. A speech column is left out if no row has
+    its score. If every stream is a single sentence, latency is that of SimulEval, per sentence, and
+    with the counting rules of a tool that prints milliseconds it is shown as that tool does.
     """
     speech_scores = {
         name
@@ -86,16 +110,49 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         for name, value in row.scores.items()
         if value is not None
     }
+    if rows and not any(has_references(row) for row in rows):
+        return [*UNREFERENCED_COLUMNS, *map(score_column, comet_scores(rows))]
     shown = [column for column in COLUMNS if not column.speech or column.score in speech_scores]
-    if rows and all(row.settings.get("view") == "segments" for row in rows):
-        shown = [SENTENCE_COLUMNS.get(column.score, column) for column in shown]
+    if rows and all(_has_sentences(row) for row in rows):
+        shown = [
+            other for column in shown for other in SENTENCE_COLUMNS.get(column.score, (column,))
+        ]
+        if all(row.settings.get("rules") in MILLISECONDS for row in rows):
+            shown = [_in_milliseconds(column) for column in shown]
     extra = dict.fromkeys(name for row in rows for name in row.settings.get("metrics", ()))
+    shown += [score_column(name) for name in comet_scores(rows)]
     return shown + [Column(name, name, 2) for name in extra]
+
+
+def comet_scores(rows: Sequence[Row]) -> list[str]:
+    """Return the names of the COMET scores that any row has."""
+    return list(dict.fromkeys(name for row in rows for name in row.settings.get("comet", {})))
+
+
+def _has_sentences(row: Row) -> bool:
+    """Return whether every stream of a row is one sentence."""
+    return row.settings.get("view") == "segments" or row.scores.get("AL") is not None
+
+
+def _in_milliseconds(column: Column) -> Column:
+    """Return a column of latencies with milliseconds and the three decimals of SimulEval."""
+    if column.unit == "s":
+        return replace(column, digits=3, unit="ms")
+    return replace(column, digits=3) if column.score == "AP" else column
+
+
+def title_of(key: TestSet, shown: Sequence[Column]) -> str:
+    """Return the title of a table: its test set and the unit of its times."""
+    unit = "milliseconds" if any(column.unit == "ms" for column in shown) else "seconds"
+    return f"{test_set_label(key)} (times in {unit})"
 
 
 def score_column(name: str) -> Column:
     """Return the column of a score: that of the usual table, or one with two decimals."""
-    known = {column.score: column for column in (*COLUMNS, *SENTENCE_COLUMNS.values())}
+    if "COMET" in name:  # between 0 and 1; comet-score prints four decimals
+        return Column(name, name.replace("_", "\n"), 4)
+    sentences = (column for columns in SENTENCE_COLUMNS.values() for column in columns)
+    known = {column.score: column for column in (*COLUMNS, *sentences)}
     return known.get(name, Column(name, name, 2))
 
 
@@ -107,6 +164,43 @@ def knob_label(row: Row) -> str:
     return "" if row.knob is None else f"{row.knob.name}={row.knob.value:g}"
 
 
+def row_label(row: Row) -> str:
+    """Return the name of a row: its system and its latency setting, such as ``infinisst m=2``."""
+    return f"{row.system} {knob_label(row)}".strip()
+
+
+def cell(row: Row, column: Column) -> str:
+    """Return a score as text.
+
+    If the row has a 95 % interval of the score, half of its width follows, and a star if all tests
+    find a difference from the baseline.
+    """
+    scale = MS if column.unit == "ms" else 1.0
+    value = row.scores.get(column.score)
+    text = number(value if value is None else value * scale, column.digits)
+    if column.score in row.intervals:
+        low, high = row.intervals[column.score]
+        text += f" ±{number((high - low) / 2 * scale, column.digits)}"
+        found = [scores.get(column.score, 1.0) < P_VALUE for scores in row.p_values.values()]
+        text += "*" if found and all(found) else " "
+    return text
+
+
+def significance_notes(rows: Sequence[Row]) -> list[str]:
+    """Return what the marks of :func:`cell` mean, one sentence each; empty without marks."""
+    intervals = [
+        f"± 95 % interval ({row.settings['resamples']} resamples of the segments)"
+        for row in rows
+        if row.intervals
+    ]
+    tests = [
+        f"* p < {P_VALUE:g} against {row.settings['baseline']} ({' and '.join(row.p_values)})"
+        for row in rows
+        if row.p_values
+    ]
+    return list(dict.fromkeys([*intervals, *tests]))
+
+
 def test_set(row: Row) -> TestSet:
     """Return the test set of a row; only rows of one test set can be compared."""
     return row.data, row.split, row.source_language, row.target_language
@@ -115,7 +209,7 @@ def test_set(row: Row) -> TestSet:
 def test_set_label(key: TestSet) -> str:
     """Return a test set as text, such as ``minitalks tst, en-de``."""
     data, split, source, target = key
-    return f"{data} {split}, {source}-{target}"
+    return f"{f'{data} {split}'.strip()}, {source}-{target}"
 
 
 def by_test_set(rows: Sequence[Row]) -> dict[TestSet, list[Row]]:
@@ -129,20 +223,22 @@ def by_test_set(rows: Sequence[Row]) -> dict[TestSet, list[Row]]:
 def by_system(rows: Sequence[Row]) -> list[list[Row]]:
     """Group rows by system, ordered by knob value.
 
-    Systems precede oracles, and oracles precede offline upper bounds (kind ``ceiling``).
+    Systems precede oracles, and oracles precede offline rows (kind ``ceiling``). Systems that
+    receive the reference segments follow the others.
     """
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, bool, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.kind, row.system), []).append(row)
+        key = (row.kind, row.has_reference_segments, row.system)
+        groups.setdefault(key, []).append(row)
     order = ("system", "oracle", "ceiling")
-    ranked = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+    ranked = sorted(groups.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
     return [
         sorted(group, key=lambda row: row.knob.value if row.knob else 0.0) for _, group in ranked
     ]
 
 
 def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
-    """Return one table per test set, with the flags of its rows below it.
+    """Return one table per test set, with its shortened names and the flags of its rows below it.
 
     Args:
         rows: rows of results.
@@ -151,9 +247,22 @@ def score_table(rows: Sequence[Row], *, width: int = 100) -> RenderableType:
     parts: list[RenderableType] = []
     for key, group in by_test_set(rows).items():
         notes = _notes(group)
-        parts.append(_table(group, title=test_set_label(key), width=width, notes=notes))
+        shown, room = _fitting(group, width, notes=notes)
+        names = _names(group, room)
+        parts.append(_table(group, shown, title=title_of(key, shown), names=names, notes=notes))
+        parts += [
+            Text(f"  {name[name.rindex('#') :]} {system}", style="dim")
+            for system, name in names.items()
+            if name != system
+        ]
+        segmented = dict.fromkeys(names[row.system] for row in group if row.has_reference_segments)
+        if segmented:
+            parts.append(
+                Text(f"  with the reference segments: {', '.join(segmented)}", style="dim")
+            )
         for mark, note in enumerate(notes, start=1):
             parts.append(Text(f"  {mark} {note}", style="yellow"))
+        parts += [Text(f"  {note}", style="dim") for note in significance_notes(group)]
     return Group(*parts)
 
 
@@ -164,37 +273,62 @@ def print_table(rows: Sequence[Row], *, console: Console | None = None) -> None:
     console.print(score_table(rows, width=width), width=width)
 
 
-def _table(rows: Sequence[Row], *, title: str, width: int, notes: Sequence[str]) -> Table:
-    """Return the table of one test set; see :func:`score_table` and :func:`_notes`."""
-    shown_columns = _fitting(rows, width)
+def _names(rows: Sequence[Row], room: int) -> dict[str, str]:
+    """Return the name that the table shows of each system, of at most ``room`` characters.
+
+    A longer name is cut and gets a number, such as ``infinisst history=rec… #1``.
+    """
+    names: dict[str, str] = {}
+    cut = 0
+    for system in dict.fromkeys(row.system for group in by_system(rows) for row in group):
+        names[system] = system
+        if len(system) > room:
+            cut += 1
+            end = f"… #{cut}"
+            names[system] = system[: room - len(end)] + end
+    return names
+
+
+def _table(
+    rows: Sequence[Row],
+    shown_columns: Sequence[Column],
+    *,
+    title: str,
+    names: Mapping[str, str],
+    notes: Sequence[str],
+) -> Table:
+    """Return the table of one test set.
+
+    Args:
+        rows: rows of the test set.
+        shown_columns: columns of scores.
+        title: heading.
+        names: result of ``_names``.
+        notes: result of ``_notes``.
+    """
     table = Table(
-        title=f"{escape(title)} (times in seconds)",
+        title=escape(title),
         title_justify="left",
         title_style="bold",
         box=None,
-        padding=(0, 1),
+        padding=(0, PADDING // 2),
     )
-    table.add_column("system", vertical="bottom", overflow="fold")
+    table.add_column("system", vertical="bottom", no_wrap=True)
     table.add_column("knob", no_wrap=True)
     for column in shown_columns:
         table.add_column(column.header, justify="right", no_wrap=True)
-    table.add_column("flags", style="yellow", no_wrap=True)
+    if notes:
+        table.add_column("flags", style="yellow", no_wrap=True)
 
-    for group_number, group in enumerate(by_system(rows)):
-        if group_number > 0:
-            table.add_row()
+    for group in by_system(rows):
         for place, row in enumerate(group):
-            name = escape(row.system) if place == 0 else ""
             cells = [
-                number(row.scores.get(column.score), column.digits) for column in shown_columns
-            ]
-            table.add_row(
-                name,
+                escape(names[row.system]) if place == 0 else "",
                 escape(knob_label(row)),
-                *cells,
-                _marks(row, notes),
-                style="dim" if row.kind != "system" else "",
-            )
+                *(cell(row, column) for column in shown_columns),
+            ]
+            marks = [_marks(row, notes)] if notes else []
+            table.add_row(*cells, *marks, style="dim" if row.kind != "system" else "")
     return table
 
 
@@ -206,7 +340,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
 
 def _note(row: Row, flag: str) -> str:
     """Return a flag after the system and the knob value of its row."""
-    return f"{row.system} {knob_label(row)}".strip() + f": {flag}"
+    return f"{row_label(row)}: {flag}"
 
 
 def _marks(row: Row, notes: Sequence[str]) -> str:
@@ -215,10 +349,27 @@ def _marks(row: Row, notes: Sequence[str]) -> str:
     return "! " + ",".join(marks) if marks else ""
 
 
-def _fitting(rows: Sequence[Row], width: int) -> list[Column]:
-    """Return the columns of a table that fit into ``width`` characters."""
+def _fitting(rows: Sequence[Row], width: int, *, notes: Sequence[str]) -> tuple[list[Column], int]:
+    """Return the columns that fit into ``width`` characters, and the room that names have then.
+
+    Columns of low priority are left out until names of up to ``SHORT_NAME`` characters fit. Longer
+    names leave out no column, because a name can be shortened and a score cannot.
+    """
     wanted = columns(rows)
-    if any(column.speech for column in wanted):
-        width -= SPEECH_WIDTH
-    max_priority = next(priority for minimum, priority in _WIDTHS if max(width, 0) >= minimum)
-    return [column for column in wanted if column.priority <= max_priority]
+    longest = max(len("system"), *(len(row.system) for row in rows))
+    knobs = max(len("knob"), *(len(knob_label(row)) for row in rows))
+    marks = max((len(_marks(row, notes)) for row in rows), default=0)
+    fixed = PADDING + knobs + PADDING + (max(len("flags"), marks) + PADDING if notes else 0)
+
+    for priority in sorted({column.priority for column in wanted} | {0}, reverse=True):
+        shown = [column for column in wanted if column.priority <= priority]
+        room = width - fixed - sum(_width(column, rows) + PADDING for column in shown)
+        if room >= min(longest, SHORT_NAME):
+            break
+    return shown, max(room, SHORTEST_NAME)
+
+
+def _width(column: Column, rows: Sequence[Row]) -> int:
+    """Return the number of characters of a column of scores."""
+    texts = [cell(row, column) for row in rows]
+    return max(map(len, [*column.header.split("\n"), *texts]))

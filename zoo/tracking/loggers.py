@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zoo.tracking.metrics_file import MetricsFile
 from zoo.tracking.run import Run
-from zoo.tracking.wandb_run import STEP_AXIS
+from zoo.tracking.wandb_run import STEP_AXIS, WandbRun
 
 if TYPE_CHECKING:
     import wandb
@@ -77,18 +77,18 @@ class WandbLogger(Logger):
 
     Args:
         run: the run.
-        experiment: the W&B run of ``run``.
+        wandb_run: the W&B run of ``run``.
     """
 
-    def __init__(self, run: Run, experiment: "wandb.Run") -> None:
+    def __init__(self, run: Run, wandb_run: WandbRun) -> None:
         super().__init__()
         self._run = run
-        self._experiment = experiment
+        self._wandb = wandb_run
 
     @property
     def name(self) -> str:
         """The W&B project."""
-        return str(self._experiment.project)
+        return self._wandb.project
 
     @property
     def version(self) -> str:
@@ -102,8 +102,8 @@ class WandbLogger(Logger):
 
     @property
     def experiment(self) -> "wandb.Run":
-        """The W&B run."""
-        return self._experiment
+        """The W&B run, for a user's own callbacks; its errors are raised."""
+        return self._wandb.run
 
     @rank_zero_only
     def log_hyperparams(
@@ -120,4 +120,5 @@ class WandbLogger(Logger):
             step: optimizer step; None for metrics outside training.
         """
         axis = {} if step is None else {STEP_AXIS: step}
-        self._experiment.log({**plain_values(metrics), **axis})
+        values = {**plain_values(metrics), **axis}
+        self._wandb.do(lambda run: run.log(values))

@@ -2,9 +2,10 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 
-from zoo.files import atomic_file, write_bytes
+from zoo.files import append_line, atomic_file, write_bytes
 
 STEP = "step"
 
@@ -41,8 +42,9 @@ class MetricsFile:
             columns = [*self._columns, *new]
             self._rewrite(columns)
             self._columns = columns
-        with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, self._columns).writerow(row)
+        line = StringIO(newline="")
+        csv.DictWriter(line, self._columns).writerow(row)
+        append_line(self.path, line.getvalue())
 
     def _remove_partial_row(self) -> None:
         """Remove a last row that a killed run has not written to its end."""

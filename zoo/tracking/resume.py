@@ -8,6 +8,7 @@ import yaml
 
 from zoo import __version__
 from zoo.errors import ZooError
+from zoo.parsing import parse_yaml
 
 LENGTH = 60  # characters of a value in a message
 
@@ -33,10 +34,10 @@ def check_same(
     """
     path = folder / "config.yaml"
     try:
-        before = yaml.safe_load(path.read_text())
+        before = parse_yaml(path.read_text())
         version = str(before.get("version", "0.1"))
         recorded = {name: before[name] for name in keys}
-    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
         raise ZooError(f"{path} is missing or damaged; the run cannot be resumed.") from error
     if version.split(".")[:2] != __version__.split(".")[:2]:
         raise ZooError(

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import ZooError
+from zoo.files import create_text, write_text
+from zoo.parsing import parse_json
 from zoo.tracking.launch import RUN_VARIABLE, is_main_process, launch_name
 
 CARD = "run.json"
@@ -118,8 +120,7 @@ def _claim(run: Run) -> Run:
         raise ZooError(f"{run.folder} is not empty and is not a run folder; choose another folder.")
 
     try:
-        with (run.folder / CARD).open("x") as file:
-            json.dump(run.card, file, indent=1)
+        create_text(run.folder / CARD, json.dumps(run.card, indent=1))
     except FileExistsError:
         existing = _read_card(run.folder)
         if not run.resumed or existing["id"] != run.id:
@@ -174,13 +175,11 @@ def run_id_of(source: Path) -> str:
 
 def _id_in_checkpoint(checkpoint: Path) -> str | None:
     # only a training that resumes from a checkpoint file comes here
-    import pickle
-
     import torch
 
     try:
         content = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError):
+    except Exception:  # of the unpickler, for a file of any content
         return None  # not a checkpoint, or a checkpoint with values other than plain data
     run_id = content.get(CHECKPOINT_KEY) if isinstance(content, Mapping) else None
     return str(run_id) if run_id is not None else None
@@ -188,7 +187,7 @@ def _id_in_checkpoint(checkpoint: Path) -> str | None:
 
 def _read_card(folder: Path) -> dict[str, Any]:
     try:
-        card = json.loads((folder / CARD).read_text())
+        card = parse_json((folder / CARD).read_text())
         return {field: card[field] for field in CARD_FIELDS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ZooError(f"{folder / CARD} is missing or damaged: {error}.") from error
@@ -196,4 +195,4 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 def write_card(run: Run, folder: Path) -> None:
     """Write the run's card into an exported folder, so that its evaluations name the training."""
-    (folder / CARD).write_text(json.dumps(run.card, indent=1))
+    write_text(folder / CARD, json.dumps(run.card, indent=1))

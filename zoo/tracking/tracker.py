@@ -4,7 +4,6 @@ The run folder always receives them, W&B only if it is enabled.
 """
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,18 +16,16 @@ from zoo.files import write_text
 from zoo.tracking import artifacts
 from zoo.tracking.launch import default_environment, job, terminable
 from zoo.tracking.metrics_file import MetricsFile
+from zoo.tracking.naming import run_tags
 from zoo.tracking.provenance import git_state, provenance
 from zoo.tracking.run import Run
-from zoo.tracking.wandb_run import WandbSettings, start
+from zoo.tracking.wandb_run import WandbRun, WandbSettings, start
 from zoo.tracking.weights import models
 
 if TYPE_CHECKING:
     import wandb
     from lightning.pytorch.loggers.logger import Logger
 
-logger = logging.getLogger(__name__)
-
-LOADED = ("backbone", "synthesizer")  # parts of a configuration that have pretrained models
 MODELS = "weights.json"  # the pretrained models of a run, in its folder
 
 _INTERRUPTED = 130  # exit code of a shell command that Ctrl-C ended
@@ -47,6 +44,8 @@ class Tracker:
         overrides: command line overrides of this job.
         facts: additional provenance, such as the hash of the corpus or the batch size.
         settings: W&B settings; None: the defaults.
+        systems: configuration of each system by its name. W&B receives it as ``systems``; the
+            values of several systems are not at the top level of its configuration.
     """
 
     def __init__(
@@ -57,14 +56,16 @@ class Tracker:
         overrides: Sequence[str] = (),
         facts: Mapping[str, Any] | None = None,
         settings: WandbSettings | None = None,
+        systems: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.run = run
         self._config = config
         self._overrides = list(overrides)
         self._facts = facts or {}
         self._settings = settings or WandbSettings()
+        self._systems = systems or {}
         self._csv = MetricsFile(run.folder)
-        self._wandb: wandb.Run | None = None
+        self._wandb: WandbRun | None = None
         self._artifact_digests: dict[str, set[str]] = {}
         self._contexts = ExitStack()
 
@@ -89,7 +90,8 @@ class Tracker:
     ) -> None:
         online = self._wandb is not None and not self._wandb.offline
         try:
-            self._with_wandb(lambda wandb_run: wandb_run.finish(exit_code=exit_code(error)))
+            if self._wandb is not None:
+                self._wandb.finish(exit_code(error))
             if online and self._artifact_digests:
                 self._with_wandb(self._delete_stale_artifacts)
         finally:
@@ -102,15 +104,22 @@ class Tracker:
 
         environment = {"WANDB_DATA_DIR": str(self.run.folder / "wandb"), "WANDB_SILENT": "true"}
         self._contexts.enter_context(default_environment(environment))
-        config = {
-            **self._config,
-            "overrides": self._overrides,
-            "provenance": facts,
-            "run_folder": str(self.run.folder),
-        }
-        self._wandb = start(self.run, self._settings, config)
+        tags = run_tags(list(self._systems), self._overrides)
+        self._wandb = start(self.run, self._settings, self._wandb_config(facts), tags)
         for path in files:
             self.log_file(path)
+
+    def _wandb_config(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the configuration that W&B receives."""
+        several = list(self._systems.values()) if len(self._systems) > 1 else []
+        own = {key for system in several for key in system}
+        return {
+            **{key: value for key, value in self._config.items() if key not in own},
+            "systems": dict(self._systems),
+            "overrides": self._overrides,
+            "provenance": dict(facts),
+            "run_folder": str(self.run.folder),
+        }
 
     def _write_provenance(self, facts: Mapping[str, Any]) -> list[Path]:
         """Write config.yaml (resolved), overrides.yaml, provenance.json and changes.diff.
@@ -130,23 +139,21 @@ class Tracker:
         ]
 
     def record_models(self, config: Mapping[str, Any]) -> None:
-        """Add the pretrained models of a system to ``weights.json``.
+        """Add the pretrained models of a system to ``weights.json``; declare them inputs in W&B.
 
         Args:
             config: plain configuration of the system, whose models have been loaded.
         """
         if not self.run.main:
             return
-        parts = {part: config[part] for part in LOADED if part in config}
         path = self.run.folder / MODELS
         recorded = json.loads(path.read_text()) if path.is_file() else []
-        new = [model for model in models(parts) if model not in recorded]
+        new = [model for model in models(config) if model not in recorded]
         if not new:
             return
         write_text(path, json.dumps([*recorded, *new], indent=1) + "\n")
         self.log_file(path)
-        weights = {"weights": [*recorded, *new]}
-        self._with_wandb(lambda wandb_run: wandb_run.config.update(weights, allow_val_change=True))
+        self._with_wandb(lambda wandb_run: _declare(wandb_run, new, [*recorded, *new]))
 
     def loggers(self) -> "list[Logger]":
         """Return the loggers for a Lightning Trainer."""
@@ -158,85 +165,52 @@ class Tracker:
         return [CsvLogger(self._csv), WandbLogger(self.run, self._wandb)]
 
     def log_scores(
-        self, prefix: str, scores: Mapping[str, float | None], *, knob: tuple[str, float] | None
+        self,
+        prefix: str,
+        scores: Mapping[str, float | None],
+        *,
+        labels: Mapping[str, str],
+        charted: Sequence[str] = (),
+        axis: str | None = None,
     ) -> None:
-        """Log ``<prefix>/<name>`` for each score.
+        """Log ``<prefix>/<name>`` for each score, under keys that all systems share.
 
         Args:
             prefix: test set and language pair, such as ``tst/en-de``.
-            scores: scores by name; None if a score was not computed.
-            knob: name and value of the latency setting, logged as ``<prefix>/<knob name>`` and used
-                as the axis of the scores in W&B.
+            scores: scores by name; None if a score was not computed. ``metrics.csv`` has them all.
+            labels: what the scores belong to, such as the system and its latency setting.
+            charted: names of the scores that W&B receives; none: W&B receives nothing.
+            axis: name of the score that is the horizontal axis of the others in W&B.
         """
         if not self.run.main:
             return
-        axis = {f"{prefix}/{knob[0]}": knob[1]} if knob is not None else {}
+        named = {name: " ".join(value.split()) for name, value in labels.items()}
         row = {f"{prefix}/{name}": value for name, value in scores.items() if value is not None}
-        self._csv.append({**axis, **row})
+        self._csv.append({**named, **row})
+        shown = [f"{prefix}/{name}" for name in charted if f"{prefix}/{name}" in row]
 
         def log(wandb_run: "wandb.Run") -> None:
-            for axis_name in axis:
-                for name in row:
-                    wandb_run.define_metric(name, step_metric=axis_name)
-            wandb_run.log({**axis, **row})
+            for name in named:
+                wandb_run.define_metric(name, summary="none")
+            for name in shown:
+                wandb_run.define_metric(name, step_metric=axis and f"{prefix}/{axis}")
+            wandb_run.log({**named, **{name: row[name] for name in shown}})
 
-        self._with_wandb(log)
+        if shown:
+            self._with_wandb(log)
 
-    def log_table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Log a table to W&B, such as hypotheses and references.
+    def log_summary(self, values: Mapping[str, float | str]) -> None:
+        """Set values of the W&B run's summary, which W&B's table of runs shows."""
+        self._with_wandb(lambda wandb_run: wandb_run.summary.update(dict(values)))
+
+    def log_media(self, name: str, make: Callable[[], object]) -> None:
+        """Log a table, chart, image, page or audio to W&B.
 
         Args:
-            name: key of the table in W&B.
-            columns: name of each column.
-            rows: one value per column and row.
+            name: key in W&B.
+            make: returns the value (``zoo.tracking.media``); called only if there is a W&B run.
         """
-
-        def log(wandb_run: "wandb.Run") -> None:
-            import wandb
-
-            data = [list(row) for row in rows]
-            wandb_run.log({name: wandb.Table(columns=list(columns), data=data)})
-
-        self._with_wandb(log)
-
-    def log_curve(
-        self,
-        name: str,
-        *,
-        x: tuple[str, Sequence[float]],
-        ys: Mapping[str, Sequence[float]],
-    ) -> None:
-        """Log a line plot to W&B, such as BLEU over StreamLAAL.
-
-        Args:
-            name: key of the plot in W&B.
-            x: name and values of the horizontal axis.
-            ys: values of each line by label.
-        """
-
-        def log(wandb_run: "wandb.Run") -> None:
-            import wandb
-
-            lines = wandb.plot.line_series(
-                xs=list(x[1]),
-                ys=[list(y) for y in ys.values()],
-                keys=list(ys),
-                title=name,
-                xname=x[0],
-            )
-            wandb_run.log({name: lines})
-
-        self._with_wandb(log)
-
-    def log_image(self, name: str, path: Path) -> None:
-        """Log a PNG image to W&B."""
-
-        def log(wandb_run: "wandb.Run") -> None:
-            import wandb
-
-            wandb_run.log({name: wandb.Image(str(path))})
-
-        self._with_wandb(log)
+        self._with_wandb(lambda wandb_run: wandb_run.log({name: make()}))
 
     def log_file(self, path: Path) -> None:
         """Upload a file of the run folder, such as results.json, to the W&B run's files."""
@@ -263,25 +237,31 @@ class Tracker:
 
         def log(wandb_run: "wandb.Run") -> None:
             self._artifact_digests = artifacts.log_artifacts(
-                wandb_run, paths, run_id=self.run.id, best=best, metadata=dict(metadata or {})
+                wandb_run,
+                paths,
+                run_id=self.run.id,
+                best=best,
+                metadata=metadata,
+                by_reference=self._settings.by_reference(self.run),
             )
 
         self._with_wandb(log)
 
-    def use_checkpoint(self, path: Path, *, run_id: str) -> None:
-        """Declare a checkpoint an input of this W&B run.
+    def log_dataset(
+        self, name: str, paths: Sequence[Path], *, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Log the files of a data set to W&B as an artifact.
 
         Args:
-            path: exported folder or checkpoint file.
-            run_id: id of the training run that wrote it.
+            name: name of the data set.
+            paths: its files, which are uploaded.
+            metadata: values that W&B shows with the artifact.
         """
-
-        def log(wandb_run: "wandb.Run") -> None:
-            name = artifacts.use_artifact(wandb_run, path, run_id=run_id)
-            model = {"artifact": name, "training_run": run_id}
-            wandb_run.config.update({"model": model}, allow_val_change=True)
-
-        self._with_wandb(log)
+        self._with_wandb(
+            lambda wandb_run: wandb_run.log_artifact(
+                artifacts.dataset_artifact(name, paths, metadata=metadata)
+            )
+        )
 
     def _delete_stale_artifacts(self, wandb_run: "wandb.Run") -> None:
         import wandb
@@ -292,13 +272,25 @@ class Tracker:
             artifacts.delete_stale(api.artifacts(artifacts.TYPE, full_name), digests)
 
     def _with_wandb(self, action: Callable[["wandb.Run"], object]) -> None:
-        """Call ``action`` with the W&B run if there is one; an error is logged and not raised."""
-        if self._wandb is None:
-            return
-        try:
-            action(self._wandb)
-        except Exception as error:
-            logger.warning("W&B: %s: %s", type(error).__name__, error)
+        """Call ``action`` with the W&B run if there is one."""
+        if self._wandb is not None:
+            self._wandb.do(action)
+
+
+def _declare(
+    wandb_run: "wandb.Run", new: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]
+) -> None:
+    """Declare models inputs of a W&B run.
+
+    Args:
+        wandb_run: the W&B run.
+        new: the models to declare, as ``weights.json`` describes them.
+        known: all models of the run, for its configuration, without the hashes of their files.
+    """
+    facts = [{key: model[key] for key in ("name", "revision", "commit")} for model in known]
+    wandb_run.config.update({"weights": facts}, allow_val_change=True)
+    for model in new:
+        artifacts.use_artifact(wandb_run, artifacts.pretrained_artifact(model))
 
 
 def exit_code(error: BaseException | None) -> int:
@@ -324,5 +316,5 @@ def _write_numbered(path: Path, text: str) -> Path:
     while path.exists() and path.read_text() != text:
         number += 1
         path = path.with_name(f"{stem}.{number}{path.suffix}")
-    path.write_text(text)
+    write_text(path, text)
     return path

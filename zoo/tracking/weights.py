@@ -1,32 +1,71 @@
-"""The pretrained models that a run uses: name, revision and hashes of their files."""
+"""The pretrained models that a system reads: names, revisions and hashes of their files."""
 
-import hashlib
-import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")  # suffixes of weight files
+from zoo.files import sha256
+from zoo.parsing import parse_json
+
+NETWORKS = ("backbone", "synthesizer")  # parts of a configuration that read weights
+TRAINED = ("name", "checkpoint")  # arguments that name all weights of a network
+PRETRAINED = ("encoder_weights", "decoder")  # that name weights of its parts if there are no others
+SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")  # of weight files
 # suffixes of the other files on which words depend: configurations, tokenizers, dictionaries
 DESCRIPTIONS = (".json", ".yaml", ".txt", ".model", ".jinja")
 SHA256 = 64  # hexadecimal digits
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+
+
+def weights_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the hub ids and folders of the models that a system reads, by configuration key.
+
+    Every text in ``NETWORKS`` that is a folder with weights or looks like a hub id counts, under
+    any key, except those of the parts of a network whose weights come from one checkpoint.
+
+    Args:
+        config: Plain configuration of the system, without links.
+
+    Returns:
+        Each model under the first key that names it, in each part.
+    """
+    found: dict[str, str] = {}
+    for part in NETWORKS:
+        first: dict[str, str] = {}
+        for key, name in _named(part, config.get(part)):
+            first.setdefault(name, key)
+        found |= {key: name for name, key in first.items()}
+    return found
+
+
+def _named(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield key and name of the models in the value of a key."""
+    if isinstance(value, str):
+        if _HUB_ID.fullmatch(value) or _weight_files(Path(value)):
+            yield key, value
+    elif isinstance(value, Mapping):
+        whole = any(value.get(name) for name in TRAINED)
+        for name, item in value.items():
+            if not (whole and name in PRETRAINED):
+                yield from _named(f"{key}.{name}", item)
+    elif isinstance(value, Sequence):
+        for place, item in enumerate(value):
+            yield from _named(f"{key}.{place}", item)
 
 
 def models(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Describe the pretrained models that a configuration names and that are on this machine.
+    """Describe the models of ``weights_of`` that are on this machine.
 
     Args:
-        config: Plain configuration of the parts of a system. Every text in it that is a folder
-            with weights, or a model of the hub in the local cache, counts as a model. A checkpoint
-            from which another one takes parts counts as well.
+        config: Plain configuration of the system, without links.
 
     Returns:
         ``name``, ``revision`` and ``commit`` (None for a folder), and ``files``: the SHA-256 of
-        each file by its name.
+        each file by its name. A checkpoint from which another one takes parts is described too.
     """
-    names = [text for text in _texts(config) if "/" in text or Path(text).is_dir()]
+    names = list(weights_of(config).values())
     names += [str(place) for name in names for place in _shared(Path(name))]
     return [found for name in dict.fromkeys(names) if (found := _model(name)) is not None]
 
@@ -35,20 +74,8 @@ def _shared(folder: Path) -> Iterator[Path]:
     """Yield the folders of the checkpoints from which a checkpoint takes parts."""
     path = folder / "shared.json"
     if path.is_file():
-        for place in json.loads(path.read_text(encoding="utf-8")).values():
+        for place in parse_json(path.read_text(encoding="utf-8")).values():
             yield Path(os.path.normpath(folder / place))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts among the values of a configuration."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, Sequence):
-        for item in value:
-            yield from _texts(item)
 
 
 def _model(name: str) -> dict[str, Any] | None:
@@ -62,10 +89,10 @@ def _model(name: str) -> dict[str, Any] | None:
         if cached is None:
             return None
         folder, revision, commit = cached, source.revision, cached.name
-    kept = (*WEIGHTS, *DESCRIPTIONS)
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in kept)
-    if not any(path.suffix in WEIGHTS for path in files) and revision is None:
+    if revision is None and not _weight_files(folder):
         return None  # a folder of something else, such as a corpus
+    kept = (*SUFFIXES, *DESCRIPTIONS)
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in kept)
     return {
         "name": name,
         "revision": revision,
@@ -74,23 +101,17 @@ def _model(name: str) -> dict[str, Any] | None:
     }
 
 
+def _weight_files(folder: Path) -> list[Path]:
+    """Return the weight files of a folder; none if it is no folder."""
+    try:
+        return [path for path in folder.iterdir() if path.suffix in SUFFIXES]
+    except OSError:  # also a text that is too long for a path
+        return []
+
+
 def _sha256(path: Path) -> str:
     """Return the SHA-256 of a file. The cache of the hub names large files by it."""
     blob = path.resolve().name
     if path.is_symlink() and len(blob) == SHA256:
         return blob
-    facts = path.stat()
-    return _digest(path.resolve(), facts.st_size, facts.st_mtime_ns)
-
-
-@cache
-def _digest(path: Path, size: int, modified: int) -> str:
-    """Return the SHA-256 of a file, which is read once for all systems of a comparison.
-
-    Args:
-        path: Absolute path of the file.
-        size: Size in bytes. A file that has changed is read again.
-        modified: Time of modification in nanoseconds.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(path)

@@ -1,27 +1,26 @@
 // The clock of the talk section: the position of the audio, or a timer where there is no audio.
-const clock = { talk: null, duration: 0, time: 0, playing: false, started: false, audio: null, url: null, sounds: {}, sound: "both", last: 0, listeners: [] };
+const clock = { talk: null, duration: 0, time: 0, playing: false, started: false, audio: null, sounds: {}, sound: "both", last: 0, listeners: [] };
 const onTime = (listener) => clock.listeners.push(listener);
 const notify = () => clock.listeners.forEach((listener) => listener(clock.time));
 
-// Source audio is part of the page, target speech is in files beside it. The position is kept within a talk.
+// Source audio and target speech are parts of the page; what did not fit is in files beside it. The position is kept
+// within a talk. Each sound is a list of addresses that are played together.
 function loadStream(stream, duration) {
   const playing = clock.playing && clock.talk === stream.talk;
-  if (clock.talk !== stream.talk) {
-    if (clock.url) URL.revokeObjectURL(clock.url);
-    Object.assign(clock, { talk: stream.talk, time: 0, started: false, url: sourceUrl(stream.talk) });
-  }
+  if (clock.talk !== stream.talk) Object.assign(clock, { talk: stream.talk, time: 0, started: false });
   clock.duration = duration;
-  clock.sounds = { both: stream.speech?.both, source: clock.url, target: stream.speech?.target };
+  clock.sounds = soundsOf(stream);
   for (const input of document.querySelectorAll('input[name="sound"]')) input.disabled = !clock.sounds[input.value];
   byId("sound").hidden = !stream.speech;
   selectSound(clock.sound, playing);
 }
 
-function sourceUrl(talk) {
-  const block = byId(`audio-${talk}`);
-  if (!block) return null;
-  const bytes = Uint8Array.from(atob(block.textContent.trim()), (letter) => letter.charCodeAt(0));
-  return URL.createObjectURL(new Blob([bytes], { type: "audio/mpeg" }));
+function soundsOf(stream) {
+  const source = embeddedUrl(`audio-${stream.talk}`);
+  const embedded = stream.speech && embeddedUrl(`speech-${data.streams.indexOf(stream)}`);
+  const target = embedded ?? stream.speech?.target;
+  const mixed = embedded && source ? [source, embedded] : stream.speech?.both && [stream.speech.both];
+  return { both: mixed, source: source && [source], target: target && [target] };
 }
 
 // Selects source and target audio, or one of them; an available choice if the selected choice has no audio.
@@ -29,13 +28,13 @@ function selectSound(selected, playing = clock.playing) {
   pause();
   clock.sound = selected;
   const available = clock.sounds[selected] ? selected : ["both", "source", "target"].find((name) => clock.sounds[name]);
-  clock.audio = available ? new Audio(clock.sounds[available]) : null;
+  clock.audio = available ? playerOf(clock.sounds[available]) : null;
   for (const input of document.querySelectorAll('input[name="sound"]')) input.checked = input.value === available;
   byId("sound-note").textContent = "";
   if (clock.audio) {
     clock.audio.preload = "auto";
     clock.audio.currentTime = clock.time;
-    clock.audio.addEventListener("error", ({ target }) => target === clock.audio && reportMissing(clock.sounds[available]));
+    clock.audio.addEventListener("error", ({ target }) => target === clock.audio && reportMissing(clock.sounds[available][0]));
   }
   if (playing) play();
 }

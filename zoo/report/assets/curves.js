@@ -1,23 +1,21 @@
-// Quality against latency: one line per system, the upper bound as a dashed line, oracles in grey.
-const SHAPES = [
-  "M-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0z",
-  "M-4.2,-4.2h8.4v8.4h-8.4z",
-  "M0,-5.6L5.6,0L0,5.6L-5.6,0z",
-  "M0,-5.4L5,4.2H-5z",
-  "M0,5.4L5,-4.2H-5z",
-];
+// Quality against latency: one line per system, offline rows as dashed lines, oracles in grey.
 const CROSS = "M-3.6,-3.6L3.6,3.6M3.6,-3.6L-3.6,3.6";
+const FEW = 5; // most curves whose bands are drawn without being asked for
 const hiddenSystems = new Set();
-const chart = { set: 0, quality: null, latency: null, mode: "ideal" };
-const systemNames = [...new Set(data.rows.filter((row) => row.kind === "system").map((row) => row.system))].sort();
+const chart = { set: 0, quality: null, latency: null, mode: "ideal", intervals: true };
 
-const seriesColor = (row) => (row.kind === "system" ? `var(--series-${systemNames.indexOf(row.system) % 8})` : "var(--grey)");
+const seriesColor = (row) => (row.kind === "system" ? `var(--series-${row.style[0]})` : "var(--grey)");
+const systemOf = (ceiling) => data.rows.find((row) => row.kind === "system" && row.set === ceiling.set && `${row.system} `.startsWith(ceiling.system.replace(/offline$/, "")));
+const ceilingColor = (row) => (systemOf(row) ? seriesColor(systemOf(row)) : "var(--grey)");
+const seriesShape = (row) => (row.kind === "system" ? data.shapes[row.style[1]] : CROSS);
+const seriesClass = (row) => (row.kind === "system" ? (row.segmented ? "series segmented" : "series") : "series oracle");
+const intervalOf = (row, score) => (chart.intervals && row.intervals[score]) || null;
 const latencyName = () => chart.latency + (chart.mode === "aware" ? "_CA" : "");
 
 function chartSeries() {
   const groups = new Map();
   data.rows.forEach((row, index) => {
-    if (row.set !== chart.set || row.kind === "ceiling") return;
+    if (row.set !== chart.set || row.kind === "ceiling" || !isShown(row)) return;
     const key = `${row.kind}/${row.system}`;
     if (!groups.has(key)) groups.set(key, { key, row, points: [] });
     const x = row.scores[latencyName()];
@@ -25,11 +23,12 @@ function chartSeries() {
     if (x !== null && x !== undefined && y !== null && y !== undefined) groups.get(key).points.push({ row, index, x, y });
   });
   for (const group of groups.values()) group.points.sort((a, b) => a.row.order - b.row.order);
-  return [...groups.values()];
+  const rank = ({ row }) => ["series", "series segmented", "series oracle"].indexOf(seriesClass(row));
+  return [...groups.values()].sort((a, b) => rank(a) - rank(b));
 }
 
 function chartCeilings() {
-  return data.rows.filter((row) => row.set === chart.set && row.kind === "ceiling" && row.scores[chart.quality] != null);
+  return data.rows.filter((row) => row.set === chart.set && row.kind === "ceiling" && isShown(row) && row.scores[chart.quality] != null);
 }
 
 function chartRange(values, floor) {
@@ -47,7 +46,7 @@ function drawChart() {
   const points = series.flatMap((group) => group.points);
   holder.replaceChildren();
   drawLegend(all, ceilings);
-  const missing = data.rows.filter((row) => row.set === chart.set && row.kind !== "ceiling").length - all.flatMap((g) => g.points).length;
+  const missing = data.rows.filter((row) => row.set === chart.set && row.kind !== "ceiling" && isShown(row)).length - all.flatMap((g) => g.points).length;
   byId("chart-note").textContent = missing ? `${missing} row(s) without ${chart.quality} or ${latencyName()} are not drawn.` : "";
   if (!points.length) {
     build(holder, "p", { class: "empty" }, "Nothing to draw: no row has both scores.");
@@ -56,14 +55,22 @@ function drawChart() {
   const width = Math.max(280, holder.clientWidth);
   const height = width < 600 ? 320 : 420;
   const box = { left: 46, right: width - (width < 600 ? 34 : 16), top: 26, bottom: height - 44 };
-  const [x0, x1] = chartRange(points.map((p) => p.x), 0.25);
-  const [y0, y1] = chartRange([...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality])], 2);
+  const bounds = (score) => points.flatMap(({ row }) => intervalOf(row, score) ?? []);
+  const [x0, x1] = chartRange([...points.map((p) => p.x), ...bounds(latencyName())], 0.25);
+  const heights = [...points.map((p) => p.y), ...ceilings.map((row) => row.scores[chart.quality]), ...bounds(chart.quality)];
+  const [y0, y1] = chartRange(heights, 2);
   const x = (value) => box.left + ((value - x0) / (x1 - x0)) * (box.right - box.left);
   const y = (value) => box.bottom - ((value - y0) / (y1 - y0)) * (box.bottom - box.top);
   const svg = build(holder, "svg:svg", { width, height, role: "group", "aria-label": `${chart.quality} against ${latencyName()}` });
   drawAxes(svg, box, { x, y, x0, x1, y0, y1, width });
   for (const row of ceilings) drawCeiling(svg, box, y(row.scores[chart.quality]), row);
-  for (const group of series) drawSeries(svg, group, x, y);
+  for (const group of series) drawBand(svg, group, x, y);
+  for (const group of series) drawLine(svg, group, x, y);
+  const labels = series.flatMap((group) => drawPoints(svg, group, x, y));
+  const frame = { left: box.left, right: width, top: 18, bottom: box.bottom };
+  const taken = points.map((point) => markerBox(x(point.x), y(point.y)));
+  labels.sort((a, b) => b.atEnd - a.atEnd); // where not all labels fit, the ends of the curves have theirs
+  for (const { text, point } of labels) placeLabel(text, x(point.x), y(point.y), AROUND, frame, taken);
 }
 
 function drawAxes(svg, box, { x, y, x0, x1, y0, y1, width }) {
@@ -82,36 +89,60 @@ function drawAxes(svg, box, { x, y, x0, x1, y0, y1, width }) {
   build(svg, "svg:text", { class: "name", x: box.right, y: box.bottom + 38, "text-anchor": "end" }, `${latencyName()}, seconds →`);
 }
 
+// An offline row has no latency: a line in the colour of its system. Labels of near lines would cover each other, so
+// the legend has them.
 function drawCeiling(svg, box, y, row) {
-  build(svg, "svg:line", { class: "ceiling", x1: box.left, x2: box.right, y1: y, y2: y });
-  const text = `upper bound (${row.system}) ${fixed(row.scores[chart.quality], 1)}`;
-  build(svg, "svg:text", { class: "tick halo", x: box.left + 6, y: y - 6 }, text);
+  const layer = build(svg, "svg:g", { style: `--color:${ceilingColor(row)}` });
+  build(layer, "svg:line", { class: "ceiling", x1: box.left, x2: box.right, y1: y, y2: y });
+  const target = build(layer, "svg:line", { class: "ceiling-target", x1: box.left, x2: box.right, y1: y, y2: y });
+  target.addEventListener("pointermove", (event) => showTip(pointLines(row), event.clientX, event.clientY));
+  target.addEventListener("pointerleave", hideTip);
 }
 
-function drawSeries(svg, group, x, y) {
-  const oracle = group.row.kind === "oracle";
-  const layer = build(svg, "svg:g", { style: `--color:${seriesColor(group.row)}`, class: oracle ? "series oracle" : "series" });
-  build(layer, "svg:path", { class: "line", d: "M" + group.points.map((p) => `${x(p.x)},${y(p.y)}`).join("L") });
-  for (const point of group.points) drawPoint(layer, point, x(point.x), y(point.y), oracle);
-  const edge = Number(svg.getAttribute("width"));
-  for (const label of layer.querySelectorAll("text")) {
-    const over = label.getBoundingClientRect().right - svg.getBoundingClientRect().left > edge;
-    if (over) Object.entries({ x: -8, "text-anchor": "end" }).forEach(([key, value]) => label.setAttribute(key, value));
+// The interval of the quality as a band along the curve, or as a bar at a single point; latency as bars.
+function drawBand(svg, group, x, y) {
+  const layer = build(svg, "svg:g", { style: `--color:${seriesColor(group.row)}` });
+  const known = group.points.filter(({ row }) => intervalOf(row, chart.quality));
+  const corner = (point, side) => `${x(point.x)},${y(intervalOf(point.row, chart.quality)[side])}`;
+  if (known.length > 1) {
+    const outline = [...known.map((point) => corner(point, 1)), ...known.reverse().map((point) => corner(point, 0))];
+    build(layer, "svg:path", { class: "band-95", d: `M${outline.join("L")}z` });
+  }
+  for (const point of group.points) {
+    const [high, wide] = [chart.quality, latencyName()].map((score) => intervalOf(point.row, score));
+    if (high && known.length === 1) build(layer, "svg:path", { class: "bar-95", d: `M${x(point.x)},${y(high[0])}V${y(high[1])}` });
+    if (wide) build(layer, "svg:path", { class: "bar-95", d: `M${x(wide[0])},${y(point.y)}H${x(wide[1])}` });
   }
 }
 
-function drawPoint(layer, point, x, y, oracle) {
+const seriesLayer = (svg, { row }) => build(svg, "svg:g", { style: `--color:${seriesColor(row)}`, class: seriesClass(row) });
+
+function drawLine(svg, group, x, y) {
+  build(seriesLayer(svg, group), "svg:path", { class: "line", d: "M" + group.points.map((p) => `${x(p.x)},${y(p.y)}`).join("L") });
+}
+
+// Draws the points of a curve, above all lines, and returns their labels, which have no place yet.
+function drawPoints(svg, group, x, y) {
+  const layer = seriesLayer(svg, group);
+  return group.points.map((point, place) => {
+    const text = drawPoint(layer, point, x(point.x), y(point.y));
+    return { text, point, atEnd: place === 0 || place === group.points.length - 1 };
+  });
+}
+
+function drawPoint(layer, point, x, y) {
   const { row } = point;
   const lines = pointLines(row);
   const mark = build(layer, "svg:g", { class: row.flags.length ? "point flagged" : "point", transform: `translate(${x},${y})`, tabindex: 0, role: "img", "aria-label": lines.join(", ") });
   build(mark, "svg:circle", { r: 13, class: "target" });
-  build(mark, "svg:path", { d: oracle ? CROSS : SHAPES[systemNames.indexOf(row.system) % SHAPES.length], class: "shape" });
-  build(mark, "svg:text", { x: 8, y: 17 }, knobText(row) + (row.flags.length ? " !" : ""));
+  build(mark, "svg:path", { d: seriesShape(row), class: "shape" });
+  const text = build(mark, "svg:text", {}, knobText(row) + (row.flags.length ? " !" : ""));
   const box = () => mark.getBoundingClientRect();
   mark.addEventListener("pointermove", (event) => showTip(lines, event.clientX, event.clientY));
   mark.addEventListener("pointerleave", hideTip);
   mark.addEventListener("focus", () => showTip(lines, box().left, box().bottom));
   mark.addEventListener("blur", hideTip);
+  return text;
 }
 
 // Only the value of the knob is drawn, a long name would cover other labels; the tip shows both.
@@ -123,7 +154,9 @@ function knobText(row) {
 function pointLines(row) {
   const scores = Object.entries(row.scores).filter(([, value]) => value !== null);
   const digits = (name) => (data.axes.quality.includes(name) ? 1 : 2);
-  return [rowName(row), ...scores.map(([name, value]) => `${name}  ${fixed(value, digits(name))}`), ...row.flags.map((flag) => `Flagged: ${flag}`)];
+  const bounds = (name) => (row.intervals[name] ? ` (${row.intervals[name].map((value) => fixed(value, digits(name))).join(" to ")})` : "");
+  const lines = scores.map(([name, value]) => `${name}  ${fixed(value, digits(name))}${bounds(name)}`);
+  return [rowName(row), ...(row.segmented ? ["receives the reference segments"] : []), ...lines, ...row.flags.map((flag) => `Flagged: ${flag}`)];
 }
 
 function drawLegend(groups, ceilings) {
@@ -133,9 +166,9 @@ function drawLegend(groups, ceilings) {
   for (const { key, row } of groups) {
     const shown = !hiddenSystems.has(key);
     const button = build(legend, "button", { type: "button", "aria-pressed": shown, "data-key": key, style: `--color:${seriesColor(row)}` });
-    const swatch = build(button, "svg:svg", { width: 22, height: 12, viewBox: "-11 -6 22 12", "aria-hidden": "true" });
-    build(swatch, "svg:path", { d: "M-11,0H11", class: "line" });
-    build(swatch, "svg:path", { d: row.kind === "oracle" ? CROSS : SHAPES[systemNames.indexOf(row.system) % SHAPES.length], class: "shape" });
+    const swatch = build(button, "svg:svg", { width: 30, height: 12, viewBox: "-15 -6 30 12", class: seriesClass(row), "aria-hidden": "true" });
+    build(swatch, "svg:path", { d: "M-15,0H15", class: "line" });
+    build(swatch, "svg:path", { d: seriesShape(row), class: "shape" });
     build(button, "span", {}, row.knob ? `${row.system}, by ${row.knob.split("=")[0]}` : row.system);
     button.addEventListener("click", () => {
       if (shown) hiddenSystems.add(key);
@@ -144,12 +177,34 @@ function drawLegend(groups, ceilings) {
     });
     if (focused === key) button.focus();
   }
-  if (data.rows.some((row) => row.set === chart.set && row.flags.length)) build(legend, "span", {}, "hollow, ! : flagged row");
+  for (const row of ceilings) {
+    const entry = build(legend, "span", { class: "offline", style: `--color:${ceilingColor(row)}` });
+    const swatch = build(entry, "svg:svg", { width: 30, height: 12, viewBox: "-15 -6 30 12", "aria-hidden": "true" });
+    build(swatch, "svg:line", { class: "ceiling", x1: -15, x2: 15, y1: 0, y2: 0 });
+    entry.append(`${row.system} ${fixed(row.scores[chart.quality], 1)}`);
+  }
+  if (groups.some(({ row }) => row.segmented)) build(legend, "span", {}, "dashed: receives the reference segments");
+  if (groups.some(({ points }) => points.some(({ row }) => row.flags.length))) build(legend, "span", {}, "hollow, ! : flagged row");
+}
+
+// If the filters hide all rows of the chosen test set, the chart shows the first test set with rows.
+function showFilteredChart() {
+  const rows = data.rows.filter(isShown);
+  if (rows.length && !rows.some((row) => row.set === chart.set)) chart.set = rows[0].set;
+  byId("set").value = String(chart.set);
+  drawChart();
 }
 
 function setUpChart() {
+  if (!data.axes.quality.length && data.rows.length) {
+    byId("curves").remove();
+    document.querySelector('nav a[href="#curves"]').remove();
+    return;
+  }
   options(byId("set"), data.sets.map((label, index) => [index, label]));
   byId("set-label").hidden = data.sets.length < 2;
+  // Talks without references have no quality, so there is nothing to draw.
+  for (const part of [byId("curves"), document.querySelector('nav a[href="#curves"]')]) part.hidden = !data.axes.quality.length;
   options(byId("quality"), data.axes.quality.map((name) => [name, name]));
   options(byId("latency"), data.axes.latency.map((name) => [name, name]));
   chart.quality = byId("quality").value;
@@ -157,6 +212,11 @@ function setUpChart() {
   byId("set").addEventListener("change", (event) => { chart.set = Number(event.target.value); drawChart(); });
   byId("quality").addEventListener("change", (event) => { chart.quality = event.target.value; drawChart(); });
   byId("latency").addEventListener("change", (event) => { chart.latency = event.target.value; drawChart(); });
+  byId("intervals-label").hidden = !data.rows.some((row) => Object.keys(row.intervals).length);
+  chart.intervals = chartSeries().filter(({ row }) => row.kind === "system").length <= FEW; // bands of many curves hide each other
+  byId("intervals").checked = chart.intervals;
+  byId("intervals").addEventListener("change", (event) => { chart.intervals = event.target.checked; drawChart(); });
+  onFilter(showFilteredChart);
   radios("mode", (value) => { chart.mode = value; drawChart(); });
   drawChart();
   onWidth(byId("chart"), drawChart);

@@ -1,41 +1,20 @@
 // The talk section: the selected talk, row and clock.
 const state = { talk: 0, row: 0, mode: "ideal", view: null };
 
-function makeView(stream) {
-  const talk = data.talks[stream.talk];
-  const view = { ...stream, ...talk, target: data.rows[stream.row].target, references: data.references[stream.references] };
-  Object.assign(view, { delays: [], elapsed: [], emissions: [], segmentOf: [] });
-  const aware = state.mode === "aware" && stream.aware;
-  let first = 0;
-  for (const [count, delay, elapsed] of stream.emissions) {
-    const time = aware ? elapsed : delay;
-    view.emissions.push({ first, count, time });
-    for (let unit = 0; unit < count; unit += 1) {
-      view.delays.push(delay);
-      view.elapsed.push(elapsed);
-    }
-    first += count;
-  }
-  view.pieces = (stream.speech?.pieces ?? []).map(([start, duration, later, text]) => ({ start: aware ? later : start, duration, text }));
-  view.end = Math.max(talk.duration, ...view.pieces.slice(-1).map((piece) => piece.start + piece.duration));
-  view.times = aware ? view.elapsed : view.delays;
-  view.lags = stream.lags.map((lag, unit) => (lag === null ? null : lag + view.times[unit] - view.delays[unit]));
-  (stream.counts ?? []).forEach((count, segment) => { for (let unit = 0; unit < count; unit += 1) view.segmentOf.push(segment); });
-  return view;
-}
-
 function showStream() {
   const stream = data.streams.find((entry) => entry.talk === state.talk && entry.row === state.row);
   const row = data.rows[state.row];
   const at = state.view && clock.talk === state.talk ? clock.time : 0;
-  state.view = makeView(stream);
+  state.view = makeView(stream, state.mode);
   loadStream(stream, state.view.end);
   document.querySelector('input[name="clock"]').closest("fieldset").hidden = !stream.aware;
   byId("talk-flag").textContent = row.flags.length ? `Flagged: ${row.flags.join("; ")}.` : "";
+  const talk = data.talks[state.talk];
+  byId("talk-noise").textContent = talk.background ? `${talk.noisy ? "Noisy talk: " : ""}${talk.background}.` : "";
+  byId("talk-noise").classList.toggle("flag", talk.noisy);
   byId("seek").max = clock.duration;
   byId("audio-note").textContent = audioNote(stream);
   drawOverview(state.view, seek);
-  drawSegments(state.view);
   showTimeline(state.view, at);
   notify();
   history.replaceState(null, "", `#talk=${state.talk}&row=${state.row}&clock=${state.mode}`);
@@ -47,16 +26,23 @@ function audioNote(stream) {
 }
 
 function listRows() {
-  const rows = data.streams.filter((stream) => stream.talk === state.talk).map((stream) => stream.row);
+  const streamed = data.streams.filter((stream) => stream.talk === state.talk).map((stream) => stream.row);
+  const filtered = streamed.filter((row) => isShown(data.rows[row]) || row === state.row);
+  const rows = filtered.length ? filtered : streamed;
   if (!rows.includes(state.row)) state.row = rows.find((row) => data.rows[row].kind === "system") ?? rows[0];
   const many = data.sets.length > 1;
   options(byId("row"), rows.map((index) => [index, rowName(data.rows[index]) + (many ? ` (${data.sets[data.rows[index].set]})` : "") + (data.rows[index].flags.length ? " !" : "")]), state.row);
 }
 
+// Shows a row on the talk that is shown, or on its own first talk.
 function openRow(row) {
-  const same = data.streams.find((stream) => stream.row === row && stream.talk === state.talk);
-  state.row = row;
-  state.talk = (same ?? data.streams.find((stream) => stream.row === row)).talk;
+  const same = streamOf(row, state.talk) ?? data.streams.find((stream) => stream.row === row);
+  openStream(row, same.talk);
+}
+
+function openStream(row, talk) {
+  if (state.row === row && state.talk === talk) return;
+  Object.assign(state, { row, talk });
   byId("talk").value = String(state.talk);
   listRows();
   showStream();
@@ -85,10 +71,11 @@ function setUpTalks() {
     return;
   }
   const parameters = new URLSearchParams(location.hash.slice(1));
-  options(byId("talk"), data.talks.map((talk, index) => [index, `${talk.name} (${minutes(talk.duration)})${talk.audio ? "" : ", no audio"}`]));
+  options(byId("talk"), data.talks.map((talk, index) => [index, `${talk.name} (${minutes(talk.duration)})${talk.audio ? "" : ", no audio"}${talk.noisy ? ", noisy" : ""}`]));
   setUpClock();
   setUpTimeline();
-  onTime((time) => { moveTimeline(time); moveSegments(time); moveCaptions(time); });
+  onFilter(() => { listRows(); showStream(); });
+  onTime((time) => { moveTimeline(time); moveCaptions(time); });
   byId("talk").addEventListener("change", (event) => { state.talk = Number(event.target.value); listRows(); showStream(); });
   byId("row").addEventListener("change", (event) => { state.row = Number(event.target.value); showStream(); });
   radios("clock", (value) => { state.mode = value; showStream(); });
@@ -103,6 +90,8 @@ function setUpTalks() {
   if (parameters.has("t")) seek(Number(parameters.get("t")) || 0);
 }
 
+setUpFilters();
 setUpChart();
 setUpScores(openRow);
 setUpTalks();
+setUpSegments();

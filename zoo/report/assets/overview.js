@@ -2,11 +2,15 @@
 function drawOverview(view, go) {
   const holder = byId("overview");
   holder.replaceChildren();
+  const heading = holder.previousElementSibling;
+  heading.hidden = !view.references.some(Boolean); // lags need references
+  if (heading.hidden) return; // the holder stays: its width is observed
   const width = Math.max(280, holder.clientWidth);
   const height = 96;
   const lags = view.lags.filter((lag) => lag !== null).sort((a, b) => a - b);
   if (!lags.length) {
-    build(holder, "p", { class: "empty" }, view.units.length ? "The lag is undefined: the re-segmented hypotheses differ from the emitted words." : "Nothing was emitted.");
+    const reason = "the re-segmented hypotheses differ from the emitted words";
+    build(holder, "p", { class: "empty" }, view.units.length ? `The lag is undefined: ${reason}.` : "Nothing was emitted.");
     return;
   }
   const box = { left: 30, right: width - 8, top: 8, bottom: height - 18 };

@@ -13,6 +13,13 @@ function sortScores(button) {
   }
 }
 
+function filterScores() {
+  for (const line of document.querySelectorAll(".scores tr[data-row]")) line.hidden = !isShown(data.rows[line.dataset.row]);
+  for (const table of document.querySelectorAll(".scores")) {
+    table.closest(".scroll").hidden = !table.querySelector("tr[data-row]:not([hidden])");
+  }
+}
+
 function compareRows(a, b, column, down) {
   const sign = down ? -1 : 1;
   if (column > 0) {
@@ -28,6 +35,7 @@ function setUpScores(open) {
   for (const button of document.querySelectorAll(".scores th button")) {
     button.addEventListener("click", () => sortScores(button));
   }
+  onFilter(filterScores);
   byId("extra").addEventListener("change", (event) => document.body.classList.toggle("all-scores", event.target.checked));
   byId("extra-label").hidden = !document.querySelector(".scores .extra");
   const streamed = new Set(data.streams.map((stream) => stream.row));

@@ -125,24 +125,6 @@ function drawWord(parts, item) {
   return node;
 }
 
-function unitLines(view, unit) {
-  const lag = view.lags[unit];
-  const segment = view.segmentOf[unit];
-  const lines = [view.units[unit].trim(), `delay ${seconds(view.delays[unit])}`];
-  if (view.aware) lines.push(`elapsed ${seconds(view.elapsed[unit])} (${view.convention})`);
-  if (lag !== null) lines.push(`lag ${seconds(lag)} behind an even pace`);
-  if (segment !== undefined) lines.push(`segment ${segment + 1}`);
-  return [...lines, ...eventLines(view, view.delays[unit])];
-}
-
-// Why a unit was written: the last transcripts, and what else happened after the same chunk.
-function eventLines(view, delay) {
-  const past = view.events.filter(([time]) => time <= delay + 0.0005);
-  const transcribed = past.filter(([, kind]) => kind === "transcript").at(-1)?.[0];
-  const shown = past.filter(([time, kind]) => (kind === "transcript" ? time === transcribed : time >= delay - 0.0005));
-  return shown.map(([, kind, at, text]) => (kind === "transcript" ? `transcript until ${seconds(at)}: ${text || "(empty)"}` : text));
-}
-
 // While the pointer is on a target word: a line from its time at an even pace to its emission time.
 function markLag(item, on) {
   timeline.sheet.querySelector(".lag-line")?.remove();
@@ -212,8 +194,11 @@ function setUpTimeline() {
   byId("in").addEventListener("click", () => zoomTimeline(1.5));
   byId("out").addEventListener("click", () => zoomTimeline(1 / 1.5));
   const scale = byId("scale");
-  build(scale, "span", {}, "A thin line marks an emission; its words follow to the right. Lag behind an evenly paced translation:");
-  LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
+  build(scale, "span", {}, "A thin line marks an emission; its words follow to the right.");
+  if (hasReferences()) {
+    build(scale, "span", {}, "Lag behind an evenly paced translation:");
+    LAG_NAMES.forEach((name, index) => build(scale, "span", { class: `key lag-${index}` }, name));
+  }
   if (data.streams.some(({ events }) => events.some(([, kind]) => kind !== "transcript"))) {
     build(scale, "span", {}, "In the source, a dashed line marks where a history has cut the audio, a solid line where a segment was truncated or flushed.");
   }

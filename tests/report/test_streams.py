@@ -1,0 +1,124 @@
+"""Streams of finished runs are read from their files as they were reported."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from zoo.data.talks import Segment, Talk, Target, Word
+from zoo.errors import ZooError
+from zoo.evaluation.segments import write_segments
+from zoo.formats.simuleval import write_log
+from zoo.languages import language
+from zoo.metrics.longform import ScoredSegment
+from zoo.metrics.rules import find_rules
+from zoo.report.joined import find_runs, joined_rows
+from zoo.report.page import write_report
+from zoo.report.payload import ReportSegment
+from zoo.report.results import Row, write_rows
+from zoo.report.streams import finished_streams, write_talks
+from zoo.types import ChunkTime, Instance
+
+INSTANCE = Instance(
+    0,
+    "talk",
+    4.0,
+    "eins zwei drei",
+    ("eins", "zwei", "drei"),
+    (1.0, 1.0, 4.0),
+    (1.5, 1.5, 4.25),
+    chunks=(ChunkTime(1.0, 0.5), ChunkTime(4.0, 0.25)),
+    chunk_indices=(0, 0, 1),
+)
+SEGMENTS = (
+    ReportSegment(0.0, 2.0, "one two", "eins zwei", "eins zwei"),
+    ReportSegment(2.0, 2.0, "three", "drei", "drei"),
+)
+
+
+def talk(audio: Path | None) -> Talk:
+    segments = tuple(
+        Segment(one.offset, one.duration, one.source, targets={"de": Target(one.reference)})
+        for one in SEGMENTS
+    )
+    labels = {"phonemes": (Word("w", 0.0, 0.1),)}
+    return Talk("talk", audio, 4.0, "en", segments, labels=labels)
+
+
+def run(folder: Path, system: str, audio: Path | None) -> Path:
+    row = Row(
+        system,
+        None,
+        data="minitalks",
+        split="tst",
+        source_language="en",
+        target_language="de",
+        scores={"BLEU": 50.0},
+        signatures={},
+        instances="instances/00/instances.log",
+        settings={"convention": "cumulative"},
+    )
+    offline = replace(row, kind="ceiling", instances="instances/01/instances.log")
+    log = folder / row.instances
+    log.parent.mkdir(parents=True)
+    write_log(log, [INSTANCE])
+    times = [(1.0, 1.0), (2.0,)]
+    scored = [
+        ScoredSegment(
+            "talk",
+            one.offset,
+            one.duration,
+            one.reference,
+            one.hypothesis,
+            delays,
+            elapsed=(),
+            stream_delays=delays,
+            stream_elapsed=(),
+            stream_length=one.duration,
+            recording_end=4.0 - one.offset,
+        )
+        for one, delays in zip(SEGMENTS, times, strict=True)
+    ]
+    write_segments(
+        log.parent, [talk(audio)], scored, language=language("de"), rules=find_rules("zoo")
+    )
+    write_talks(folder, [talk(audio)])
+    write_rows([row, offline], folder / "results.json")
+    return folder
+
+
+def test_joined_rows_have_the_streams_of_their_runs(tmp_path: Path) -> None:
+    audio = tmp_path / "talk.wav"
+    audio.touch()
+    runs = find_runs([run(tmp_path / "a", "a", audio), run(tmp_path / "b", "b", audio)])
+    folder = tmp_path / "joined" / "page"
+    folder.mkdir(parents=True)
+    rows = joined_rows(runs, folder)
+    first, second = finished_streams(rows, folder)
+    assert [rows[stream.row].system for stream in (first, second)] == ["a", "b"]
+    assert first.segments == second.segments == SEGMENTS
+    assert first.talk == replace(talk(audio), labels={})
+    # elapsed times follow the convention of the row
+    assert first.instance.elapsed == pytest.approx((1.5, 1.5, 4.75))
+    assert first.instance.units == INSTANCE.units
+
+
+def test_a_page_needs_no_audio(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", tmp_path / "lost.wav")
+    rows = joined_rows(find_runs([folder, run(tmp_path / "b", "b", None)]), tmp_path)
+    streams = list(finished_streams(rows, tmp_path))
+    assert [stream.talk.audio for stream in streams] == [None, None]
+    write_report(tmp_path / "page.html", rows=rows, streams=streams, title="t", context={})
+    assert '"marks":["==","="]' in (tmp_path / "page.html").read_text()
+
+
+def test_runs_without_talks_have_no_streams_and_damage_is_one_sentence(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", "a", None)
+    rows = joined_rows(find_runs([folder]), tmp_path)
+    segments = folder / "instances" / "00" / "segments.jsonl"
+    segments.write_text(json.dumps({"talk": "talk"}))
+    with pytest.raises(ZooError, match=r"segments\.jsonl is damaged"):
+        list(finished_streams(rows, tmp_path))
+    (folder / "talks.jsonl").unlink()
+    assert list(finished_streams(rows, tmp_path)) == []
