@@ -1,0 +1,293 @@
+"""What the fuzzer calls, and the examples that each call receives.
+
+A target returns for a legal example and raises ZooError for any other; every other outcome is a
+crash.
+"""
+
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import torch
+from hypothesis import strategies as st
+from omegaconf import OmegaConf, open_dict
+from safetensors.torch import save
+from transformers import WhisperConfig, WhisperTokenizer
+
+from tests.fixtures import tiny_checkpoints
+from tests.formats.test_bad_fields import CHUNK, HEAD, OMNISTEVAL, SIMULEVAL
+from tests.fuzz.strategies import LEAVES, changed, damaged, lines, paths
+from zoo import audio
+from zoo.backbones.common.pretrained.loading import load_part
+from zoo.backbones.common.pretrained.weights import open_tensors
+from zoo.backbones.fbk_conformer.released import read_checkpoint as read_fairseq
+from zoo.config import Config, build, compose
+from zoo.data.corpora import Aligned
+from zoo.errors import ZooError
+from zoo.formats.finished import FinishedStreams
+from zoo.formats.logs import read_log
+from zoo.formats.references import read_references
+from zoo.languages import language
+from zoo.report.joined import find_runs, joined_rows
+from zoo.signatures import TARGET
+from zoo.training.writing import read_file
+
+RATE = 16_000
+DE = language("de")
+TALK = {
+    "version": 1,
+    "name": "t",
+    "audio": "t.wav",
+    "offset": 0.0,
+    "duration": 3.5,
+    "source_language": "en",
+    "voice": "v",
+    "segments": [
+        {
+            "offset": 1.0,
+            "duration": 0.75,
+            "source": "Good cat.",
+            "words": [["Good", 1.0, 1.25], ["cat.", 1.25, 1.75]],
+            "targets": {
+                "de": {
+                    "text": "Gute Katze.",
+                    "words": ["Gute", "Katze."],
+                    "alignment": [[0], [1]],
+                    "needs": [[0], []],
+                }
+            },
+        }
+    ],
+    "labels": {"phonemes": [["g", 1.0, 1.1]]},
+}
+ROW = {
+    "system": "a",
+    "knob": {"name": "m", "value": 1},
+    "data": "mustc",
+    "split": "tst",
+    "target_language": "de",
+    "scores": {"BLEU": 10.0, "StreamLAAL": None},
+    "signatures": {"BLEU": "x"},
+    "flags": [],
+    "instances": "instances/00-a/instances.log",
+    "settings": {},
+    "kind": "system",
+}
+SPANS = """- {wav: a.wav, offset: 0.5, duration: 1.5, speaker_id: s}
+- {wav: b.wav, offset: 0, duration: 1}
+"""
+SYSTEMS = ("infinisst", "alignatt", "streamuni", "simulu", "replay", "wait_k")
+PARTS = ("system", "evaluation", "data", "logger", "trainer")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing that the fuzzer calls.
+
+    Attributes:
+        examples: what it may receive.
+        call: receives an example and an empty folder.
+    """
+
+    examples: st.SearchStrategy[Any]
+    call: Callable[[Any, Path], object]
+
+
+def read_manifest(content: bytes, folder: Path) -> None:
+    (folder / "tst.jsonl").write_bytes(content)
+    Aligned(folder=str(folder)).talks("tst")
+
+
+def read_logs(example: tuple[Any, bytes], folder: Path) -> None:
+    format, content = example
+    (folder / "log").write_bytes(content)
+    read_log(folder / "log", language=DE, format=format)
+
+
+def read_finished(content: bytes, folder: Path) -> None:
+    (folder / "rank0.jsonl").write_bytes(content)
+    FinishedStreams(folder).read()
+
+
+def read_audio(content: bytes, folder: Path) -> None:
+    path = folder / "a.wav"
+    path.write_bytes(content)
+    audio.load(path)
+    audio.load(path, start=0.01, duration=0.01)
+
+
+def read_spans(content: bytes, folder: Path) -> None:
+    (folder / "s.yaml").write_bytes(content)
+    (folder / "s.de").write_text("Eins.\nZwei.\n")
+    read_references(folder / "s.yaml", folder / "s.de", target="de")
+
+
+def read_run(content: bytes, folder: Path) -> None:
+    (folder / "results.json").write_bytes(content)
+    joined_rows(find_runs([folder]), folder)
+
+
+def read_config(content: bytes, folder: Path) -> None:
+    (folder / "config.json").write_bytes(content)
+    load_part("config", WhisperConfig.from_pretrained, str(folder))
+
+
+def read_tokenizer(files: dict[str, bytes], folder: Path) -> None:
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    load_part("tokenizer", WhisperTokenizer.from_pretrained, str(folder))
+
+
+def read_safetensors(content: bytes, folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    with open_tensors(folder / "model.safetensors") as file:
+        list(file.keys())
+
+
+def read_pickle(content: bytes, folder: Path) -> None:
+    path = folder / "model.pt"
+    path.write_bytes(content)
+    for read in (read_file, read_fairseq):
+        try:
+            read(path)
+        except ZooError:
+            continue
+
+
+@cache
+def composed(system: str) -> Config:
+    """The configuration of a system; callers change copies."""
+    return compose("evaluate", [f"system={system}"])
+
+
+@cache
+def places(system: str) -> list[tuple[Any, ...]]:
+    """The keys of a configuration that an override may set."""
+    values = OmegaConf.to_container(composed(system))
+    assert isinstance(values, dict)
+    parts = (*PARTS, "backbone", "policy")
+    return [path for path in paths(values) if len(path) > 1 and path[0] in parts]
+
+
+@st.composite
+def overridden(draw: st.DrawFn) -> tuple[str, tuple[Any, ...], Any]:
+    """A system, one of its keys, and a value."""
+    system = draw(st.sampled_from(SYSTEMS))
+    path = draw(st.sampled_from(places(system)))
+    value = draw(LEAVES)
+    return system, path, value
+
+
+def build_parts(example: tuple[str, tuple[Any, ...], Any], folder: Path) -> None:
+    """Set one value of a composed configuration and create what needs no weights."""
+    system, path, value = example
+    values = OmegaConf.to_container(composed(system))
+    node: Any = values
+    for key in path[:-1]:
+        node = node[key]
+    if path[-1] == TARGET:
+        value = f"zoo.{value}"  # any other class may do anything
+    node[path[-1]] = value
+    try:
+        cfg = OmegaConf.create(values)
+    except Exception:  # a text such as "${" is refused where overrides are parsed
+        return
+    with open_dict(cfg):
+        for part in PARTS:
+            if part in cfg:
+                build(cfg[part])
+
+
+@cache
+def intact() -> dict[str, bytes]:
+    """The files of a tiny Whisper by name, without weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        tiny_checkpoints.whisper(Path(folder))
+        return {path.name: path.read_bytes() for path in Path(folder).glob("*.json")}
+
+
+def finished() -> Any:
+    """The record of a finished stream."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "log").write_text(json.dumps(SIMULEVAL) + "\n")
+        streams = FinishedStreams(folder)
+        streams.append(read_log(folder / "log", language=DE)[0])
+        return json.loads(streams.path.read_text())
+
+
+def sound(format: str, subtype: str) -> bytes:
+    """0.05 s of noise as a file."""
+    file = io.BytesIO()
+    samples = np.random.default_rng(0).uniform(-0.5, 0.5, RATE // 20)
+    soundfile.write(file, samples, RATE, format=format, subtype=subtype)
+    return file.getvalue()
+
+
+def pickles() -> bytes:
+    """A small file of torch.save."""
+    file = io.BytesIO()
+    torch.save({"args": None, "model": {"a": torch.zeros(2)}, "step": 3}, file)
+    return file.getvalue()
+
+
+@st.composite
+def tokenizers(draw: st.DrawFn) -> dict[str, bytes]:
+    """The files of a tokenizer, one of them changed."""
+    files = dict(intact())
+    name = draw(st.sampled_from(sorted(files)))
+    document = json.loads(files[name])
+    if name == "tokenizer.json":  # the vocabulary has hundreds of equal places
+        document["model"]["vocab"] = dict(list(document["model"]["vocab"].items())[:20])
+        document["model"]["merges"] = []
+    files[name] = json.dumps(draw(changed(document))).encode()
+    return files
+
+
+def targets() -> dict[str, Target]:
+    """All targets by name."""
+    logs = st.one_of(
+        st.tuples(st.just("simuleval"), lines({**SIMULEVAL, "events": [], "text": "x"})),
+        st.tuples(st.just("omnisteval"), lines(OMNISTEVAL)),
+        st.tuples(st.just("simulstream"), streams()),
+    )
+    sounds = [
+        sound("WAV", "PCM_16"),
+        sound("WAV", "FLOAT"),
+        sound("FLAC", "PCM_16"),
+        sound("AIFF", "PCM_16"),
+        sound("AU", "ULAW"),
+    ]
+    config = json.loads(intact()["config.json"])
+    tensors = save({"a": torch.zeros(2), "b": torch.ones(1)})
+    return {
+        "manifest": Target(lines(TALK), read_manifest),
+        "log": Target(logs, read_logs),
+        "finished streams": Target(lines(finished()), read_finished),
+        "audio": Target(
+            st.sampled_from(sounds).flatmap(lambda data: damaged(data, head=64)), read_audio
+        ),
+        "segments": Target(damaged(SPANS.encode()), read_spans),
+        "results": Target(changed([ROW, ROW]).map(json.dumps).map(str.encode), read_run),
+        "config.json": Target(changed(config).map(json.dumps).map(str.encode), read_config),
+        "tokenizer": Target(tokenizers(), read_tokenizer),
+        "safetensors": Target(damaged(tensors), read_safetensors),
+        "pickle": Target(damaged(pickles()), read_pickle),
+        "values": Target(overridden(), build_parts),
+    }
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> bytes:
+    """A log of simulstream in which one line is changed."""
+    items: list[Any] = [HEAD, CHUNK, {**CHUNK, "total_audio_processed": 2.0}]
+    place = draw(st.integers(0, 2))
+    items[place] = draw(changed(items[place]))
+    return "".join(json.dumps(item) + "\n" for item in items).encode()
